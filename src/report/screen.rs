@@ -153,6 +153,12 @@ impl Screen {
             let first = lines.lines.len();
             // Collecting lines does not fail.
             let _ = section.clone().write(&mut lines, style);
+            if let Section::Line(text) = section {
+                // All lines of a sentence lead where it leads.
+                let links: Arc<[CellTarget]> = ids(&super::escape::text(text)).into();
+                let without = lines.lines.iter_mut().skip(first).filter(|line| line.links.is_empty());
+                without.for_each(|line| line.links = links.clone());
+            }
             if let Section::Whole(whole) = section {
                 for (line, whole) in lines.lines.iter_mut().skip(first).zip(whole) {
                     let others = line.links.iter().cloned();

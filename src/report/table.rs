@@ -143,11 +143,11 @@ impl TableBuilder {
     pub fn linked_row<S: AsRef<str>>(
         &mut self,
         cells: impl IntoIterator<Item = S>,
-        target: Option<CellTarget>,
+        targets: impl IntoIterator<Item = CellTarget>,
     ) {
         self.row(cells);
         if let Some(row) = self.rows.last_mut() {
-            row.targets.extend(target);
+            row.targets.extend(targets);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ pub(super) type Hear = Arc<dyn Fn(Heard) + Send + Sync>;
 
 /// The process that answers, if one is running.
 pub(super) struct Link {
+    program: PathBuf,
     /// Arguments of the process.
     arguments: Vec<OsString>,
     hear: Hear,
@@ -63,9 +65,9 @@ struct AskedQuestion {
 }
 
 impl Link {
-    /// Creates a link that starts processes of this program with these arguments.
-    pub(super) fn new(arguments: Vec<OsString>, hear: Hear) -> Self {
-        Self { arguments, hear, process: None, count: 0, has_index: false }
+    /// Creates a link that starts processes of a program with these arguments.
+    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: Hear) -> Self {
+        Self { program, arguments, hear, process: None, count: 0, has_index: false }
     }
 
     /// Asks a question. A long one that is being answered is cancelled.
@@ -145,8 +147,8 @@ impl Link {
     }
 
     fn start(&mut self) -> anyhow::Result<AnsweringProcess> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("browse").args(&self.arguments).env(WORKER, "1");
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env(WORKER, "1");
         // Out of memory, a backtrace could not be created and would hang.
         command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -27,7 +27,8 @@ pub(super) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
     for path in std::iter::once(args.input.path()).chain(args.baseline.as_deref()) {
         anyhow::Context::with_context(std::fs::metadata(path), || format!("cannot open {}", path.display()))?;
     }
-    let mut words = args.input.words();
+    let mut words = vec![OsString::from("browse")];
+    words.extend(args.input.words());
     words.extend(args.frameworks.words());
     words.extend(baseline.iter().flat_map(|baseline| ["--baseline".into(), baseline.into()]));
     words.extend(["--".into(), dump.clone().into()]);

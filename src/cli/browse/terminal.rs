@@ -50,7 +50,7 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
         let screen = BrowserLoop {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
             done,
-            link: Link::new(words, hearing(sender.clone())),
+            link: Link::new(std::env::current_exe()?, words, hearing(sender.clone())),
             has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         watch_terminal(sender.clone());

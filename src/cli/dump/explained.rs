@@ -9,10 +9,10 @@ use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::recordings::percent::hundredths;
 use hprof_report::column::{CellTarget, Column, Columns};
-use hprof_report::fit;
 use hprof_report::number::{human_bytes, percent};
 use hprof_report::table::{Align, TableBuilder};
 use hprof_report::value::{Value, id};
+use hprof_report::{escape, fit};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;
@@ -49,6 +49,8 @@ pub(super) struct ExplainedRow {
     is_whole: bool,
     /// Number and class of its elements.
     stored: Option<(u64, Option<String>)>,
+    /// `true` if it is a leak suspect.
+    is_suspect: bool,
     framework: Option<DescribedFacts>,
     pub(super) retained_bytes: u64,
     /// Bytes of the reachable heap.
@@ -74,10 +76,11 @@ impl ExplainedRow {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Returns what the row leads to: its object, or the class of its objects.
-    fn target(&self) -> Option<CellTarget> {
-        let class = || Some(CellTarget::Class(self.class.clone()?, None));
-        self.single().map(CellTarget::Object).or_else(class)
+    /// Returns what the row leads to: a leak suspect to its evidence, and each to its object. One of several would be taken for
+    /// all.
+    fn targets(&self) -> impl Iterator<Item = CellTarget> {
+        let evidence = self.is_suspect.then(|| CellTarget::Command(vec!["leaks".to_owned()]));
+        evidence.into_iter().chain(self.single().map(CellTarget::Object))
     }
 }
 
@@ -93,7 +96,9 @@ impl ExplainedPlaces {
             let figures = aligned.figures(0, *place);
             let beside = others.iter().map(|other| aligned.figures(0, *other).own_bytes);
             let own_bytes = beside.fold(figures.own_bytes, u64::saturating_add);
-            let suspect = suspect.and_then(|at| leaks.suspects.get(at)).filter(|one| words::says_more(one));
+            let suspect = suspect.and_then(|at| leaks.suspects.get(at));
+            let is_suspect = suspect.is_some();
+            let suspect = suspect.filter(|one| words::says_more(one));
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             let known = known.or_else(|| places.description(graph, one));
             let row = ExplainedRow {
@@ -104,6 +109,7 @@ impl ExplainedPlaces {
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
                 framework: known.map(DescribedFacts::of),
+                is_suspect,
                 figures: PlaceFigures { objects: *objects, own_bytes, ..figures },
                 retained_bytes: *retained_bytes,
                 all_bytes,
@@ -138,10 +144,12 @@ impl ExplainedPlaces {
             && held.is_some()
     }
 
-    /// Returns a table with at most this many rows.
+    /// Returns a table with at most this many lines of rows. Long texts of the first rows have two lines if there are some to
+    /// spare.
     pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
         let all = self.all_bytes;
-        let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+        let columns = [("", Align::Right), ("", Align::Right), ("", Align::Left)];
+        let mut table = TableBuilder::new(&columns).wrapping();
         let (shown, left) = self.rows.split_at(rows.min(self.rows.len()));
         let held: u64 = shown.iter().fold(0, |sum, one| sum.saturating_add(one.retained_bytes));
         let rest = all.saturating_sub(held);
@@ -151,9 +159,16 @@ impl ExplainedPlaces {
         let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
         table.row(["", "", ""]);
         table.row(["retained", "%", "what"]);
+        let mut spare = rows.saturating_sub(shown.len());
         for one in shown {
             let bytes = one.retained_bytes;
-            table.linked_row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)], one.target());
+            let short = cut(&one.text, room);
+            // Names without their package are whole.
+            let is_cut = short.contains("...") && spare > 0;
+            let long = is_cut.then(|| two_lines(&one.text, room)).flatten();
+            spare -= usize::from(long.is_some());
+            let text = long.unwrap_or(short);
+            table.linked_row([human_bytes(bytes), percent(bytes, all), text], one.targets());
         }
         let largest_left =
             left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));
@@ -164,6 +179,16 @@ impl ExplainedPlaces {
         table.row([human_bytes(rest), percent(rest, all), rest_text]);
         table
     }
+}
+
+/// Returns a text that takes two lines of `room` columns; `None` if it fits one line, or contains what is escaped.
+fn two_lines(text: &str, room: usize) -> Option<String> {
+    let lines = fit::wrap(text, room, 0);
+    let (first, others) = lines.split_first()?;
+    if others.is_empty() || escape::text(text) != text {
+        return None;
+    }
+    Some(format!("{first} {}", cut(&others.join(" "), room)))
 }
 
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {

@@ -16,7 +16,7 @@ use crate::cli::retention::leaks::words;
 use super::explained::ExplainedPlaces;
 
 /// Version of what is kept: to be raised with each change of the findings, of their rules or of the sentences.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Findings of passes over the heap, and the sentences about them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

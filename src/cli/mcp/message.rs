@@ -25,6 +25,7 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+#[cfg(feature = "serve")]
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// Of this server: it is answering as many requests as it can.
 pub(crate) const BUSY: i64 = -32000;
@@ -97,6 +98,7 @@ impl ClientRequest {
     }
 
     /// Returns what a request is about, which is also in a header over HTTP.
+    #[cfg(feature = "serve")]
     pub(crate) fn name(&self) -> Option<&str> {
         let key = if self.method == "resources/read" { "uri" } else { "name" };
         let has_name = matches!(self.method.as_str(), "tools/call" | "prompts/get" | "resources/read");

@@ -218,6 +218,7 @@ impl Server {
     }
 
     /// Writes the answer to a request that may take long, after its progress.
+    #[cfg(feature = "serve")]
     pub(crate) fn in_time(
         &self,
         request: &ClientRequest,

@@ -27,9 +27,11 @@ pub(crate) mod tree;
 use std::sync::Arc;
 
 use maud::{Markup, html};
+#[cfg(feature = "serve")]
 use percent_encoding::percent_decode_str;
 
 use crate::cli::shared::context::RunContext;
+#[cfg(feature = "serve")]
 use hprof_report::escape;
 
 use ask::{Ask, Failure};
@@ -76,6 +78,7 @@ impl Reply {
 
 /// Returns whether answering a path may take longer than reading a few objects. Such questions have separate turns,
 /// so that other pages do not wait for them.
+#[cfg(feature = "serve")]
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
@@ -226,6 +229,7 @@ fn finalizers_page(request: &Request<'_>) -> Page {
 }
 
 /// Renders the page that lists the dumps of a server; `states` describe their progress.
+#[cfg(feature = "serve")]
 pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
     let body = html! {
         table {

@@ -56,10 +56,12 @@ pub(crate) struct Site {
     /// Options for opening that each question repeats, as words.
     pub(crate) options: Vec<OsString>,
     /// Options for the user's rules about frameworks, as words, for the processes of a server.
+    #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "for the processes of a server"))]
     pub(crate) frameworks: Vec<OsString>,
     /// Recording of Flight Recorder of the first dump.
     pub(crate) recording: Option<PathBuf>,
     /// `true` if the processes of a server hide the values of the heap.
+    #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "for the processes of a server"))]
     pub(crate) hides_values: bool,
 }
 

@@ -299,6 +299,7 @@ impl Input {
     }
 
     /// Like [`Input::with_graph`], for callers that keep dump and graph after the query.
+    #[cfg(feature = "sql")]
     pub(crate) fn with_shared_graph<T: Send>(
         &self,
         cx: &RunContext,

@@ -55,7 +55,7 @@ impl<'a> Commands<'a> {
         let mut target = vec![command.to_owned()];
         target.extend(arguments);
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
-        words.extend(target.iter().skip(1).map(|word| quoted(word)));
+        words.extend(target.iter().skip(1).map(quoted));
         // Without these the command would read another heap dump or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
         let index_dir = self.index_dir.map(quoted_path);

@@ -1,6 +1,7 @@
 //! `--frameworks FILE`: the user's own rules about frameworks, and facts in answers.
 
 use std::borrow::Cow;
+#[cfg(any(feature = "serve", feature = "browse"))]
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
@@ -28,6 +29,7 @@ pub(crate) struct FrameworksArgs {
 
 impl FrameworksArgs {
     /// Returns the options as words.
+    #[cfg(any(feature = "serve", feature = "browse"))]
     pub(crate) fn words(&self) -> Vec<OsString> {
         let word = |file: &PathBuf| [OsString::from("--frameworks"), file.into()];
         self.frameworks.iter().flat_map(word).collect()

@@ -71,7 +71,10 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     if fit::width(text) <= room {
         return text.to_owned();
     }
-    fit::names(text, room.saturating_sub(2)).replace('…', "...")
+    // Each `…` becomes two columns wider: there are one or two.
+    let shortened = |by: usize| fit::names(text, room.saturating_sub(by)).replace('…', "...");
+    let once = shortened(2);
+    if fit::width(&once) <= room { once } else { shortened(4) }
 }
 
 /// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.

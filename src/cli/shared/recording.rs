@@ -144,6 +144,7 @@ impl RecordedInput {
 
     /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it. Returns also whether it
     /// is damaged.
+    #[cfg(feature = "sql")]
     pub(crate) fn flight_beside(
         cx: &RunContext,
         dump: &Input,

@@ -106,7 +106,7 @@ pub(super) const HELP: &str = "
 Moving
   ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll
   Enter             open the object, class, thread or command of the line
-  Tab               choose another object of the line; else the next line
+  Tab               another object of the line; else the next line with one
   Backspace, f      back and forward, as in a browser
   /                 show only lines that contain a text; Esc shows all again
 The object or class of the line

@@ -371,7 +371,7 @@ impl Browser {
     }
 
     fn say_no_baseline(&mut self) {
-        "started without --baseline OLD".clone_into(&mut self.message);
+        "growth needs an older dump: browse DUMP --baseline OLD".clone_into(&mut self.message);
     }
 
     fn command_key(&mut self, key: Key) {
@@ -420,6 +420,8 @@ impl Browser {
                         return self.say_no_baseline();
                     }
                     self.go(View::new(view.command, view.rest.iter().copied()));
+                } else {
+                    "no such key; ? lists them".clone_into(&mut self.message);
                 }
             }
             Key::Clear | Key::Suspend | Key::Interrupt => {}
@@ -476,14 +478,7 @@ impl Browser {
                 self.message = view::only_in_shell(words.first().map_or("", String::as_str));
             }
             (None, Some(_)) => "this line leads nowhere".clone_into(&mut self.message),
-            (None, None) => {
-                let before = self.now.cursor;
-                self.next_linked_line();
-                let is_moved = self.now.cursor != before;
-                let next = "nothing to open there: moved on";
-                let text = if is_moved { next } else { "nothing to open in this view" };
-                text.clone_into(&mut self.message);
-            }
+            (None, None) => "nothing to open here; Tab goes on".clone_into(&mut self.message),
         }
     }
 
@@ -575,7 +570,8 @@ impl Browser {
         let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about.to_owned());
         let about = about.or_else(|| self.catalog.about(&command)).unwrap_or_default();
         let shown = self.shell();
-        let views = VIEWS.iter().map(|view| format!("  {}                 {}", view.letter, view.title));
+        let views = VIEWS.iter().filter(|view| self.baseline.is_some() || !takes_two(view.command));
+        let views = views.map(|view| format!("  {}                 {}", view.letter, view.title));
         let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());
         let width = usize::from(self.size.0.saturating_sub(1).max(1));
         let lines = text.lines().map(str::to_owned).chain(views).chain(HELP.lines().map(str::to_owned));

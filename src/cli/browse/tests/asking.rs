@@ -173,7 +173,7 @@ fn enter_says_where_it_leads() {
             "instances --top=401 A",
             "",
         ),
-        (vec![], "1/1", "", "nothing to open in this view"),
+        (vec![], "1/1", "", "nothing to open here; Tab goes on"),
     ] {
         let mut browser = browser((80, 24));
         let line = ScreenLine { links: links.into(), ..ScreenLine::of_text("x") };
@@ -192,7 +192,7 @@ fn enter_says_where_it_leads() {
             _ => None,
         });
         assert_eq!(asked.unwrap_or_default(), words);
-        assert!(!message.is_empty() == (last(&browser) == message), "{}", last(&browser));
+        assert_eq!(last(&browser) == message, !message.is_empty(), "{}", last(&browser));
     }
     // The object that is shown already.
     let mut browser = browser((80, 24));

@@ -4,6 +4,8 @@ mod answering;
 mod asking;
 mod filter;
 mod hostile;
+#[cfg(unix)]
+mod link;
 mod screens;
 
 use std::ffi::OsString;

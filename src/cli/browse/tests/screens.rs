@@ -33,6 +33,7 @@ const SCREENS: &[&str] = &[
     ":places Space --help Enter",
     "?",
     "l Enter p ?",
+    "l Tab Enter p",
     "g",
 ];
 

@@ -1,0 +1,89 @@
+//! Questions to a process that ends.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::question;
+use crate::cli::browse::core::{Question, ScreenAnswer};
+use crate::cli::browse::link::{Heard, Link};
+use crate::cli::browse::wire::FromWorker;
+use crate::cli::shared::context::locked;
+
+/// Longer than a shell takes on any machine.
+const AT_ALL: Duration = Duration::from_secs(120);
+
+fn numbered(number: u64) -> Question {
+    Question { number, ..question(&["histo"], None) }
+}
+
+/// Returns a link whose processes run this script in the directory; it finds what to say there.
+fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
+    let say = |name: &str, message: &FromWorker| {
+        fs::write(dir.join(name), serde_json::to_string(message).expect("JSON") + "\n").expect("a file");
+    };
+    for number in 1..=2 {
+        say(&format!("answer{number}"), &FromWorker::Answer(number, ScreenAnswer::default().into()));
+        say(&format!("progress{number}"), &FromWorker::Progress(number, "reading".to_owned()));
+    }
+    let script = format!("cd '{}'; echo start >> starts; {script}", dir.display());
+    let (sender, heard) = channel();
+    let sender = Mutex::new(sender);
+    let hear = Arc::new(move |message| drop(locked(&sender).send(message)));
+    (Link::new("sh".into(), vec!["-c".into(), script.into()], hear), heard)
+}
+
+/// Returns what is heard next, in short.
+fn next(heard: &Receiver<Heard>) -> String {
+    match heard.recv_timeout(AT_ALL).expect("a message") {
+        Heard::Answer(number, _) => format!("answer {number}"),
+        Heard::Early(number, _) => format!("early {number}"),
+        Heard::Progress(number, _) => format!("progress {number}"),
+        Heard::Ended(number) => format!("ended {number}"),
+    }
+}
+
+#[test]
+fn a_question_that_a_process_did_not_read_goes_to_another() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = "read -r line
+        if [ $(wc -l < starts) = 1 ]; then cat answer1; while [ ! -e go ]; do sleep 0.01; done; exit; fi
+        cat answer2; cat > rest";
+    let (mut link, heard) = link(dir.path(), script);
+    link.ask(numbered(1)).expect("a process");
+    // Before the first answer, as a key that is pressed early.
+    link.ask(numbered(2)).expect("a process");
+    assert_eq!(next(&heard), "answer 1");
+    link.answered(1);
+    fs::write(dir.path().join("go"), "").expect("a file");
+    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", None));
+    assert_eq!(next(&heard), "answer 2");
+    link.answered(2);
+    assert_eq!(fs::read_to_string(dir.path().join("starts")).expect("a file").lines().count(), 2);
+}
+
+#[test]
+fn a_question_that_a_process_has_read_is_not_asked_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut link, heard) = link(dir.path(), "read -r line; cat answer1; read -r line; cat progress2; exit");
+    link.ask(numbered(1)).expect("a process");
+    assert_eq!(next(&heard), "answer 1");
+    link.answered(1);
+    link.ask(numbered(2)).expect("a process");
+    assert_eq!(next(&heard), "progress 2");
+    link.is_read(2);
+    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", Some(2)));
+}
+
+#[test]
+fn a_question_that_a_process_was_started_for_is_not_asked_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut link, heard) = link(dir.path(), "read -r line; exit");
+    link.ask(numbered(1)).expect("a process");
+    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", Some(1)));
+    // The next one is answered by another process.
+    link.ask(numbered(2)).expect("a process");
+    assert_eq!((next(&heard).as_str(), link.ended(2)), ("ended 2", Some(2)));
+}
