@@ -141,7 +141,9 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
     }
     let mut sites: Vec<AllocationSite> = sites.into_values().collect();
     sites.sort_rows_by_cached_key(|site| {
-        (Reverse((site.sum.bytes, site.sum.samples)), site.frame.as_ref().map(ToString::to_string))
+        // Two frames have one text if names of classes or methods contain dots where the other's do not.
+        let frame = site.frame.as_ref().map(|frame| (frame.to_string(), frame.class.clone()));
+        (Reverse((site.sum.bytes, site.sum.samples)), frame)
     });
     sites
 }

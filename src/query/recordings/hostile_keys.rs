@@ -86,12 +86,16 @@ fn keys_that_collide_are_read_as_fast_as_others() {
     // A row has 16 sizes at most, and all stacks are of one site.
     let stacks: Vec<[i64; 2]> = (0..10_000).map(|caller| [1, caller]).collect();
     let of_size = keys.iter().zip(0..).map(|(size, at): (_, i64)| [1, at / 10 + 1, *size]);
-    for (what, bytes) in [
-        ("classes", recording(&classes, &[[1, 1]], of_class)),
-        ("sizes", recording(&[(1, "[B")], &stacks, of_size)),
+    let mut types = FlightWriter::new(true);
+    keys.iter().for_each(|key| types.event(*key, |body| body.long(101)));
+    types.metadata(&[]);
+    for (what, bytes, found) in [
+        ("types", types.finish(), 0),
+        ("classes", recording(&classes, &[[1, 1]], of_class), KEYS as u64),
+        ("sizes", recording(&[(1, "[B")], &stacks, of_size), KEYS as u64),
     ] {
         let start = Instant::now();
-        assert_eq!(read_every_way(&bytes), KEYS as u64, "{what}");
+        assert_eq!(read_every_way(&bytes), found, "{what}");
         let time = start.elapsed();
         assert!(time <= MAX_TIME, "{what}: {time:?}");
     }
