@@ -14,9 +14,9 @@ use super::profile::flight::{self, allocations};
 use super::stacks::{StackQuery, StackWeight, stacks};
 
 /// Number of keys of a recording.
-const KEYS: usize = 100_000;
-/// Maximum time for all ways. A table in which all keys collide takes a multiple of it: 10^10 / 2 comparisons.
-const MAX_TIME: Duration = Duration::from_secs(5);
+const KEYS: usize = 130_000;
+/// Maximum time for all ways. A table in which all keys collide takes a multiple of it: 8 * 10^9 comparisons.
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 const CLASS: i64 = 31;
 const TRACE: i64 = 35;
