@@ -154,7 +154,7 @@ impl Screen {
             // Collecting lines does not fail.
             let _ = section.clone().write(&mut lines, style);
             if let Section::Line(text) = section {
-                // All lines of a sentence lead where it leads.
+                // A line of a sentence without an ID of its own leads where the others lead.
                 let links: Arc<[CellTarget]> = ids(&super::escape::text(text)).into();
                 let without = lines.lines.iter_mut().skip(first).filter(|line| line.links.is_empty());
                 without.for_each(|line| line.links = links.clone());

@@ -35,6 +35,7 @@ pub(super) type Hear = Arc<dyn Fn(Heard) + Send + Sync>;
 
 /// The process that answers, if one is running.
 pub(super) struct Link {
+    /// The program, as it was found at the start.
     program: PathBuf,
     /// Arguments of the process.
     arguments: Vec<OsString>,

@@ -76,8 +76,7 @@ impl ExplainedRow {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Returns what the row leads to: a leak suspect to its evidence, and each to its object. One of several would be taken for
-    /// all.
+    /// Link targets: `leaks` for a leak suspect, then the object. Several objects have none: one of them would look like all.
     fn targets(&self) -> impl Iterator<Item = CellTarget> {
         let evidence = self.is_suspect.then(|| CellTarget::Command(vec!["leaks".to_owned()]));
         evidence.into_iter().chain(self.single().map(CellTarget::Object))
@@ -144,8 +143,7 @@ impl ExplainedPlaces {
             && held.is_some()
     }
 
-    /// Returns a table with at most this many lines of rows. Long texts of the first rows have two lines if there are some to
-    /// spare.
+    /// Returns a table with at most this many lines of rows.
     pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
         let all = self.all_bytes;
         let columns = [("", Align::Right), ("", Align::Right), ("", Align::Left)];
@@ -159,15 +157,8 @@ impl ExplainedPlaces {
         let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
         table.row(["", "", ""]);
         table.row(["retained", "%", "what"]);
-        let mut spare = rows.saturating_sub(shown.len());
-        for one in shown {
+        for (one, text) in shown.iter().zip(texts(shown, room, rows)) {
             let bytes = one.retained_bytes;
-            let short = cut(&one.text, room);
-            // Names without their package are whole.
-            let is_cut = short.contains("...") && spare > 0;
-            let long = is_cut.then(|| two_lines(&one.text, room)).flatten();
-            spare -= usize::from(long.is_some());
-            let text = long.unwrap_or(short);
             table.linked_row([human_bytes(bytes), percent(bytes, all), text], one.targets());
         }
         let largest_left =
@@ -176,19 +167,82 @@ impl ExplainedPlaces {
             0 => "everything else".to_owned(),
             most => format!("everything else, no place above {}", percent(most, all)),
         };
-        table.row([human_bytes(rest), percent(rest, all), rest_text]);
+        table.row([human_bytes(rest), percent(rest, all), cut(&rest_text, room)]);
         table
     }
 }
 
-/// Returns a text that takes two lines of `room` columns; `None` if it fits one line, or contains what is escaped.
+/// Returns the texts of rows, escaped, in lines of `room` columns: long ones of the first rows have two if there are more lines
+/// than rows.
+fn texts(shown: &[ExplainedRow], room: usize, lines: usize) -> Vec<String> {
+    let mut spare = lines.saturating_sub(shown.len());
+    let text = |one: &ExplainedRow| {
+        let text = escape::text(&one.text);
+        let short = cut(&text, room);
+        // A text that only lost packages, without a mark, is not worth a second line.
+        let long = if spare > 0 && short.contains("...") { two_lines(&text, room) } else { None };
+        spare -= usize::from(long.is_some());
+        long.unwrap_or(short)
+    };
+    shown.iter().map(text).collect()
+}
+
+/// Returns a text that takes two lines of `room` columns; `None` if it fits one line, or a word of it none.
 fn two_lines(text: &str, room: usize) -> Option<String> {
-    let lines = fit::wrap(text, room, 0);
-    let (first, others) = lines.split_first()?;
-    if others.is_empty() || escape::text(text) != text {
+    if text.split(' ').any(|word| fit::width(word) > room) {
         return None;
     }
-    Some(format!("{first} {}", cut(&others.join(" "), room)))
+    let lines = fit::wrap(text, room, 0);
+    let (first, _) = lines.split_first().filter(|(_, others)| !others.is_empty())?;
+    let rest = text.strip_prefix(first.as_str())?.trim_start();
+    let both = format!("{first} {}", cut(rest, room));
+    (fit::wrap(&both, room, 0).len() == 2).then_some(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> ExplainedRow {
+        ExplainedRow {
+            text: text.to_owned(),
+            name: String::new(),
+            depth: 0,
+            class: None,
+            figures: PlaceFigures::default(),
+            is_whole: true,
+            stored: None,
+            is_suspect: false,
+            framework: None,
+            retained_bytes: 0,
+            all_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn texts_take_no_more_lines_than_there_are() {
+        let long = "outbound buffer of a channel: 30,701 messages, 15.4 MiB, wait for a peer that does not read, and more";
+        let class = "HashMap org.spring.boot.web.WebMvcAutoConfiguration$EnableWebMvcConfiguration.handlers: 5,000 x Order";
+        let hostile = "\u{1b}".repeat(4000);
+        let rows: Vec<ExplainedRow> = [long, class, &hostile, "short", long].map(row).into();
+        for room in 3..120 {
+            for lines in 5..10 {
+                let texts = texts(&rows, room, lines);
+                let used: usize =
+                    texts.iter().map(|text| fit::wrap(&escape::text(text), room, 0).len()).sum();
+                assert!(used <= lines, "{room} {lines}: {texts:?}");
+            }
+        }
+        let shown = texts(&rows, 63, 6);
+        assert_eq!(
+            shown[0],
+            "outbound buffer of a channel: 30,701 messages, 15.4 MiB, wait for a peer that does not read, and more"
+        );
+        // The one line to spare is used, and a name is never broken.
+        assert_eq!(shown[1], "HashMap ...$EnableWebMvcConfiguration.handlers: 5,000 x Order");
+        assert!(shown[4].ends_with("...") && shown[4].len() <= 63, "{}", shown[4]);
+        assert_eq!(texts(&rows[1..2], 63, 9), shown[1..2]);
+    }
 }
 
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {

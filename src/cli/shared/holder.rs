@@ -71,14 +71,35 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     if fit::width(text) <= room {
         return text.to_owned();
     }
-    // Each `…` becomes two columns wider: there are one or two.
-    let shortened = |by: usize| fit::names(text, room.saturating_sub(by)).replace('…', "...");
-    let once = shortened(2);
-    if fit::width(&once) <= room { once } else { shortened(4) }
+    let text = text.replace('…', "...");
+    // Each name that is shortened has a `…`, which becomes two columns wider.
+    let shortened = |by: usize| fit::names(&text, room.saturating_sub(by)).replace('…', "...");
+    let fits = |text: &String| fit::width(text) <= room;
+    let end = || fit::end(&text, room.saturating_sub(2)).replace('…', "...").chars().take(room).collect();
+    (2..=8).step_by(2).map(shortened).find(fits).unwrap_or_else(end)
 }
 
 /// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.
 pub(crate) fn simple(class: &str, is_short: bool) -> &str {
     let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
     if is_known || is_short { names::simple(class) } else { class }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_cut_fits() {
+        let three = "40 loaders (container.WebappLoader), each with a container.Plugin, held by container.EventBus.listeners";
+        for text in
+            [three, "a.b.C: 5 x d.e.F", "org.example.of.a.very.long.name.of.a.Class$Nested", "… of …", ""]
+        {
+            for room in 0..120 {
+                let cut = cut(text, room);
+                // Names in the dump may contain anything.
+                assert!(fit::width(&cut) <= room && (cut.is_ascii() || cut == text), "{room}: {cut}");
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 
 use super::Browser;
-use super::keys::{OTHERS, VIEWS};
+use super::keys::{self, OTHERS};
 
 /// Minimum width of the name of the dump.
 const MIN_NAME: usize = 8;
@@ -232,7 +232,7 @@ fn decorate(cells: &mut Buffer, y: u16, line: &ScreenLine, chosen: Option<Object
 
 /// Returns the line of keys: with names as far as there is room, else letters only.
 fn menu(width: usize, has_baseline: bool) -> String {
-    let views = || VIEWS.iter().filter(|view| has_baseline || !super::takes_two(view.command));
+    let views = || keys::views(has_baseline);
     let named: Vec<String> = views().map(|view| format!("{} {}", view.letter, view.title)).collect();
     let short: Vec<String> = views().map(|view| view.letter.to_string()).collect();
     let others: Vec<String> = OTHERS.iter().map(|other| (*other).to_owned()).collect();

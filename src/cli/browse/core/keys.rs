@@ -98,6 +98,11 @@ pub(super) const VIEWS: &[Menu] = &[
     },
 ];
 
+/// Returns the views that can be opened.
+pub(super) fn views(has_baseline: bool) -> impl Iterator<Item = &'static Menu> {
+    VIEWS.iter().filter(move |view| has_baseline || !super::takes_two(view.command))
+}
+
 /// Other keys, for the line at the bottom: most important first.
 pub(super) const OTHERS: &[&str] = &["/ filter", ": command", "? help", "q quit"];
 
@@ -106,7 +111,7 @@ pub(super) const HELP: &str = "
 Moving
   ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll
   Enter             open the object, class, thread or command of the line
-  Tab               another object of the line; else the next line with one
+  Tab               another link of the line; else the next line with one
   Backspace, f      back and forward, as in a browser
   /                 show only lines that contain a text; Esc shows all again
 The object or class of the line

@@ -30,6 +30,9 @@ const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
 
+/// Message where no line leads anywhere.
+const NOTHING: &str = "nothing to open in this view";
+
 /// Message when the overview comes while other lines are used.
 const LATE: &str = "the overview is ready: o shows it";
 
@@ -371,7 +374,7 @@ impl Browser {
     }
 
     fn say_no_baseline(&mut self) {
-        "growth needs an older dump: browse DUMP --baseline OLD".clone_into(&mut self.message);
+        "needs an older dump: --baseline OLD".clone_into(&mut self.message);
     }
 
     fn command_key(&mut self, key: Key) {
@@ -404,7 +407,7 @@ impl Browser {
             Key::Char('>') => self.next_value("--sort", "sort"),
             Key::Char('m') => self.mark(),
             Key::Char('M') => self.retained_by_marked(),
-            Key::Char('y') => match self.now.target() {
+            Key::Char('y') => match self.now.object_target() {
                 Some(CellTarget::Object(id) | CellTarget::Class(_, Some(id))) => {
                     self.copy(format!("{id:#x}"))
                 }
@@ -443,20 +446,26 @@ impl Browser {
 
     fn next_link(&mut self) {
         let count = self.now.line(self.now.cursor).map_or(0, |line| line.links.len());
-        if count > 1 {
-            self.now.link = (self.now.link + 1) % count;
+        if self.now.link + 1 < count {
+            self.now.link += 1;
+        } else if let Some(at) = self.next_linked_line() {
+            self.now.go_to(at);
         } else {
-            self.next_linked_line();
+            self.now.link = 0;
+            if count == 0 {
+                NOTHING.clone_into(&mut self.message);
+            }
         }
     }
 
-    /// Moves to the next line with a link; from the last to the first.
-    fn next_linked_line(&mut self) {
+    /// Returns the next line with other links; after the last line, the first.
+    fn next_linked_line(&self) -> Option<usize> {
         let (count, cursor) = (self.now.shown.len(), self.now.cursor);
-        let linked = |at: &usize| self.now.line(*at).is_some_and(|line| !line.links.is_empty());
-        if let Some(at) = (cursor + 1..count).chain(0..cursor).find(linked) {
-            self.now.go_to(at);
-        }
+        let here = self.now.line(cursor).map(|line| &line.links);
+        let is_other = |at: &usize| {
+            self.now.line(*at).is_some_and(|line| !line.links.is_empty() && Some(&line.links) != here)
+        };
+        (cursor + 1..count).chain(0..cursor).find(is_other)
     }
 
     /// Returns the view that Enter leads to.
@@ -478,15 +487,17 @@ impl Browser {
                 self.message = view::only_in_shell(words.first().map_or("", String::as_str));
             }
             (None, Some(_)) => "this line leads nowhere".clone_into(&mut self.message),
-            (None, None) => "nothing to open here; Tab goes on".clone_into(&mut self.message),
+            (None, None) => {
+                let has_other = self.next_linked_line().is_some();
+                let text = if has_other { "nothing to open here; Tab goes on" } else { NOTHING };
+                text.clone_into(&mut self.message);
+            }
         }
     }
 
     /// Returns the object or class of the line, or of the view.
     fn subject(&self) -> Option<Subject> {
-        let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
-        let target = self.now.target().filter(is_one);
-        target.cloned().or_else(|| self.now.view.subject())
+        self.now.object_target().cloned().or_else(|| self.now.view.subject())
     }
 
     fn about(&mut self, command: &str, options: &[&str]) {
@@ -498,7 +509,7 @@ impl Browser {
     }
 
     fn object(&self) -> Option<ObjectId> {
-        match self.now.target()? {
+        match self.now.object_target()? {
             CellTarget::Object(id) | CellTarget::Class(_, Some(id)) => Some(*id),
             _ => None,
         }
@@ -570,8 +581,8 @@ impl Browser {
         let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about.to_owned());
         let about = about.or_else(|| self.catalog.about(&command)).unwrap_or_default();
         let shown = self.shell();
-        let views = VIEWS.iter().filter(|view| self.baseline.is_some() || !takes_two(view.command));
-        let views = views.map(|view| format!("  {}                 {}", view.letter, view.title));
+        let views = keys::views(self.baseline.is_some())
+            .map(|view| format!("  {}                 {}", view.letter, view.title));
         let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());
         let width = usize::from(self.size.0.saturating_sub(1).max(1));
         let lines = text.lines().map(str::to_owned).chain(views).chain(HELP.lines().map(str::to_owned));

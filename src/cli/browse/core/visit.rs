@@ -367,6 +367,13 @@ impl Visit {
         })
     }
 
+    /// Returns the object or class of the line under the cursor: the chosen link, or else the first that is one.
+    pub(super) fn object_target(&self) -> Option<&CellTarget> {
+        let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
+        let first = || self.line(self.cursor)?.links.iter().find(is_one);
+        self.target().filter(is_one).or_else(first)
+    }
+
     /// Returns the chosen link of the line under the cursor.
     pub(super) fn target(&self) -> Option<&CellTarget> {
         let links = &self.line(self.cursor)?.links;

@@ -173,7 +173,7 @@ fn enter_says_where_it_leads() {
             "instances --top=401 A",
             "",
         ),
-        (vec![], "1/1", "", "nothing to open here; Tab goes on"),
+        (vec![], "1/1", "", "nothing to open in this view"),
     ] {
         let mut browser = browser((80, 24));
         let line = ScreenLine { links: links.into(), ..ScreenLine::of_text("x") };

@@ -13,7 +13,7 @@ use crate::cli::browse::wire::FromWorker;
 use crate::cli::shared::context::locked;
 
 /// Longer than a shell takes on any machine.
-const AT_ALL: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn numbered(number: u64) -> Question {
     Question { number, ..question(&["histo"], None) }
@@ -37,7 +37,7 @@ fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
 
 /// Returns what is heard next, in short.
 fn next(heard: &Receiver<Heard>) -> String {
-    match heard.recv_timeout(AT_ALL).expect("a message") {
+    match heard.recv_timeout(TIMEOUT).expect("a message") {
         Heard::Answer(number, _) => format!("answer {number}"),
         Heard::Early(number, _) => format!("early {number}"),
         Heard::Progress(number, _) => format!("progress {number}"),

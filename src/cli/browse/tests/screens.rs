@@ -33,6 +33,8 @@ const SCREENS: &[&str] = &[
     ":places Space --help Enter",
     "?",
     "l Enter p ?",
+    "p",
+    "Tab Tab Tab",
     "l Tab Enter p",
     "g",
 ];
