@@ -329,6 +329,8 @@ impl Stacks {
     /// Orders stacks by their frames, innermost first.
     fn order(&self, left: TraceSerial, right: TraceSerial) -> Ordering {
         let frames = |stack| self.traces.get(stack).into_iter().flat_map(|trace| self.traces.frames(trace));
+        // Stacks with the same names are in the order in which they were found.
+        let serials = left.cmp(&right);
         let (mut left, mut right) = (frames(left), frames(right));
         loop {
             match (left.next(), right.next()) {
@@ -336,7 +338,7 @@ impl Stacks {
                     Ordering::Equal => {}
                     order => return order,
                 },
-                (left, right) => return left.is_some().cmp(&right.is_some()),
+                (left, right) => return left.is_some().cmp(&right.is_some()).then(serials),
             }
         }
     }

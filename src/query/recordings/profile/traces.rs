@@ -1,6 +1,7 @@
 //! Stack traces by serial number, with shared frames.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct Trace {
 pub(in crate::recordings) struct StoredFrames(Range<usize>);
 
 /// Stack traces in the order in which they were added. Of several with one serial number the last counts.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Traces {
     traces: Vec<Trace>,
     /// Frame numbers of all traces, innermost first.
@@ -34,6 +35,18 @@ pub struct Traces {
     numbers: HashMap<Frame, u32>,
     names: HashSet<Arc<str>>,
     by_serial: HashMap<TraceSerial, usize>,
+}
+
+/// Without the tables for finding what is listed, whose order is another in each process.
+impl fmt::Debug for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { traces, frames, table, numbers: _, names: _, by_serial: _ } = self;
+        f.debug_struct("Traces")
+            .field("traces", traces)
+            .field("frames", frames)
+            .field("table", table)
+            .finish_non_exhaustive()
+    }
 }
 
 impl PartialEq for Traces {
