@@ -199,6 +199,43 @@ fn two_lines(text: &str, room: usize) -> Option<String> {
     (fit::wrap(&both, room, 0).len() == 2).then_some(both)
 }
 
+pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
+    Columns::new([
+        Column::of(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
+        Column::of(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
+        Column::of(names::OWN_BYTES, |row: &ExplainedRow| {
+            row.is_whole.then_some(row.figures.own_bytes).into()
+        })
+        .or_null("some of the objects are too small to be looked into"),
+        Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
+        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| {
+            hundredths(row.retained_bytes, row.all_bytes).into()
+        }),
+        Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
+        Column::of(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::STORED_OBJECTS, |row: &ExplainedRow| {
+            row.stored.as_ref().map(|(objects, _)| *objects).into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::STORED_CLASS, |row: &ExplainedRow| {
+            row.stored.as_ref().and_then(|(_, class)| class.as_deref()).into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
+            .or_null("there are several objects"),
+        Column::of(names::FRAMEWORK, |row: &ExplainedRow| {
+            row.framework.as_ref().map(|known| &*known.framework).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::FRAMEWORK_FACTS, |row: &ExplainedRow| {
+            row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
+        })
+        .or_null(NO_RULE),
+        Column::of(names::TEXT, |row: &ExplainedRow| (&*row.text).into()),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,41 +280,4 @@ mod tests {
         assert!(shown[4].ends_with("...") && shown[4].len() <= 63, "{}", shown[4]);
         assert_eq!(texts(&rows[1..2], 63, 9), shown[1..2]);
     }
-}
-
-pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
-    Columns::new([
-        Column::of(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
-        Column::of(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
-        Column::of(names::OWN_BYTES, |row: &ExplainedRow| {
-            row.is_whole.then_some(row.figures.own_bytes).into()
-        })
-        .or_null("some of the objects are too small to be looked into"),
-        Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
-        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| {
-            hundredths(row.retained_bytes, row.all_bytes).into()
-        }),
-        Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
-        Column::of(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
-            .or_null("the dump does not say"),
-        Column::of(names::STORED_OBJECTS, |row: &ExplainedRow| {
-            row.stored.as_ref().map(|(objects, _)| *objects).into()
-        })
-        .or_null("it stores nothing like that"),
-        Column::of(names::STORED_CLASS, |row: &ExplainedRow| {
-            row.stored.as_ref().and_then(|(_, class)| class.as_deref()).into()
-        })
-        .or_null("it stores nothing like that"),
-        Column::of(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
-            .or_null("there are several objects"),
-        Column::of(names::FRAMEWORK, |row: &ExplainedRow| {
-            row.framework.as_ref().map(|known| &*known.framework).into()
-        })
-        .or_null(NO_RULE),
-        Column::of(names::FRAMEWORK_FACTS, |row: &ExplainedRow| {
-            row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
-        })
-        .or_null(NO_RULE),
-        Column::of(names::TEXT, |row: &ExplainedRow| (&*row.text).into()),
-    ])
 }
