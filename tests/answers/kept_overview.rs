@@ -70,37 +70,35 @@ fn rules_have_answers_of_their_own() {
     assert_eq!(json(&dump), found);
 }
 
+/// Checks that an overview that is asked for in another way is not kept, and is the same where the usual one is kept.
+fn is_neither_kept_nor_read(dump: &Dump, contains: &str, options: &[&str], hides_values: bool) {
+    let other = || {
+        let mut command = dump.command(&[&["overview", "--format", "json"], options].concat());
+        let output =
+            command.env("HPROF_CLI_HIDES_VALUES", if hides_values { "1" } else { "0" }).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = other();
+    assert!(first.contains(contains), "{first}");
+    assert!(!dump.index().join("overview").exists());
+    let (found, at) = (json(dump), written(dump));
+    assert_ne!(found, first);
+    assert_eq!((other(), written(dump)), (first, at));
+}
+
 #[test]
 fn an_overview_with_a_recording_is_neither_kept_nor_read() {
     let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
     let recording = sample("flight/jdk17-leak.jfr.zst");
-    let with_recording = || {
-        let options = ["overview", "--format", "json", "--recording", recording.to_str().unwrap()];
-        String::from_utf8(dump.run(&options).stdout).unwrap()
-    };
-    let joined = with_recording();
-    assert!(joined.contains("\"recording\":"), "{joined}");
-    assert!(!dump.index().join("overview").exists());
-    let (found, at) = (json(&dump), written(&dump));
-    assert_ne!(joined, found);
-    assert_eq!((with_recording(), written(&dump)), (joined, at));
+    let options = ["--recording", recording.to_str().unwrap()];
+    is_neither_kept_nor_read(&dump, "\"recording\":", &options, false);
 }
 
 #[test]
 fn an_overview_with_hidden_values_is_neither_kept_nor_read() {
     let dump = Dump::at(Some(&sample("leaks/s5.hprof.zst")));
-    let hidden = || {
-        let mut command = dump.command(&["overview", "--format", "json"]);
-        let output = command.env("HPROF_CLI_HIDES_VALUES", "1").output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let first = hidden();
-    assert!(first.contains("\"headline\":"), "{first}");
-    assert!(!dump.index().join("overview").exists());
-    let (found, at) = (json(&dump), written(&dump));
-    assert_ne!(found, first);
-    assert_eq!((hidden(), written(&dump)), (first, at));
+    is_neither_kept_nor_read(&dump, "\"headline\":", &[], true);
 }
 
 #[test]
