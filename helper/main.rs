@@ -11,8 +11,7 @@ mod linux {
     use std::path::PathBuf;
     use std::process::ExitCode;
 
-    use hprof_capture::guard::{self, Guards};
-    use hprof_capture::machine::LocalMachine;
+    use hprof_capture::place::{self, Doors};
     use hprof_capture::remote::{self, CHECK, OWN_FILE, PatientWriter, REMOVE, SERVE};
 
     /// Time for which the connection may stall, in seconds: a JVM that writes to a FIFO stands still meanwhile.
@@ -26,44 +25,27 @@ mod linux {
     pub(super) fn run(arguments: &[OsString]) -> io::Result<ExitCode> {
         let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
         match words[..] {
-            [word, name] if word == guard::WORD => Ok(watched(name, None)),
-            [word, name, user] if word == guard::WORD => Ok(watched(name, Some(user))),
+            [word] if word == place::WORD => place::run().map(|()| ExitCode::SUCCESS),
             [word] if word == CHECK => Ok(ExitCode::SUCCESS),
             [word, file] if word == REMOVE => std::fs::remove_file(file).map(|()| ExitCode::SUCCESS),
-            [word, token] if word == SERVE => serve(token, itself()),
-            [word, token, file] if word == SERVE => {
-                std::fs::remove_file(file)?;
-                serve(token, itself())
-            }
-            [word, token, file, loader] if word == SERVE => {
-                std::fs::remove_file(file)?;
-                serve(token, Guards::new(PathBuf::from(loader), vec![OWN_FILE.into()]))
-            }
+            [word, token] if word == SERVE => serve(token, "/proc/self/exe".into(), Vec::new()),
+            [word, token, loader] if word == SERVE => serve(token, loader.into(), vec![OWN_FILE.into()]),
             _ => Ok(ExitCode::from(2)),
         }
     }
 
-    /// Returns how this program starts itself, also once its file is removed.
-    fn itself() -> Guards {
-        Guards::new(PathBuf::from("/proc/self/exe"), Vec::new())
-    }
-
-    fn watched(name: &OsStr, user: Option<&OsStr>) -> ExitCode {
-        if guard::watch(name, user) { ExitCode::SUCCESS } else { ExitCode::from(2) }
-    }
-
-    fn serve(token: &OsStr, guards: Guards) -> io::Result<ExitCode> {
+    /// Serves. `program` and `arguments` are how this program starts itself, also once its file is removed.
+    fn serve(token: &OsStr, program: PathBuf, arguments: Vec<OsString>) -> io::Result<ExitCode> {
         let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
         // Not through the standard library, which looks for the ends of lines.
         let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
         let output = PatientWriter::new(output, PATIENCE)?;
-        let mut machine = LocalMachine::new(&guards);
-        let own = guards.clone();
-        let end = move || {
-            own.end();
+        let start = |on_notice| Doors::new(program, arguments, on_notice);
+        let end = |doors: &Doors| {
+            doors.end();
             std::process::exit(0);
         };
-        remote::serve(input, output, &token.to_string_lossy(), &mut machine, end)?;
+        remote::serve(input, output, &token.to_string_lossy(), start, end)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -8,8 +8,8 @@ import json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
 PROGRAM, JAVAS = os.path.abspath(sys.argv[1]), sys.argv[2:]
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Not below /tmp, which one case hides.
-WORK = tempfile.mkdtemp(prefix='hostile-', dir='/var/tmp')
+# Not below /tmp, which one case hides; nor below another directory that others may change.
+WORK = tempfile.mkdtemp(prefix='hostile-', dir='/srv')
 os.chmod(WORK, 0o755)
 CLASSES = os.path.join(WORK, 'classes')
 USER = 12345

@@ -5,12 +5,10 @@
 //! predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process: a link there
 //! is not followed out of its root.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -21,9 +19,10 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::perfdata::PerfData;
-use crate::private::Keeper;
+use crate::place::{Door, Doors, PlaceDir};
 use crate::processes::{Mapped, Process};
 use crate::vm_kind::VmKind;
+use crate::waiting::Waiting;
 
 /// Maximum time for a JVM to open its socket.
 const TO_OPEN: Duration = Duration::from_secs(20);
@@ -44,12 +43,20 @@ const ARGUMENTS: usize = 3;
 /// Maximum length of an answer in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
 
+/// Maximum length of an answer in an error message, in bytes.
+const MAX_SHOWN: usize = 2000;
+
+/// Time between two looks at a JVM that does not answer.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// A running JVM that accepts commands.
 #[derive(Debug)]
-pub struct Jvm<'k> {
+pub struct Jvm<'d> {
     process: Process,
     mapped: Mapped,
-    keeper: &'k dyn Keeper,
+    door: Arc<Door>,
+    doors: &'d Doors,
+    limit: Option<Duration>,
 }
 
 /// Answer of a JVM: 0 or an error code, and text.
@@ -61,41 +68,43 @@ pub struct Reply {
     pub text: String,
 }
 
-impl<'k> Jvm<'k> {
+impl<'d> Jvm<'d> {
     /// Finds the JVM with this process ID.
     ///
     /// # Errors
     ///
     /// If the process does not exist, is not a JVM of HotSpot, belongs to another user, or does not accept commands.
-    pub fn find(pid: u32, keeper: &'k dyn Keeper) -> Result<Self, Error> {
-        Self::of(Process::find(pid)?, keeper)
+    pub fn find(pid: u32, doors: &'d Doors) -> Result<Self, Error> {
+        let process = Process::find(pid)?;
+        check_user(&process)?;
+        let mapped = process.mapped()?;
+        check_vm(&process, &mapped)?;
+        let door = Arc::new(doors.of_process(&process)?);
+        Self::of(process, mapped, door, doors)
     }
 
-    /// Takes a process for a JVM. The keeper looks after the files that are created for it.
+    /// Takes a process for a JVM.
     ///
     /// # Errors
     ///
     /// As [`Jvm::find`].
-    pub fn of(process: Process, keeper: &'k dyn Keeper) -> Result<Self, Error> {
-        let pid = process.pid();
-        let status = process.status();
-        let own = Identity::own();
-        // Only root becomes another user.
-        if status.identity.user != own.user && own.user != 0 {
-            return Err(Error::OtherUser { pid, user: status.identity.user, own: own.user });
-        }
-        let mapped = process.mapped()?;
-        match process.vm(&mapped) {
-            Some(VmKind::HotSpot) => {}
-            Some(kind) => return Err(Error::OtherVm { pid, kind }),
-            None => return Err(Error::NotJvm { pid, name: status.name.clone() }),
-        }
-        let jvm = Self { process, mapped, keeper };
+    pub(crate) fn of(
+        process: Process,
+        mapped: Mapped,
+        door: Arc<Door>,
+        doors: &'d Doors,
+    ) -> Result<Self, Error> {
+        let jvm = Self { process, mapped, door, doors, limit: None };
         jvm.check_running()?;
         if jvm.is_disabled() {
-            return Err(Error::Disabled { pid });
+            return Err(Error::Disabled { pid: jvm.process.pid() });
         }
         Ok(jvm)
+    }
+
+    /// Sets the maximum time for each answer.
+    pub(crate) fn set_limit(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
     }
 
     /// Returns the process.
@@ -103,14 +112,30 @@ impl<'k> Jvm<'k> {
         &self.process
     }
 
-    /// Returns who looks after files.
-    pub(crate) fn keeper(&self) -> &'k dyn Keeper {
-        self.keeper
+    /// Returns how places are opened.
+    pub(crate) fn doors(&self) -> &'d Doors {
+        self.doors
     }
 
-    /// Returns what it has mapped.
-    pub fn mapped(&self) -> &Mapped {
-        &self.mapped
+    /// Returns the file system that it sees, opened as its user.
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    /// Returns its counters.
+    pub(crate) fn counters(&self) -> Option<PerfData> {
+        PerfData::of(&self.door, &self.process, &self.mapped)
+    }
+
+    /// Returns whether it sees an ordinary file under this path.
+    ///
+    /// # Errors
+    ///
+    /// If its file system cannot be opened.
+    pub fn sees_file(&self, path: &Path) -> Result<bool, Error> {
+        let fail = |source| Error::File { what: "cannot look for".into(), path: path.to_owned(), source };
+        let root = self.door.root().map_err(fail)?;
+        Ok(path.to_str().is_some_and(|path| root.file(path).is_ok()))
     }
 
     /// Checks that it is neither stopped nor has ended.
@@ -118,7 +143,7 @@ impl<'k> Jvm<'k> {
         let pid = self.process.pid();
         match self.process.status_now() {
             None => Err(Error::Ended { pid }),
-            Some(now) if matches!(now.state, 'T' | 't') => Err(Error::Stopped { pid }),
+            Some(now) if now.is_stopped() => Err(Error::Stopped { pid }),
             Some(_) => Ok(()),
         }
     }
@@ -126,7 +151,7 @@ impl<'k> Jvm<'k> {
     /// Returns whether it says that it accepts no commands: it would answer the signal with a thread dump on its stdout.
     fn is_disabled(&self) -> bool {
         const OPTION: &str = "-XX:+DisableAttachMechanism";
-        match PerfData::of(&self.process, &self.mapped) {
+        match self.counters() {
             // The first digit is that of the attach mechanism.
             Some(counters) if counters.text("sun.rt.jvmCapabilities").is_some() => {
                 counters.text("sun.rt.jvmCapabilities").is_some_and(|digits| digits.starts_with('0'))
@@ -135,17 +160,35 @@ impl<'k> Jvm<'k> {
         }
     }
 
-    /// Returns a path of the process as seen by this process. Links in it may lead out of the process's root.
-    pub fn outside(&self, path: &Path) -> PathBuf {
-        self.process.proc_path("root").join(path.strip_prefix("/").unwrap_or(path))
-    }
-
-    /// Sends a command and waits for the answer, at most for `patience`.
+    /// Sends a command and waits for the answer, at most for `limit`, unless another one was set.
     ///
     /// # Errors
     ///
     /// If the JVM cannot be reached or does not answer.
-    pub fn ask(&self, command: &str, arguments: &[&str], patience: Option<Duration>) -> Result<Reply, Error> {
+    pub fn ask(&self, command: &str, arguments: &[&str], limit: Option<Duration>) -> Result<Reply, Error> {
+        let shown = match arguments {
+            [argument] if command == "jcmd" => argument,
+            _ => command,
+        };
+        self.ask_while(command, arguments, &self.waiting(shown, limit))
+    }
+
+    /// Starts to wait for the answer to a command.
+    pub(crate) fn waiting<'w>(&'w self, command: &'w str, limit: Option<Duration>) -> Waiting<'w> {
+        Waiting::new(&self.process, command, self.limit.or(limit), self.doors.on_notice())
+    }
+
+    /// Sends a command and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Jvm::ask`].
+    pub(crate) fn ask_while(
+        &self,
+        command: &str,
+        arguments: &[&str],
+        waiting: &Waiting<'_>,
+    ) -> Result<Reply, Error> {
         let pid = self.process.pid();
         let is_long = |word: &&str| word.len() > MAX_ARGUMENT;
         if arguments.iter().any(|word| word.contains('\0')) {
@@ -160,7 +203,7 @@ impl<'k> Jvm<'k> {
         } else {
             request_1(command, arguments)
         };
-        self.talk(command, &request, patience)
+        self.talk(command, &request, waiting)
     }
 
     /// Runs a diagnostic command, as `jcmd` does.
@@ -168,10 +211,10 @@ impl<'k> Jvm<'k> {
     /// # Errors
     ///
     /// As [`Jvm::ask`], and if the JVM refuses it.
-    pub fn jcmd(&self, command: &str, patience: Option<Duration>) -> Result<String, Error> {
-        let reply = self.ask("jcmd", &[command], patience)?;
+    pub fn jcmd(&self, command: &str, limit: Option<Duration>) -> Result<String, Error> {
+        let reply = self.ask("jcmd", &[command], limit)?;
         if reply.code != 0 {
-            let text = reply.text.trim().to_owned();
+            let text = shortened(reply.text.trim());
             return Err(Error::Refused { pid: self.process.pid(), command: command.to_owned(), text });
         }
         Ok(reply.text)
@@ -179,54 +222,62 @@ impl<'k> Jvm<'k> {
 
     /// Returns the highest version of the protocol that the JVM has.
     fn version(&self) -> Result<u32, Error> {
-        let reply = self.talk("getversion", &request_1("getversion", &[]), Some(TO_ANSWER))?;
+        const COMMAND: &str = "getversion";
+        let waiting = self.waiting(COMMAND, Some(TO_ANSWER));
+        let reply = self.talk(COMMAND, &request_1(COMMAND, &[]), &waiting)?;
         // JVMs before JDK 24 do not know the command.
         let version = reply.text.split_whitespace().next().and_then(|version| version.parse().ok());
         Ok(version.filter(|_| reply.code == 0).unwrap_or(1))
     }
 
-    fn talk(&self, command: &str, request: &[u8], patience: Option<Duration>) -> Result<Reply, Error> {
+    fn talk(&self, command: &str, request: &[u8], waiting: &Waiting<'_>) -> Result<Reply, Error> {
         let pid = self.process.pid();
-        let root = self.process.root();
-        if root.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
-            return Err(Error::Hidden { pid });
-        }
-        let root = root.and_then(|root| root.below("tmp"));
         let place = self.process.proc_path("root/tmp").display().to_string();
-        let tmp = root.map_err(|source| Error::Place { pid, place, source })?;
-        let identity = self.process.status().identity;
-        let stream = match identity.run(|| connected(&tmp, &self.socket(), pid))?? {
+        let tmp = self.door.root().and_then(|root| root.below("tmp"));
+        let tmp = tmp.map_err(|source| Error::Place { pid, place, source })?;
+        let mut stream = match self.connected(&tmp)? {
             Some(stream) => stream,
-            None => {
-                let trigger = self.trigger();
-                let place = || tmp.place().join(&trigger).display().to_string();
-                let kept = self.keeper.keep_file(&tmp.path(""), &trigger);
-                let _kept = kept.map_err(|source| Error::Place { pid, place: place(), source })?;
-                identity.run(|| self.open(&tmp))??
-            }
+            None => self.open(&tmp)?,
         };
-        let answer = identity.run(|| {
-            let mut stream = stream;
-            let mut answer = Vec::new();
-            let talked = stream.set_read_timeout(patience).and_then(|()| {
-                stream.write_all(request)?;
-                stream.take(MAX_ANSWER).read_to_end(&mut answer)
-            });
-            match talked {
-                Ok(_) => Ok(answer),
-                // It ended.
-                Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
-                    Ok(answer)
-                }
-                Err(source) => Err(Error::Talk { pid, source }),
+        let mut answer = Vec::new();
+        let talk = |source| Error::Talk { pid, source };
+        let set = stream.set_read_timeout(Some(LOOK));
+        set.and_then(|()| stream.set_write_timeout(Some(TO_OPEN))).map_err(talk)?;
+        match stream.write_all(request) {
+            Ok(()) => {}
+            // It ended.
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {}
+            Err(source) => return Err(talk(source)),
+        }
+        let mut stream = stream.take(MAX_ANSWER);
+        let mut block = [0; 1 << 13];
+        loop {
+            match stream.read(&mut block) {
+                Ok(0) => break,
+                Ok(length) => answer.extend(block.iter().take(length)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(source) => return Err(talk(source)),
             }
-        })??;
+            // Also while it answers: an answer may have no end.
+            waiting.check()?;
+        }
         match Reply::of(&answer) {
             // JVMs since JDK 24 answer while they work: what they said may not be all.
             Some(reply) if self.process.status_now().is_some() => Ok(reply),
             None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
             _ => Err(Error::EndedDuring { pid, command: command.to_owned() }),
         }
+    }
+
+    /// Connects to the socket of the JVM, if it exists and the JVM listens: another process of its user may have one of
+    /// that name.
+    fn connected(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
+        let (pid, name) = (self.process.pid(), self.socket());
+        let place = || tmp.place().join(&name).display().to_string();
+        let stream = tmp.connect(&name).map_err(|source| Error::Place { pid, place: place(), source })?;
+        Ok(stream.filter(|stream| is_peer(stream, pid)))
     }
 
     fn socket(&self) -> String {
@@ -238,29 +289,38 @@ impl<'k> Jvm<'k> {
     }
 
     /// Makes the JVM open its socket, and connects to it: there is none, or nobody listens to the one that a JVM with the
-    /// same process ID left.
-    fn open(&self, tmp: &Directory) -> Result<UnixStream, Error> {
-        let (pid, socket) = (self.process.pid(), self.socket());
+    /// same process ID left. JVMs look for the trigger in their working directory too, but need `/tmp` for the socket.
+    fn open(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
+        let (pid, trigger) = (self.process.pid(), self.trigger());
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
         // Without a handler, the signal would end the process.
         if !now.handles(Signal::QUIT) {
             return Err(Error::Unhandled { pid, signal: "SIGQUIT".into() });
         }
-        let _trigger = Trigger::new(tmp, &self.trigger(), pid)?;
+        let place = || tmp.place().join(&trigger).display().to_string();
+        tmp.share_file(&trigger).map_err(|source| Error::Place { pid, place: place(), source })?;
+        let opened = self.opened(tmp);
+        // The JVM may have removed it.
+        let _ = tmp.remove(&trigger);
+        opened
+    }
+
+    fn opened(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
+        let pid = self.process.pid();
         self.process.signal(Signal::QUIT)?;
         let start = Instant::now();
         let mut is_again = false;
         loop {
             std::thread::sleep(Duration::from_millis(10));
-            if let Some(stream) = connected(tmp, &socket, pid)? {
+            if let Some(stream) = self.connected(tmp)? {
                 return Ok(stream);
             }
             let status = self.process.status_now().ok_or(Error::Ended { pid })?;
             let waited = start.elapsed();
             if waited >= TO_OPEN {
-                return Err(match status.state {
-                    'T' | 't' => Error::Stopped { pid },
-                    _ => Error::NoSocket { pid, seconds: TO_OPEN.as_secs() },
+                return Err(match status.is_stopped() {
+                    true => Error::Stopped { pid },
+                    false => Error::NoSocket { pid, seconds: TO_OPEN.as_secs() },
                 });
             }
             // The signal may have come while the JVM was starting.
@@ -272,29 +332,57 @@ impl<'k> Jvm<'k> {
     }
 }
 
-/// Connects to a socket, if it exists and the JVM listens: another process of its user may have one of that name.
+/// Checks that this user may attach to a process.
+pub(crate) fn check_user(process: &Process) -> Result<(), Error> {
+    let (pid, user, own) = (process.pid(), process.status().identity.user, Identity::own().user);
+    // Only root becomes another user.
+    if user == own || own == 0 { Ok(()) } else { Err(Error::OtherUser { pid, user, own }) }
+}
+
+/// Checks that a process is a JVM of HotSpot.
+pub(crate) fn check_vm(process: &Process, mapped: &Mapped) -> Result<(), Error> {
+    let pid = process.pid();
+    match process.vm(mapped) {
+        Some(VmKind::HotSpot) => Ok(()),
+        Some(kind) => Err(Error::OtherVm { pid, kind }),
+        None => Err(Error::NotJvm { pid, name: process.status().name.clone() }),
+    }
+}
+
+/// Connects to a socket of this user alone, which is in the directory `dir`, to which `path` leads. `None` if there is
+/// none, or nobody listens.
 ///
 /// # Errors
 ///
 /// If the file is not a socket or belongs to another user.
-fn connected(tmp: &Directory, name: &str, pid: u32) -> Result<Option<UnixStream>, Error> {
-    let fail = |source| Error::Place { pid, place: tmp.place().join(name).display().to_string(), source };
+pub(crate) fn connected(dir: &Directory, path: &Path, name: &str) -> io::Result<Option<UnixStream>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = match rustix::fs::openat(tmp.fd(), name, flags, Mode::empty()) {
+    let found = match rustix::fs::openat(dir.fd(), name, flags, Mode::empty()) {
         Ok(found) => found,
         Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(fail(error.into())),
+        Err(error) => return Err(error.into()),
     };
-    let there = rustix::fs::fstat(&found).map_err(|error| fail(error.into()))?;
+    let there = rustix::fs::fstat(&found)?;
     let is_own = there.st_uid == Identity::own().user && there.st_mode & 0o066 == 0;
     if FileType::from_raw_mode(there.st_mode) != FileType::Socket || !is_own {
-        return Err(fail(io::Error::other("not a socket of the JVM's user alone")));
+        return Err(io::Error::other("not a socket of the JVM's user alone"));
     }
-    // The socket that was looked at, whatever has its name by now.
-    match UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())) {
-        Ok(stream) => Ok(Some(stream).filter(|stream| is_peer(stream, pid))),
+    // What has its name by now may be another socket: who answers is checked.
+    match UnixStream::connect(path.join(name)) {
+        Ok(stream) => Ok(Some(stream)),
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(None),
-        Err(error) => Err(fail(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns a text that is short enough for a message.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().find(|(at, _)| *at >= MAX_SHOWN) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let (shown, rest) = text.split_at(end);
+            format!("{shown} ... ({} more bytes)", rest.len())
+        }
     }
 }
 
@@ -326,42 +414,6 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
 
 /// Start of the name of the file that makes a JVM open its socket; its process ID follows.
 pub const TRIGGER: &str = ".attach_pid";
-
-/// That file; removed on drop.
-struct Trigger<'d> {
-    dir: &'d Directory,
-    name: String,
-}
-
-impl<'d> Trigger<'d> {
-    /// Creates it in the JVM's `/tmp`. JVMs look for it in their working directory too, but need `/tmp` for the socket.
-    fn new(tmp: &'d Directory, name: &str, pid: u32) -> Result<Self, Error> {
-        let place = || tmp.place().join(name).display().to_string();
-        Self::create(tmp, name).map_err(|source| Error::Place { pid, place: place(), source })
-    }
-
-    fn create(dir: &'d Directory, name: &str) -> io::Result<Self> {
-        let path = dir.path(name);
-        let made: io::Result<File> = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let is_own = |there: &fs::Metadata| there.is_file() && there.uid() == Identity::own().user;
-        match made {
-            Ok(_) => {}
-            // Left by another process that is attaching or was killed.
-            Err(error)
-                if error.kind() == ErrorKind::AlreadyExists
-                    && fs::symlink_metadata(&path).is_ok_and(|there| is_own(&there)) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(Self { dir, name: name.to_owned() })
-    }
-}
-
-impl Drop for Trigger<'_> {
-    fn drop(&mut self) {
-        // The JVM may have removed it.
-        let _ = fs::remove_file(self.dir.path(&self.name));
-    }
-}
 
 impl Reply {
     fn of(bytes: &[u8]) -> Option<Self> {
@@ -400,6 +452,7 @@ pub fn property(text: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
 
@@ -429,49 +482,36 @@ mod tests {
         assert_eq!(request_2("load", &["a", "", "c", "d"]), b"2\x0012\0load\0a\0\0c\0d\0");
     }
 
-    /// Creates a root directory that contains a `tmp`.
-    fn root() -> (tempfile::TempDir, PathBuf, Directory) {
-        let root = tempfile::tempdir().unwrap();
-        let tmp = root.path().join("tmp");
-        fs::create_dir(&tmp).unwrap();
-        let opened = Directory::open(root.path()).unwrap().below("tmp").unwrap();
-        (root, tmp, opened)
-    }
-
     /// Socket names are predictable: a socket of another user is not used.
     #[test]
     fn only_sockets_of_this_user_alone_are_spoken_to() {
-        let (_root, dir, tmp) = root();
-        let own = std::process::id();
-        assert!(connected(&tmp, "socket", own).unwrap().is_none());
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path();
+        let opened = rustix::fs::open(dir, Directory::FLAGS, Mode::empty()).unwrap();
+        let connected =
+            |name: &str| super::connected(&Directory::from(opened.try_clone().unwrap()), dir, name);
+        assert!(connected("socket").unwrap().is_none());
         let socket = dir.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(connected(&tmp, "socket", own).unwrap().is_some());
-        // Another process of the same user listens.
-        assert!(connected(&tmp, "socket", own + 1).unwrap().is_none());
+        let stream = connected("socket").unwrap().unwrap();
+        // Another process of the same user may listen.
+        let own = std::process::id();
+        assert!(is_peer(&stream, own) && !is_peer(&stream, own + 1));
         symlink(&socket, dir.join("link")).unwrap();
-        assert!(connected(&tmp, "link", own).is_err());
+        assert!(connected("link").is_err());
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
-        let error = connected(&tmp, "socket", own).unwrap_err().to_string();
-        assert!(error.contains(socket.to_str().unwrap()), "{error}");
+        assert!(connected("socket").is_err());
         // Left by a JVM that has ended.
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
         drop(listener);
-        assert!(connected(&tmp, "socket", own).unwrap().is_none());
+        assert!(connected("socket").unwrap().is_none());
     }
 
     #[test]
-    fn triggers_are_removed() {
-        let (_root, dir, tmp) = root();
-        // No file is created through a link.
-        symlink(dir.join("victim"), dir.join("trigger")).unwrap();
-        assert!(Trigger::new(&tmp, "trigger", 7).is_err() && !dir.join("victim").exists());
-        let trigger = Trigger::new(&tmp, "made", 7).unwrap();
-        assert!(dir.join("made").is_file());
-        // Left by one that was killed.
-        let again = Trigger::new(&tmp, "made", 7).unwrap();
-        drop((trigger, again));
-        assert!(!dir.join("made").exists());
+    fn long_answers_are_shortened_in_messages() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"\u{e9}".repeat(1 << 20));
+        assert!(long.len() < 2100 && long.ends_with("(2095152 more bytes)"), "{}", &long[1990..]);
     }
 }

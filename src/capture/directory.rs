@@ -1,46 +1,43 @@
-//! Directories of other processes, below their own root, and what is in them.
+//! Open directories, below which paths are resolved as for a process that has them as its root.
 //!
-//! A directory stays open: its process cannot replace it with another one. Links are resolved as for a process with that
-//! root, or not at all. Files in it are opened without following links, and have to be ordinary ones.
+//! A directory stays open: nobody can replace it with another one. Links are resolved below it, or not at all. Files are
+//! opened without following links, and have to be ordinary ones.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat};
 use rustix::io::Errno;
 
 /// An open directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
     fd: OwnedFd,
-    /// Path at which it was opened, for messages.
-    place: PathBuf,
 }
 
-/// How directories are opened: only to find files in them.
-const FIND: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+impl From<OwnedFd> for Directory {
+    fn from(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+}
 
 impl Directory {
-    /// Opens a directory by its path as this process sees it.
-    pub(crate) fn open(place: &Path) -> std::io::Result<Self> {
-        Ok(Self { fd: rustix::fs::open(place, FIND, Mode::empty())?, place: place.to_owned() })
-    }
+    /// Flags with which directories are opened: only to find files in them.
+    pub(crate) const FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-    /// Opens a directory below this one, which is the root of a process.
+    /// Opens a directory below this one.
     ///
     /// # Errors
     ///
     /// If it does not exist below this directory.
     pub(crate) fn below(&self, inner: &str) -> std::io::Result<Self> {
-        Ok(Self { fd: self.resolve(inner, FIND)?, place: self.place.join(inner) })
+        Ok(Self { fd: self.resolve(inner, Self::FLAGS)? })
     }
 
     /// Opens a directory in this one, which is not a link.
     pub(crate) fn entry(&self, name: &str) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())?;
-        Ok(Self { fd, place: self.place.join(name) })
+        Ok(Self { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
     }
 
     /// Opens what a path leads to, with links resolved as if this directory were the root.
@@ -55,7 +52,7 @@ impl Directory {
                     if part == ".." {
                         return Err(Errno::XDEV);
                     }
-                    dir = rustix::fs::openat(&dir, part, FIND | OFlags::NOFOLLOW, Mode::empty())?;
+                    dir = rustix::fs::openat(&dir, part, Self::FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
                 }
                 rustix::fs::openat(&dir, name, flags | OFlags::NOFOLLOW, Mode::empty())
             }
@@ -63,34 +60,35 @@ impl Directory {
         }
     }
 
-    /// Opens an ordinary file below this directory for reading, with its length.
+    /// Opens an ordinary file below this directory for reading.
     ///
     /// # Errors
     ///
     /// If it is something else.
-    pub(crate) fn file(&self, inner: &str) -> std::io::Result<(File, rustix::fs::Stat)> {
-        // Looked at first: opening a device may do something.
+    pub(crate) fn file(&self, inner: &str) -> std::io::Result<(File, Stat)> {
+        // Looked at first: opening a device may do something. A FIFO that is there by then does not block.
         let found = self.resolve(inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
-        let stat = fstat(&found)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(std::io::Error::other("not an ordinary file"));
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file(&fstat(&found)?) {
+            let file = self.resolve(inner, flags)?;
+            let stat = fstat(&file)?;
+            if is_file(&stat) {
+                return Ok((file.into(), stat));
+            }
         }
-        Ok((File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?, stat))
+        Err(std::io::Error::other("not an ordinary file"))
+    }
+
+    /// Opens this directory again, to read it.
+    pub(crate) fn reopened(&self) -> std::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.fd, ".", flags, Mode::empty())?)
     }
 
     /// Returns the open directory.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
-    }
-
-    /// Returns the path at which it was opened.
-    pub(crate) fn place(&self) -> &Path {
-        &self.place
-    }
-
-    /// Returns a path that leads to a file of this directory, even if its own path was replaced, as long as this lives.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.fd.as_raw_fd()))
     }
 }
 
@@ -99,8 +97,20 @@ impl Directory {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use rustix::fs::CWD;
 
     use super::*;
+
+    fn opened(path: &Path) -> Directory {
+        Directory::from(rustix::fs::open(path, Directory::FLAGS, Mode::empty()).unwrap())
+    }
+
+    fn create(dir: &Directory, name: &str) {
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        rustix::fs::openat(dir.fd(), name, flags, Mode::RUSR | Mode::WUSR).unwrap();
+    }
 
     #[test]
     fn links_do_not_lead_out_of_a_root() {
@@ -112,13 +122,13 @@ mod tests {
             let _ = fs::remove_file(root.join("tmp"));
             symlink(target, root.join("tmp")).unwrap();
             assert!(root.join("tmp").is_dir(), "it leads out");
-            assert!(Directory::open(&root).unwrap().below("tmp").is_err(), "{target}");
+            assert!(opened(&root).below("tmp").is_err(), "{target}");
         }
         // A link that leads below the root is followed there, if at all.
         fs::remove_file(root.join("tmp")).unwrap();
         symlink("../elsewhere", root.join("tmp")).unwrap();
-        if let Ok(tmp) = Directory::open(&root).unwrap().below("tmp") {
-            fs::write(tmp.path("file"), "").unwrap();
+        if let Ok(tmp) = opened(&root).below("tmp") {
+            create(&tmp, "file");
             assert!(root.join("elsewhere/file").is_file());
             assert!(!outside.path().join("elsewhere/file").exists());
         }
@@ -128,10 +138,10 @@ mod tests {
     fn a_link_that_comes_later_is_not_followed() {
         let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(root.path().join("tmp")).unwrap();
-        let tmp = Directory::open(root.path()).unwrap().below("tmp").unwrap();
+        let tmp = opened(root.path()).below("tmp").unwrap();
         fs::rename(root.path().join("tmp"), root.path().join("moved")).unwrap();
         symlink(outside.path(), root.path().join("tmp")).unwrap();
-        fs::write(tmp.path("file"), "").unwrap();
+        create(&tmp, "file");
         assert!(root.path().join("moved/file").is_file() && !outside.path().join("file").exists());
     }
 
@@ -141,8 +151,8 @@ mod tests {
         fs::write(root.path().join("secret"), "text").unwrap();
         symlink("secret", root.path().join("link")).unwrap();
         fs::create_dir(root.path().join("dir")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), Mode::from_raw_mode(0o600)).unwrap();
-        let dir = Directory::open(root.path()).unwrap();
+        rustix::fs::mkfifoat(CWD, root.path().join("fifo"), Mode::from_raw_mode(0o600)).unwrap();
+        let dir = opened(root.path());
         assert_eq!(dir.file("secret").unwrap().1.st_size, 4);
         for name in ["link", "dir", "fifo", "missing"] {
             assert!(dir.file(name).is_err(), "{name}");

@@ -139,6 +139,38 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
+    /// The JVM did not answer.
+    #[error("process {pid} has not answered `{command}` for {seconds} s")]
+    Late {
+        /// Process ID.
+        pid: u32,
+        /// The command.
+        command: String,
+        /// Time it was given.
+        seconds: u64,
+    },
+    /// A directory for output that somebody else may change cannot be written as the user to whom the file would belong.
+    #[error("cannot write in {} as user {user}", path.display())]
+    Unwritable {
+        /// The directory.
+        path: PathBuf,
+        /// User as whom it was tried.
+        user: u32,
+        /// Why.
+        #[serde(with = "io_error")]
+        source: io::Error,
+    },
+    /// A directory for output is one that somebody else may change.
+    #[error(
+        "user {owner} may change what is in {}, and is neither root nor the JVM's user: nothing is written there",
+        path.display()
+    )]
+    ForeignPlace {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
     /// An argument cannot be sent.
     #[error("process {pid} accepts at most {max} bytes per argument, without NUL")]
     Argument {

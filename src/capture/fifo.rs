@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-
-use crate::directory::Directory;
 
 /// Size of the blocks in which a dump is read, and of the FIFO's buffer, if the system allows it.
 const BLOCK: usize = 1 << 20;
@@ -32,16 +29,11 @@ pub(crate) struct FifoReader {
 }
 
 impl FifoReader {
-    /// Creates a FIFO, and opens it for reading: a JVM never waits for a reader.
-    pub(crate) fn create(dir: &Directory, name: &str, owner: crate::Identity) -> io::Result<Self> {
-        let mode = Mode::from_raw_mode(0o600);
-        let made = owner.run(|| rustix::fs::mkfifoat(dir.fd(), name, mode));
-        made.map_err(io::Error::other)??;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(dir.fd(), name, flags, Mode::empty())?;
+    /// Reads this open FIFO, which does not block.
+    pub(crate) fn new(file: File) -> Self {
         // A smaller buffer is slower, and nothing else.
-        let _ = rustix::pipe::fcntl_setpipe_size(&fd, BLOCK);
-        Ok(Self { file: File::from(fd) })
+        let _ = rustix::pipe::fcntl_setpipe_size(&file, BLOCK);
+        Self { file }
     }
 
     /// Writes everything that the JVM writes to `out`, and returns the number of bytes. `is_over` becomes true when the JVM has
@@ -127,13 +119,16 @@ fn read(
 mod tests {
     use std::time::Duration;
 
+    use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
+
     use super::*;
 
     fn fifo() -> (tempfile::TempDir, FifoReader) {
         let dir = tempfile::tempdir().unwrap();
-        let opened = Directory::open(dir.path()).unwrap();
-        let reader = FifoReader::create(&opened, "fifo", crate::Identity::own()).unwrap();
-        (dir, reader)
+        let (path, mode) = (dir.path().join("fifo"), Mode::RUSR | Mode::WUSR);
+        mkfifoat(CWD, &path, mode).unwrap();
+        let fifo = open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+        (dir, FifoReader::new(fifo.into()))
     }
 
     #[test]

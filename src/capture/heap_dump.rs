@@ -3,21 +3,22 @@
 //! The JVM writes into a private directory, so that nobody else can read the dump at any moment, and nothing that looks
 //! like a dump is left if it fails.
 
+use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attach::Jvm;
+use crate::attach::{Jvm, shortened};
 use crate::compress::{self, Encoder};
 use crate::error::Error;
 use crate::fifo::FifoReader;
-use crate::perfdata::PerfData;
-use crate::plan::{self, Plan, Way};
+use crate::place::PlaceDir;
+use crate::plan::{Plan, Way};
 use crate::private::{NAME, PrivateDir};
+use crate::waiting::Waiting;
 
 /// Name of the command in messages.
 const DUMP: &str = "GC.heap_dump";
@@ -27,10 +28,13 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Where a dump goes.
 pub enum Target<'t> {
-    /// A file on which the JVM can write itself ([`Way::Beside`]).
-    Path {
-        /// Its name.
-        path: &'t Path,
+    /// A file of the directory in which the JVM writes itself ([`Way::Beside`]), which only this user may change. Called
+    /// with the dump, which still has another name.
+    Linked(&'t mut dyn FnMut(File) -> Result<(), Error>),
+    /// The same in a directory that others may change.
+    Renamed {
+        /// Name.
+        name: &'t str,
         /// Whether an existing file is replaced.
         is_forced: bool,
     },
@@ -70,18 +74,24 @@ struct Written {
 }
 
 fn standstill(jvm: &Jvm<'_>) -> Option<u64> {
-    PerfData::of(jvm.process(), jvm.mapped())?.standstill_nanoseconds()
+    jvm.counters()?.standstill_nanoseconds()
 }
 
-/// Takes the dump.
+/// Takes the dump: the JVM writes in `parent`.
 ///
 /// # Errors
 ///
 /// If the JVM does not write it, or it cannot be copied. Nothing is left then.
-pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
+pub(crate) fn run(
+    jvm: &Jvm<'_>,
+    plan: &Plan,
+    parent: PlaceDir,
+    target: Target<'_>,
+    watch: &dyn Watch,
+) -> Result<Dumped, Error> {
     let pid = jvm.process().pid();
     let owner = jvm.process().status().identity;
-    let dir = PrivateDir::create(plan::open(plan, jvm)?, &plan.inner, owner, jvm.keeper())?;
+    let dir = PrivateDir::create(parent, &plan.inner, owner, jvm.door())?;
     let before = standstill(jvm);
     watch.begin("dumping", plan.dump_bytes);
     let (written, received) = match (plan.way, target) {
@@ -119,27 +129,40 @@ fn into_file(
     let pid = jvm.process().pid();
     let mode = if plan.is_live { "-live" } else { "-all" };
     let path = dir.inner(NAME);
+    let waiting = jvm.waiting(DUMP, None);
     let written = std::thread::scope(|scope| {
-        let ask = || answered(jvm, "dumpheap", &[&path, mode]);
+        let ask = || answered(jvm, "dumpheap", &[&path, mode], &waiting);
         let asked = spawn(scope, ask)?;
-        let mut seen = 0;
+        let (mut seen, mut last) = (0, 0);
         while !asked.is_finished() {
             std::thread::sleep(LOOK);
+            let bytes = dir.bytes();
+            if bytes != last {
+                waiting.progress();
+                last = bytes;
+            }
             // Segments are removed as they are merged: the number may fall.
-            let bytes = dir.bytes().min(plan.dump_bytes);
+            let bytes = bytes.min(plan.dump_bytes);
             watch.advance(bytes.saturating_sub(seen));
             seen = seen.max(bytes);
         }
         joined(asked)
     })?;
-    let (mut file, stat) = dir.open(NAME, pid)?;
-    let length = u64::try_from(stat.st_size).unwrap_or(0);
+    let (mut file, facts) = dir.open(NAME, pid)?;
+    let length = facts.bytes;
     if let Some(said) = written.bytes.filter(|said| *said != length) {
         return Err(Error::Incomplete { pid, said, received: length });
     }
     let written = Written { bytes: Some(length), ..written };
     match target {
-        Target::Path { path, is_forced } => dir.publish(NAME, path, is_forced, pid)?,
+        Target::Linked(link) => link(file)?,
+        Target::Renamed { name, is_forced } => {
+            let to = dir.parent().place().join(name);
+            dir.dir().rename(NAME, dir.parent(), name, is_forced).map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => Error::Exists { path: to },
+                _ => Error::File { what: "cannot write".into(), path: to, source },
+            })?;
+        }
         Target::Stream(out) => {
             watch.begin(if plan.compression.is_some() { "compressing" } else { "copying" }, length);
             let copied = compress::copy(&mut file, plan.compression, out, &mut |bytes| watch.advance(bytes));
@@ -162,13 +185,14 @@ fn through_fifo(
 ) -> Result<(Written, u64), Error> {
     let fail = |source| Error::File { what: "cannot read".into(), path: dir.place(NAME), source };
     ready(jvm)?;
-    let reader = FifoReader::create(dir.dir(), NAME, jvm.process().status().identity).map_err(fail)?;
+    let reader = FifoReader::new(dir.dir().create_fifo(NAME).map_err(fail)?);
     let all = if plan.is_live { "" } else { "-all " };
     let command = format!("GC.heap_dump {all}-overwrite {}", dir.inner(NAME));
     let is_over = AtomicBool::new(false);
+    let waiting = jvm.waiting(DUMP, None);
     let (written, received) = std::thread::scope(|scope| {
         let ask = || {
-            let written = answered(jvm, "jcmd", &[&command]);
+            let written = answered(jvm, "jcmd", &[&command], &waiting);
             is_over.store(true, Ordering::SeqCst);
             written
         };
@@ -177,7 +201,10 @@ fn through_fifo(
             Err(error) => return (Err(error), Ok(0)),
         };
         let received = Encoder::new(plan.compression, out).and_then(|mut encoder| {
-            let received = reader.copy(&mut encoder, &is_over, |bytes| watch.advance(bytes))?;
+            let received = reader.copy(&mut encoder, &is_over, |bytes| {
+                waiting.progress();
+                watch.advance(bytes);
+            })?;
             Ok((received, encoder))
         });
         // Also if it has written everything: one that opens the FIFO once more would wait for a reader.
@@ -230,9 +257,14 @@ fn joined(asked: Asked<'_>) -> Result<Written, Error> {
 }
 
 /// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
-fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written, Error> {
+fn answered(
+    jvm: &Jvm<'_>,
+    command: &str,
+    arguments: &[&str],
+    waiting: &Waiting<'_>,
+) -> Result<Written, Error> {
     let start = Instant::now();
-    let reply = jvm.ask(command, arguments, None).map_err(|error| match error {
+    let reply = jvm.ask_while(command, arguments, waiting).map_err(|error| match error {
         Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },
         error => error,
     })?;
@@ -242,7 +274,7 @@ fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written,
         let lines: Vec<&str> = reply.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let said = lines.iter().filter(|line| !line.starts_with("Dumping heap to"));
         let text = said.copied().collect::<Vec<_>>().join("; ");
-        let text = if text.is_empty() { "no reason given".to_owned() } else { text };
+        let text = if text.is_empty() { "no reason given".to_owned() } else { shortened(&text) };
         return Err(Error::Refused { pid, command: DUMP.to_owned(), text });
     }
     Ok(Written { bytes: bytes_of(&reply.text), time, standstill })

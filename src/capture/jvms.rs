@@ -1,15 +1,17 @@
 //! The JVMs of this machine that may be seen: from `/proc`, and from the counters that they publish. Nothing is sent to
-//! any of them.
+//! any of them, and what is in their file systems is read as their users.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::perfdata::PerfData;
+use crate::place::{Door, Doors, PlaceDir};
 use crate::processes::{Mapped, Process};
 use crate::users;
 use crate::vm_kind::VmKind;
@@ -53,11 +55,14 @@ pub struct JvmList {
 }
 
 /// Lists the JVMs.
-pub fn list() -> JvmList {
+pub fn list(doors: &Doors) -> JvmList {
     let mut list = JvmList::default();
     for process in Process::all() {
         match process.mapped() {
-            Ok(mapped) => list.jvms.extend(row(&process, &mapped)),
+            Ok(mapped) => {
+                let door = process.vm(&mapped).and_then(|_| doors.reader_of_process(&process).ok());
+                list.jvms.extend(row(&process, &mapped, door.map(Arc::new).as_ref()));
+            }
             Err(Error::OtherUser { pid, .. } | Error::Hidden { pid }) if process.status().name == "java" => {
                 list.hidden.push(pid)
             }
@@ -67,12 +72,12 @@ pub fn list() -> JvmList {
     list
 }
 
-/// Returns what can be said about a process, if it is a JVM.
-pub fn row(process: &Process, mapped: &Mapped) -> Option<JvmRow> {
+/// Returns what can be said about a process, if it is a JVM. Its counters are in its file system, `door`.
+pub(crate) fn row(process: &Process, mapped: &Mapped, door: Option<&Arc<Door>>) -> Option<JvmRow> {
     let kind = process.vm(mapped)?;
     let status = process.status();
     let arguments = process.arguments();
-    let counters = PerfData::of(process, mapped);
+    let counters = door.and_then(|door| PerfData::of(door, process, mapped));
     let told = counters.clone().unwrap_or_default();
     let launched = Launched::of(&arguments);
     let main_class = match kind {
@@ -87,7 +92,7 @@ pub fn row(process: &Process, mapped: &Mapped) -> Option<JvmRow> {
         kind,
         main_class,
         java_version: (told.text("java.property.java.version").map(str::to_owned))
-            .or_else(|| version_of_files(process, mapped)),
+            .or_else(|| version_of_files(process, mapped, door?)),
         collector: collector(&told).or(launched.collector).map(str::to_owned),
         heap_used_bytes: heap_used(&told),
         heap_max_bytes: heap_max(&told).or(launched.heap_max_bytes),
@@ -225,17 +230,17 @@ fn heap_used(told: &PerfData) -> Option<u64> {
 }
 
 /// Returns the version that the file `release` of the JDK has, two or three directories above the library.
-fn version_of_files(process: &Process, mapped: &Mapped) -> Option<String> {
+fn version_of_files(process: &Process, mapped: &Mapped, door: &Arc<Door>) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
     // The path of the library is as this process sees it, unless it sees other mounts.
     let outside = fs::read_link(process.proc_path("root")).ok();
     let library = outside.and_then(|outside| library.strip_prefix(outside).ok()).unwrap_or(library);
-    let root = process.root().ok()?;
+    let root = door.root().ok()?;
     let homes = library.ancestors().skip(3).take(3);
     homes.filter_map(|home| version_in(&root, home)).next()
 }
 
-fn version_in(root: &crate::directory::Directory, home: &Path) -> Option<String> {
+fn version_in(root: &PlaceDir, home: &Path) -> Option<String> {
     let path = home.join("release");
     let (file, _) = root.file(path.to_str()?.trim_start_matches('/')).ok()?;
     let mut text = String::new();

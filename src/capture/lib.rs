@@ -7,6 +7,7 @@
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
 //! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, `fifo` without a disk |
+//! | Who touches files that belong to others? | a child that has become their user: [`place`] |
 //! | And in another place? | [`machine`] is this one or another; [`remote`] brings a helper there |
 //!
 //! The crate depends on no other one of the workspace, and nearly on nothing else: it is the base of a small program that
@@ -21,7 +22,6 @@ mod directory;
 mod elf;
 mod error;
 mod fifo;
-pub mod guard;
 pub mod heap_dump;
 mod heap_info;
 mod identity;
@@ -29,6 +29,7 @@ pub mod jvms;
 pub mod machine;
 mod native_image;
 pub mod perfdata;
+pub mod place;
 pub mod plan;
 mod private;
 pub mod processes;
@@ -36,10 +37,10 @@ pub mod remote;
 mod remote_error;
 mod users;
 mod vm_kind;
+mod waiting;
 
 pub use compress::{Compression, Encoder};
 pub use error::Error;
 pub use identity::Identity;
-pub use private::{Keeper, NoKeeper};
 pub use remote_error::RemoteError;
 pub use vm_kind::VmKind;

@@ -1,16 +1,19 @@
 //! Places in which JVMs run: this machine, or another one in which a helper works.
 
 use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::attach::Jvm;
+use crate::attach::{self, Jvm};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::heap_dump::{self, Dumped, Target, Watch};
+use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
 use crate::native_image;
+use crate::place::{Door, Doors, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
-use crate::private::Keeper;
-use crate::processes::Process;
+use crate::processes::{Mapped, Process};
 
 /// A place in which JVMs run.
 pub trait Machine {
@@ -27,6 +30,19 @@ pub trait Machine {
     ///
     /// If the process does not exist, may not be looked into, or is none.
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error>;
+
+    /// Opens a directory that others may change, for the output of a dump, as the user to whom the file will belong: that
+    /// of the JVM, or `caller`, on whose behalf root works, if the directory is theirs. `None` if the JVM is elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// If the directory, or one above it, belongs to neither of them nor to root, or may not be written.
+    fn output_place(
+        &mut self,
+        pid: u32,
+        dir: ForeignDir<'_>,
+        caller: Option<Identity>,
+    ) -> Result<Option<OutputPlace>, Error>;
 
     /// Plans the dump of a JVM.
     ///
@@ -62,60 +78,122 @@ pub trait Machine {
     ) -> Result<Dumped, Error>;
 }
 
-/// The machine of this process.
-#[derive(Debug)]
-pub struct LocalMachine<'k> {
-    keeper: &'k dyn Keeper,
-    /// Process that was found last.
-    found: Option<Process>,
-    planned: Option<(Jvm<'k>, Plan)>,
+/// A directory that others may change.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignDir<'p> {
+    /// Its absolute path, of which only the trusted part is resolved.
+    pub path: &'p Path,
+    /// Owner of the first directory on it that others may change.
+    pub owner: u32,
 }
 
-impl<'k> LocalMachine<'k> {
-    /// Makes one whose files the keeper looks after.
-    pub fn new(keeper: &'k dyn Keeper) -> Self {
-        Self { keeper, found: None, planned: None }
+/// A process that was found, and its file system.
+#[derive(Debug)]
+struct FoundProcess {
+    process: Process,
+    mapped: Mapped,
+    door: Arc<Door>,
+    row: JvmRow,
+}
+
+/// The machine of this process.
+#[derive(Debug)]
+pub struct LocalMachine<'d> {
+    doors: &'d Doors,
+    /// Process that was found last.
+    found: Option<FoundProcess>,
+    planned: Option<(Jvm<'d>, Plan, PlaceDir)>,
+}
+
+impl<'d> LocalMachine<'d> {
+    /// Makes one with these children.
+    pub fn new(doors: &'d Doors) -> Self {
+        Self { doors, found: None, planned: None }
     }
 
     /// Returns the process that was found last, if it has this ID.
-    fn process(&mut self, pid: u32) -> Result<Process, Error> {
-        match self.found.take().filter(|process| process.pid() == pid) {
-            Some(process) => Ok(process),
-            None => Process::find(pid),
+    fn found(&mut self, pid: u32) -> Result<FoundProcess, Error> {
+        match self.found.take().filter(|found| found.process.pid() == pid) {
+            Some(found) => Ok(found),
+            None => self.process(pid),
         }
+    }
+
+    fn process(&self, pid: u32) -> Result<FoundProcess, Error> {
+        let process = Process::find(pid)?;
+        attach::check_user(&process)?;
+        let mapped = process.mapped()?;
+        let name = process.status().name.clone();
+        let not_jvm = Error::NotJvm { pid, name };
+        if process.vm(&mapped).is_none() {
+            return Err(not_jvm);
+        }
+        let door = Arc::new(self.doors.of_process(&process)?);
+        let row = jvms::row(&process, &mapped, Some(&door)).ok_or(not_jvm)?;
+        Ok(FoundProcess { process, mapped, door, row })
     }
 }
 
 impl Machine for LocalMachine<'_> {
     fn jvms(&mut self) -> Result<JvmList, Error> {
-        Ok(jvms::list())
+        Ok(jvms::list(self.doors))
     }
 
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error> {
-        let process = Process::find(pid)?;
-        let mapped = process.mapped()?;
-        let name = process.status().name.clone();
-        let row = jvms::row(&process, &mapped).ok_or(Error::NotJvm { pid, name })?;
-        self.found = Some(process);
+        let found = self.process(pid)?;
+        let row = found.row.clone();
+        self.found = Some(found);
         Ok(row)
     }
 
+    fn output_place(
+        &mut self,
+        pid: u32,
+        dir: ForeignDir<'_>,
+        caller: Option<Identity>,
+    ) -> Result<Option<OutputPlace>, Error> {
+        let found = self.found(pid)?;
+        let status = found.process.status();
+        let is_of = |user: u32| dir.owner == user || dir.owner == 0;
+        let jvms = Some(status.identity).filter(|jvms| is_of(jvms.user));
+        let callers = caller.filter(|caller| caller.user == dir.owner);
+        let opened = match (callers, jvms) {
+            (Some(caller), _) => self.doors.as_user(caller, &[]),
+            (None, Some(jvms)) => self.doors.as_user(jvms, &status.groups),
+            (None, None) => Err(Error::ForeignPlace { path: dir.path.to_owned(), owner: dir.owner }),
+        };
+        self.found = Some(found);
+        let door = Arc::new(opened?);
+        let open = || {
+            let opened = door.root()?.below(dir.path.to_str().ok_or(std::io::ErrorKind::InvalidInput)?)?;
+            opened.check_writable()?;
+            Ok(opened)
+        };
+        let user = door.user();
+        let opened =
+            open().map_err(|source| Error::Unwritable { path: dir.path.to_owned(), user, source })?;
+        Ok(Some(OutputPlace::new(opened)))
+    }
+
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        let jvm = Jvm::of(self.process(pid)?, self.keeper)?;
-        let plan = Plan::new(&jvm, request)?;
-        self.planned = Some((jvm, plan.clone()));
+        let FoundProcess { process, mapped, door, row } = self.found(pid)?;
+        attach::check_vm(&process, &mapped)?;
+        let mut jvm = Jvm::of(process, mapped, door, self.doors)?;
+        jvm.set_limit(request.limit);
+        let (plan, dir) = Plan::new(&jvm, row, request)?;
+        self.planned = Some((jvm, plan.clone(), dir));
         Ok(plan)
     }
 
     fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
-        let (jvm, plan) = self.planned.take().ok_or(Error::Unplanned)?;
-        heap_dump::run(&jvm, &plan, target, watch)
+        let (jvm, plan, dir) = self.planned.take().ok_or(Error::Unplanned)?;
+        heap_dump::run(&jvm, &plan, dir, target, watch)
     }
 
     fn check_native(&mut self, pid: u32) -> Result<(), Error> {
-        let process = self.process(pid)?;
-        native_image::check(&process)?;
-        self.found = Some(process);
+        let found = self.found(pid)?;
+        native_image::check(&found.process)?;
+        self.found = Some(found);
         Ok(())
     }
 
@@ -125,8 +203,8 @@ impl Machine for LocalMachine<'_> {
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
     ) -> Result<Dumped, Error> {
-        let process = self.process(pid)?;
-        let mut dump = native_image::dump(&process, self.keeper)?;
+        let found = self.found(pid)?;
+        let mut dump = native_image::dump(&found.process, &found.door)?;
         let copied = dump.copy(compression, out);
         // It is full of secrets, also if it could not be copied.
         dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;

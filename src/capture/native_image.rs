@@ -1,24 +1,24 @@
 //! Heap dumps of programs that GraalVM compiled: on SIGUSR1, those that were built for it write one into their working
 //! directory.
 
-use std::any::Any;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{Mode, open};
 use rustix::process::Signal;
 
 use crate::compress::{self, Compression};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::private::Keeper;
+use crate::place::{Door, PlaceDir};
 use crate::processes::Process;
 
 /// Prefix of the names of their dumps; the process ID follows.
-pub(crate) const NATIVE_PREFIX: &str = "svm-heapdump-";
+const NATIVE_PREFIX: &str = "svm-heapdump-";
 
 /// Maximum time until the dump begins.
 const TO_BEGIN: Duration = Duration::from_secs(60);
@@ -28,10 +28,9 @@ const TO_BEGIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct NativeDump {
     pid: u32,
-    dir: Directory,
+    dir: PlaceDir,
     name: String,
     is_there: bool,
-    _kept: Box<dyn Any>,
     /// Its length.
     pub(crate) bytes: u64,
     /// Time from the signal to its end: the program may have stood still for all of it.
@@ -69,7 +68,7 @@ impl NativeDump {
     ///
     /// If it cannot be removed.
     pub(crate) fn remove(&mut self) -> io::Result<()> {
-        rustix::fs::unlinkat(self.dir.fd(), self.name.as_str(), AtFlags::empty())?;
+        self.dir.remove(&self.name)?;
         self.is_there = false;
         Ok(())
     }
@@ -106,47 +105,48 @@ pub(crate) fn check(process: &Process) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the program does not handle the signal, ends, or writes nothing. What it has written is removed then.
-pub(crate) fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error> {
+pub(crate) fn dump(process: &Process, door: &Arc<Door>) -> Result<NativeDump, Error> {
     let pid = process.pid();
     check(process)?;
     let place = process.proc_path("cwd");
-    let dir = Directory::open(&place);
-    let dir =
-        dir.map_err(|source| Error::File { what: "cannot open".into(), path: place.clone(), source })?;
+    let fail = |source| Error::File { what: "cannot open".into(), path: place.clone(), source };
+    // A link of the kernel, not of the process.
+    let cwd = open(&place, Directory::FLAGS, Mode::empty()).map_err(|error| fail(error.into()))?;
+    let dir = door.adopt(std::os::fd::AsFd::as_fd(&cwd), place.clone()).map_err(fail)?;
     let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
-    let old = dumps(&dir, &prefix);
+    let old = dir.names(&prefix).map_err(fail)?;
     let start = Instant::now();
     process.signal(Signal::USR1)?;
     let (mut last, mut same) = (None, 0);
     let mut found: Option<NativeDump> = None;
     let user = process.status().identity.user;
-    let is_theirs = |there: &fs::Metadata| there.len() > 0 && there.is_file() && there.uid() == user;
     loop {
         std::thread::sleep(Duration::from_millis(100));
         if process.status_now().is_none() {
             return Err(Error::EndedDuring { pid, command: "SIGUSR1".to_owned() });
         }
-        let new = dumps(&dir, &prefix).into_iter().find(|name| !old.contains(name));
-        let there = new.and_then(|name| Some((fs::symlink_metadata(dir.path("").join(&name)).ok()?, name)));
-        let Some((there, name)) = there.filter(|(there, _)| is_theirs(there)) else {
+        let is_new = |name: &str| old.iter().all(|entry| entry.name != name);
+        let there = dir.names(&prefix).map_err(fail)?.into_iter().find(|entry| is_new(&entry.name));
+        let is_theirs = |facts: crate::place::EntryFacts| {
+            facts.bytes > 0 && facts.is_file() && facts.user == user && facts.links == 1
+        };
+        let Some(there) = there.filter(|there| is_theirs(there.facts)) else {
             if start.elapsed() > TO_BEGIN {
                 return Err(Error::NoNativeDump { pid, seconds: TO_BEGIN.as_secs() });
             }
             continue;
         };
-        let bytes = there.len();
+        let (name, bytes) = (there.name, there.facts.bytes);
         // It is complete when the program has closed it.
-        let is_open = is_open(process, there.dev(), there.ino());
+        let is_open = is_open(process, there.facts.device, there.facts.inode);
         same = if !is_open && last == Some(bytes) { same + 1 } else { 0 };
         last = Some(bytes);
         let dump = match &mut found {
             Some(dump) if dump.name == name => dump,
             found => {
-                let fail = |source| Error::File { what: "cannot open".into(), path: place.clone(), source };
-                let kept = keeper.keep_file(&dir.path(""), &name).map_err(fail)?;
-                let dir = Directory::open(&dir.path("")).map_err(fail)?;
+                dir.own(&name).map_err(fail)?;
                 let time = Duration::ZERO;
-                found.insert(NativeDump { pid, dir, name, is_there: true, _kept: kept, bytes, time })
+                found.insert(NativeDump { pid, dir: dir.clone(), name, is_there: true, bytes, time })
             }
         };
         (dump.bytes, dump.time) = (bytes, start.elapsed());
@@ -156,12 +156,6 @@ pub(crate) fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump,
             return Ok(dump);
         }
     }
-}
-
-fn dumps(dir: &Directory, prefix: &str) -> Vec<String> {
-    let entries = fs::read_dir(dir.path("")).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| name.starts_with(prefix)).collect()
 }
 
 fn is_open(process: &Process, device: u64, inode: u64) -> bool {
@@ -179,14 +173,15 @@ mod tests {
     fn a_dump_is_removed_however_its_copy_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("svm-heapdump-7-1.hprof");
+        let root = Door::for_test(dir.path()).root().unwrap();
         let dump = |length| {
             fs::write(&path, "dump").unwrap();
+            root.own("svm-heapdump-7-1.hprof").unwrap();
             NativeDump {
                 pid: 7,
-                dir: Directory::open(dir.path()).unwrap(),
+                dir: root.clone(),
                 name: "svm-heapdump-7-1.hprof".to_owned(),
                 is_there: true,
-                _kept: Box::new(()),
                 bytes: length,
                 time: Duration::ZERO,
             }

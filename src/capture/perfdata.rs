@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Arc;
 
+use crate::place::Door;
 use crate::processes::{Mapped, Process};
 
 /// Maximum length of the file. JVMs use 32 KiB unless told otherwise.
@@ -65,12 +67,12 @@ fn text(bytes: &[u8]) -> String {
 
 impl PerfData {
     /// Reads the counters of a JVM: the file that it has mapped, so that no other file is taken for it.
-    pub fn of(process: &Process, mapped: &Mapped) -> Option<Self> {
+    pub(crate) fn of(door: &Arc<Door>, process: &Process, mapped: &Mapped) -> Option<Self> {
         // The directory is always `/tmp` for the JVM, whatever it is here.
         let mut names = mapped.perfdata.as_deref()?.rsplit('/');
         let (pid, dir) = (names.next()?, names.next()?);
-        let (file, stat) = process.root().ok()?.file(&format!("tmp/{dir}/{pid}")).ok()?;
-        if stat.st_uid != process.status().identity.user {
+        let (file, facts) = door.root().ok()?.file(&format!("tmp/{dir}/{pid}")).ok()?;
+        if facts.user != process.status().identity.user {
             return None;
         }
         let mut bytes = Vec::new();

@@ -1,19 +1,20 @@
 //! What a heap dump would do, before it is taken: where the JVM writes, how much, and how long it stands still.
 
-use std::fs;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs, fstatvfs, statvfs};
+use rustix::fs::{StatVfs, fstat, fstatvfs};
 use serde::{Deserialize, Serialize};
 
 use crate::attach::{Jvm, TO_ANSWER};
 use crate::compress::Compression;
-use crate::directory::Directory;
 use crate::error::Error;
 use crate::heap_info;
 use crate::identity::Identity;
-use crate::jvms::{self, JvmRow};
+use crate::jvms::JvmRow;
+use crate::place::{EntryFacts, OutputPlace, PlaceDir};
 
 /// First JDK that writes a dump in segments, which it merges afterwards.
 const SEGMENTS_SINCE: u32 = 22;
@@ -35,12 +36,46 @@ const ZSTD_BYTES_PER_SECOND: u64 = 100_000_000;
 pub struct Request<'r> {
     /// Whether the JVM collects garbage first and dumps only what is left.
     pub is_live: bool,
-    /// Where the dump goes: a file; `None` for a stream.
-    pub to: Option<&'r Path>,
+    /// Directory of the file to which the dump goes; `None` for a stream.
+    pub to: Option<OutputDir<'r>>,
     /// How it is compressed.
     pub compression: Option<Compression>,
     /// Whether this process changes the bytes on their way: the JVM may not write the file itself.
     pub is_filtered: bool,
+    /// Maximum time for each answer of the JVM; otherwise there is one for those that take no time.
+    pub limit: Option<Duration>,
+}
+
+/// The directory of an output file.
+#[derive(Debug, Clone, Copy)]
+pub enum OutputDir<'r> {
+    /// What happens there is done as the user of this process: nobody else may change it, or this user is not root.
+    Own {
+        /// The open directory.
+        fd: BorrowedFd<'r>,
+        /// Its path, without links.
+        path: &'r Path,
+    },
+    /// Others may.
+    Foreign(&'r OutputPlace),
+}
+
+impl<'r> OutputDir<'r> {
+    /// Returns its path.
+    pub fn path(&self) -> &'r Path {
+        match self {
+            Self::Own { path, .. } => path,
+            Self::Foreign(place) => place.path(),
+        }
+    }
+
+    /// Returns the open directory.
+    pub fn fd(&self) -> BorrowedFd<'r> {
+        match self {
+            Self::Own { fd, .. } => *fd,
+            Self::Foreign(place) => place.fd(),
+        }
+    }
 }
 
 /// How the bytes of a dump get from the JVM to where they belong.
@@ -107,15 +142,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan. It asks the JVM for its version and the size of its heap.
+    /// Makes the plan for a JVM, of which `row` tells. It asks the JVM for its version and the size of its heap. Returns
+    /// the open directory in which the JVM writes, too.
     ///
     /// # Errors
     ///
     /// If the JVM does not answer, or there is too little space.
-    pub fn new(jvm: &Jvm<'_>, request: Request<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        jvm: &Jvm<'_>,
+        mut row: JvmRow,
+        request: Request<'_>,
+    ) -> Result<(Self, PlaceDir), Error> {
         let process = jvm.process();
         let pid = process.pid();
-        let mut row = jvms::row(process, jvm.mapped()).ok_or(Error::Ended { pid })?;
         let info = jvm.jcmd("GC.heap_info", Some(TO_ANSWER));
         // JDK 8 has no such command.
         let used = match info {
@@ -129,7 +168,10 @@ impl Plan {
         let release = release(version).ok_or(Error::Answer { pid })?;
         row.java_version.get_or_insert_with(|| version.to_owned());
         let is_segmented = release >= SEGMENTS_SINCE;
-        let beside = request.to.filter(|_| process.sees_our_files()).and_then(|to| reachable(to, jvm));
+        let beside = match request.to.filter(|_| process.sees_our_files()) {
+            Some(to) => reachable(to, jvm)?,
+            None => None,
+        };
         let is_copied = request.compression.is_some() || request.is_filtered;
         let is_stream = is_copied || beside.is_none();
         let way = match &beside {
@@ -138,10 +180,15 @@ impl Plan {
             Some(_) => Way::Beside,
             None => Way::Inside,
         };
-        let (place, inner) = match beside {
-            Some(dir) if way != Way::Fifo => (PathBuf::from(&dir), dir),
-            _ => (process.proc_path("root/tmp"), "/tmp".to_owned()),
+        let (dir, inner) = match beside {
+            Some((dir, inner)) if way != Way::Fifo => (dir, inner),
+            _ => {
+                let place = process.proc_path("root/tmp");
+                let tmp = jvm.door().root().and_then(|root| root.below("tmp"));
+                (tmp.map_err(|source| cannot_open(&place, source))?, "/tmp".to_owned())
+            }
         };
+        let place = dir.place().to_owned();
         let dump_bytes = heap_used_bytes.saturating_mul(DUMP_PER_HEAP.0) / DUMP_PER_HEAP.1;
         let needed_bytes = match way {
             Way::Fifo => 0,
@@ -161,7 +208,7 @@ impl Plan {
             compression: request.compression,
             heap_used_bytes,
             dump_bytes,
-            free_bytes: open_dir(way, &place, jvm).ok().and_then(|dir| free(&fstatvfs(dir.fd()).ok()?)),
+            free_bytes: fstatvfs(dir.fd()).ok().and_then(|stat| free(&stat)),
             tight: None,
             place,
             inner,
@@ -171,7 +218,7 @@ impl Plan {
             bytes_per_second,
         };
         plan.tight = plan.check_inside()?;
-        plan.with_destination(request)
+        Ok((plan.with_destination(request)?, dir))
     }
 
     /// Completes a plan by where the dump goes, which may be on another machine than the JVM.
@@ -183,9 +230,9 @@ impl Plan {
         self.compression = request.compression;
         // A compressed dump takes a tenth to a half; nobody knows before.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
-        if let Some(dir) = request.to.map(parent).filter(|_| is_copy) {
-            let free = statvfs(dir).ok().and_then(|stat| free(&stat));
-            let tight = self.space(dir, free, self.dump_bytes, false)?;
+        if let Some(dir) = request.to.filter(|_| is_copy) {
+            let free = fstatvfs(dir.fd()).ok().and_then(|stat| free(&stat));
+            let tight = self.space(dir.path(), free, self.dump_bytes, false)?;
             self.tight = self.tight.or(tight);
         }
         Ok(self)
@@ -212,23 +259,46 @@ impl Plan {
     }
 }
 
-/// Returns the directory of a file.
-pub(crate) fn parent(file: &Path) -> &Path {
-    file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+/// A directory and its path as the JVM sees it.
+type ReachedDir = (PlaceDir, String);
+
+/// Opens the directory of the destination for a JVM that sees the same files, if it can reach it under the same name.
+fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Error> {
+    let fail = |source| cannot_open(to.path(), source);
+    let Some(inner) = to.path().to_str().map(str::to_owned) else { return Ok(None) };
+    let owner = jvm.process().status().identity;
+    let dir = match to {
+        // A JVM that writes in a directory of others could be led elsewhere by them.
+        OutputDir::Foreign(place) if place.user() == owner.user && is_safe(place, owner) => {
+            place.dir().clone()
+        }
+        OutputDir::Foreign(_) => return Ok(None),
+        OutputDir::Own { fd, path } => {
+            let id = EntryFacts::new(&fstat(fd).map_err(|error| fail(error.into()))?).id();
+            let reached = jvm.door().root().and_then(|root| root.below(&inner));
+            if !reached.is_ok_and(|dir| dir.facts().id() == id) {
+                return Ok(None);
+            }
+            match owner == Identity::own() {
+                true => jvm.door().adopt(fd, path.to_owned()),
+                false => {
+                    let own = Arc::new(jvm.doors().as_user(Identity::own(), &[])?);
+                    own.adopt(fd, path.to_owned())
+                }
+            }
+            .map_err(fail)?
+        }
+    };
+    Ok(Some((dir, inner)))
 }
 
-/// Returns the directory of the destination, if the JVM can reach it under the same name.
-fn reachable(to: &Path, jvm: &Jvm<'_>) -> Option<String> {
-    let dir = fs::canonicalize(parent(to)).ok()?.to_str()?.to_owned();
-    let jvms = jvm.process().status().identity;
-    if jvms == Identity::own() {
-        return Some(dir);
-    }
-    let is_reached = jvms.run(|| {
-        rustix::fs::accessat(CWD, dir.as_str(), Access::EXEC_OK, AtFlags::EACCESS).is_ok()
-            && rustix::fs::open(dir.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_ok()
-    });
-    is_reached.ok().filter(|is_reached| *is_reached).map(|_| dir)
+/// Returns whether only the JVM's user, or nobody but the owner of each entry, may change entries of a directory.
+fn is_safe(place: &OutputPlace, owner: Identity) -> bool {
+    const STICKY: u32 = 0o1000;
+    let facts = place.dir().facts();
+    let is_shared = facts.mode & 0o022 != 0;
+    let is_sticky = facts.mode & STICKY != 0;
+    [owner.user, 0].contains(&facts.user) && (!is_shared || is_sticky)
 }
 
 /// Returns whether the JVM writes a dump to a file that exists.
@@ -262,17 +332,8 @@ fn free(stat: &StatVfs) -> Option<u64> {
     stat.f_bavail.checked_mul(stat.f_frsize)
 }
 
-/// Opens the directory in which the JVM writes.
-pub(crate) fn open(plan: &Plan, jvm: &Jvm<'_>) -> Result<Directory, Error> {
-    let opened = open_dir(plan.way, &plan.place, jvm);
-    opened.map_err(|source| Error::File { what: "cannot open".into(), path: plan.place.clone(), source })
-}
-
-fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory> {
-    match way {
-        Way::Beside | Way::BesideAndCompress => Directory::open(place),
-        Way::Inside | Way::Fifo => jvm.process().root().and_then(|root| root.below("tmp")),
-    }
+fn cannot_open(path: &Path, source: std::io::Error) -> Error {
+    Error::File { what: "cannot open".into(), path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -309,7 +370,7 @@ mod tests {
         plan.free_bytes = None;
         assert!(matches!(plan.check_inside(), Ok(None)));
         // A file system of the kernel, which has no sizes.
-        assert_eq!(statvfs("/proc").ok().and_then(|stat| free(&stat)), None);
+        assert_eq!(rustix::fs::statvfs("/proc").ok().and_then(|stat| free(&stat)), None);
     }
 
     #[test]
@@ -325,9 +386,5 @@ mod tests {
         ] {
             assert_eq!(version_of(text).and_then(release), expected, "{text}");
         }
-        assert_eq!(
-            (parent(Path::new("a.hprof")), parent(Path::new("/a/b"))),
-            (Path::new("."), Path::new("/a"))
-        );
     }
 }

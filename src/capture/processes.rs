@@ -11,7 +11,6 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-use crate::directory::Directory;
 use crate::elf;
 use crate::error::Error;
 use crate::identity::Identity;
@@ -44,6 +43,8 @@ pub struct Status {
     pub namespace_pid: u32,
     /// Effective user and group.
     pub identity: Identity,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
     /// Bit mask of the handled signals.
     caught: u64,
     /// Whether it has memory. A process that ends loses its memory, then its files, and then ends.
@@ -76,9 +77,17 @@ impl Status {
             process: field("Tgid")?.parse().ok()?,
             namespace_pid: namespace_pid.parse().ok()?,
             identity: Identity { user: effective("Uid")?, group: effective("Gid")? },
+            groups: (field("Groups").unwrap_or_default().split_whitespace())
+                .filter_map(|group| group.parse().ok())
+                .collect(),
             caught: u64::from_str_radix(field("SigCgt")?, 16).ok()?,
             has_memory: field("VmSize").is_some(),
         })
+    }
+
+    /// Returns whether it is stopped, by a signal or a debugger.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
     }
 
     /// Returns whether the process handles a signal; others end it.
@@ -154,11 +163,6 @@ impl Process {
     /// Returns the path of one of its files below `/proc`.
     pub(crate) fn proc_path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{name}", self.pid))
-    }
-
-    /// Opens its root directory.
-    pub(crate) fn root(&self) -> std::io::Result<Directory> {
-        Directory::open(&self.proc_path("root"))
     }
 
     /// Returns whether it sees the same files under the same names as this process.
@@ -323,9 +327,10 @@ mod tests {
     #[test]
     fn a_process_in_a_container_has_another_id_there() {
         let text = "Name:\tjava\nState:\tT (stopped)\nTgid:\t4711\nPid:\t4711\nUid:\t1000\t1001\t1000\t1000\n\
-                    Gid:\t100\t101\t100\t100\nNStgid:\t4711\t7\nNSpid:\t4711\t7\nSigCgt:\t0000000181005ccf\n";
+                    Gid:\t100\t101\t100\t100\nGroups:\t4 27 100 \nNStgid:\t4711\t7\nNSpid:\t4711\t7\nSigCgt:\t0000000181005ccf\n";
         let status = Status::of(text).unwrap();
         assert_eq!(status.identity, Identity { user: 1001, group: 101 });
+        assert_eq!(status.groups, [4, 27, 100]);
         assert_eq!((status.process, status.namespace_pid, status.state), (4711, 7, 'T'));
         assert!(status.handles(Signal::QUIT) && !status.handles(Signal::KILL));
         let old = "Tgid:\t4711\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nSigCgt:\t0000000000000001\n";

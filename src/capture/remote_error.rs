@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Version of the messages and frames. A program and a helper work together only if they have the same.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
 /// Error of reaching another place.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,22 @@ pub enum RemoteError {
         command: String,
         /// Cause.
         source: io::Error,
+    },
+    /// Nothing came.
+    #[error("`{command}` was silent for {seconds} s")]
+    Silent {
+        /// The command.
+        command: String,
+        /// Time it was given.
+        seconds: u64,
+    },
+    /// The command started no helper.
+    #[error("`{command}` led to no helper within {seconds} s")]
+    Slow {
+        /// The command.
+        command: String,
+        /// Time it was given.
+        seconds: u64,
     },
     /// The data is not from a helper, or was changed.
     #[error("the data from `{command}` is damaged: {why}")]

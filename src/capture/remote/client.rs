@@ -8,8 +8,10 @@ use super::wire::{self, Frame};
 use crate::compress::{Compression, Encoder};
 use crate::error::Error;
 use crate::heap_dump::{Dumped, Target, Watch};
+use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
-use crate::machine::Machine;
+use crate::machine::{ForeignDir, Machine};
+use crate::place::OutputPlace;
 use crate::plan::{Plan, Request, Way};
 use crate::remote_error::RemoteError;
 
@@ -34,11 +36,16 @@ impl RemoteMachine {
     /// Returns the only answer to a request.
     fn answered(&mut self, question: &HelperRequest) -> Result<HelperReply, Error> {
         self.ask(question)?;
-        match wire::read(&mut self.running.output, &mut self.contents) {
-            Ok(Frame::Message(HelperReply::Failed(error))) => Err(Error::Elsewhere(Box::new(error))),
-            Ok(Frame::Message(reply)) => Ok(reply),
-            Ok(Frame::Bytes(_)) => Err(self.odd()),
-            Err(error) => Err(self.running.lost(error).into()),
+        loop {
+            match wire::read(&mut self.running.output, &mut self.contents) {
+                Ok(Frame::Message(HelperReply::Noticed(notice))) => self.running.pass(notice),
+                Ok(Frame::Message(HelperReply::Failed(error))) => {
+                    return Err(Error::Elsewhere(Box::new(error)));
+                }
+                Ok(Frame::Message(reply)) => return Ok(reply),
+                Ok(Frame::Bytes(_)) => return Err(self.odd()),
+                Err(error) => return Err(self.running.lost(error).into()),
+            }
         }
     }
 
@@ -76,6 +83,7 @@ impl RemoteMachine {
                 }
                 Ok(Frame::Message(HelperReply::Began { stage, bytes })) => watch.begin(&stage, bytes),
                 Ok(Frame::Message(HelperReply::Advanced { bytes })) => watch.advance(bytes),
+                Ok(Frame::Message(HelperReply::Noticed(notice))) => self.running.pass(notice),
                 Ok(Frame::Message(HelperReply::Failed(error))) => {
                     return Err(Error::Elsewhere(Box::new(error)));
                 }
@@ -113,8 +121,18 @@ impl Machine for RemoteMachine {
         }
     }
 
+    fn output_place(
+        &mut self,
+        _: u32,
+        _: ForeignDir<'_>,
+        _: Option<Identity>,
+    ) -> Result<Option<OutputPlace>, Error> {
+        Ok(None)
+    }
+
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live })? {
+        let limit_seconds = request.limit.map(|limit| limit.as_secs());
+        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live, limit_seconds })? {
             // No JVM there writes a file here.
             HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
@@ -129,7 +147,7 @@ impl Machine for RemoteMachine {
         match target {
             Target::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
             // No JVM writes here.
-            Target::Path { .. } => Err(Error::Unplanned),
+            Target::Linked(_) | Target::Renamed { .. } => Err(Error::Unplanned),
         }
     }
 

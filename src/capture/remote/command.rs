@@ -1,12 +1,17 @@
 //! A command that runs, with pipes to it.
 
-use crate::remote_error::RemoteError;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use super::patient::{PatientReader, PatientWriter};
+use crate::place::{Notice, OnNotice};
+use crate::remote_error::RemoteError;
 
 /// Receives lines that a command writes to stderr. They may contain anything.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
@@ -18,15 +23,37 @@ const LINE_BYTES: u64 = 1000;
 /// Time for a command to end after its output has.
 const TO_END: Duration = Duration::from_secs(5);
 
+/// Time for a helper to be there, unless told otherwise: it may have to be sent over a slow connection.
+const TO_CONNECT: Duration = Duration::from_secs(300);
+
+/// Time for what is written to be taken, in seconds.
+const TO_TAKE: i64 = 60;
+
+/// What a helper may take longer than the JVM for which it waits.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// How a command is run.
+#[derive(Clone)]
+pub struct Contact {
+    /// Receives what it says.
+    pub note: Note,
+    /// Receives notices.
+    pub on_notice: OnNotice,
+    /// Maximum time for the helper to be there, and then for each silence.
+    pub limit: Option<Duration>,
+}
+
 pub(super) struct RunningCommand {
     /// The command without what was appended, for messages.
     pub(super) command: String,
     child: Child,
-    input: Option<ChildStdin>,
-    pub(super) output: BufReader<ChildStdout>,
+    input: Option<PatientWriter>,
+    pub(super) output: BufReader<PatientReader>,
+    contact: Contact,
+    started: Instant,
     errors: Option<JoinHandle<()>>,
     /// `true` if a helper has answered.
-    pub(super) is_connected: bool,
+    is_connected: bool,
 }
 
 impl fmt::Debug for RunningCommand {
@@ -37,7 +64,7 @@ impl fmt::Debug for RunningCommand {
 
 impl RunningCommand {
     /// Runs the command with more words, through a shell, as if it had been typed: it may quote its own words.
-    pub(super) fn start(command: &str, words: &str, note: &Note) -> Result<Self, RemoteError> {
+    pub(super) fn start(command: &str, words: &str, contact: &Contact) -> Result<Self, RemoteError> {
         let start = || -> io::Result<_> {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(format!("{command} {words}"));
@@ -47,7 +74,14 @@ impl RunningCommand {
             let input = child.stdin.take().ok_or_else(missing)?;
             let output = child.stdout.take().ok_or_else(missing)?;
             let errors = child.stderr.take().ok_or_else(missing)?;
-            let note = note.clone();
+            let input = PatientWriter::new(File::from(OwnedFd::from(input)), TO_TAKE)?;
+            let (limit, on_notice) = (contact.limit.unwrap_or(TO_CONNECT), contact.on_notice.clone());
+            let said = command.to_owned();
+            let on_silence = Box::new(move |waited: Duration| {
+                on_notice(&Notice::Silent { command: said.clone(), seconds: waited.as_secs() });
+            });
+            let output = PatientReader::new(File::from(OwnedFd::from(output)), limit, on_silence);
+            let note = contact.note.clone();
             let errors = std::thread::Builder::new()
                 .name("stderr".to_owned())
                 .spawn(move || pass_on(BufReader::new(errors), &note))?;
@@ -56,6 +90,8 @@ impl RunningCommand {
                 child,
                 input: Some(input),
                 output: BufReader::with_capacity(1 << 16, output),
+                contact: contact.clone(),
+                started: Instant::now(),
                 errors: Some(errors),
                 is_connected: false,
             })
@@ -63,8 +99,20 @@ impl RunningCommand {
         start().map_err(|source| RemoteError::Start { command: command.to_owned(), source })
     }
 
+    /// Notes that a helper has answered.
+    pub(super) fn set_connected(&mut self) {
+        self.is_connected = true;
+        let limit = self.contact.limit.map(|limit| limit.saturating_add(MARGIN));
+        self.output.get_mut().limit_silence(limit);
+    }
+
+    /// Passes on what a helper noticed.
+    pub(super) fn pass(&self, notice: Notice) {
+        (self.contact.on_notice)(&notice);
+    }
+
     /// Returns its stdin.
-    pub(super) fn input(&mut self) -> Result<&mut ChildStdin, RemoteError> {
+    pub(super) fn input(&mut self) -> Result<&mut PatientWriter, RemoteError> {
         match &mut self.input {
             Some(input) => Ok(input),
             None => Err(RemoteError::Lost {
@@ -88,7 +136,19 @@ impl RunningCommand {
         match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.ended(),
             io::ErrorKind::InvalidData => self.damaged(&source.to_string()),
+            io::ErrorKind::TimedOut => self.timed_out(),
             _ => RemoteError::Lost { command: self.command.clone(), source },
+        }
+    }
+
+    fn timed_out(&self) -> RemoteError {
+        let command = self.command.clone();
+        match self.is_connected {
+            true => {
+                let seconds = self.contact.limit.unwrap_or_default().saturating_add(MARGIN).as_secs();
+                RemoteError::Silent { command, seconds }
+            }
+            false => RemoteError::Slow { command, seconds: self.started.elapsed().as_secs() },
         }
     }
 

@@ -5,17 +5,29 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::heap_dump::Dumped;
 use crate::jvms::{JvmList, JvmRow};
+use crate::place::Notice;
 use crate::plan::Plan;
 
 /// A request to a helper: a method of [`Machine`](crate::machine::Machine). Dumps are sent compressed with zstd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HelperRequest {
     Jvms,
-    Find { pid: u32 },
-    Plan { pid: u32, is_live: bool },
+    Find {
+        pid: u32,
+    },
+    /// `limit_seconds` is the maximum time for each answer of the JVM, if one was given.
+    Plan {
+        pid: u32,
+        is_live: bool,
+        limit_seconds: Option<u64>,
+    },
     Take,
-    CheckNative { pid: u32 },
-    TakeNative { pid: u32 },
+    CheckNative {
+        pid: u32,
+    },
+    TakeNative {
+        pid: u32,
+    },
 }
 
 /// An answer of a helper. The bytes of a dump, and its progress, precede the answer.
@@ -37,5 +49,7 @@ pub(super) enum HelperReply {
         sent_bytes: u64,
     },
     Fine,
+    /// Precedes any answer.
+    Noticed(Notice),
     Failed(Error),
 }

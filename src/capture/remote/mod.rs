@@ -23,13 +23,12 @@ mod wire;
 use crate::remote_error::VERSION;
 
 pub use client::RemoteMachine;
-pub use command::Note;
+pub use command::{Contact, Note};
 pub use patient::PatientWriter;
 pub use server::serve;
 pub use shell::{connect, connect_to};
 
-/// First argument of a helper that serves; a word that it repeats follows, and, if it was brought, its file, which it
-/// removes, and the loader with which it was started, if any.
+/// First argument of a helper that serves; a word that it repeats follows, and the loader with which it was started, if any.
 pub const SERVE: &str = "serve";
 
 /// First argument of a helper that only removes its own file, which follows.

@@ -1,11 +1,14 @@
-//! Writing to a connection that may stall.
+//! Connections that may stall.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+
+use crate::waiting::{FIRST_NOTICE, NEXT_NOTICES};
 
 /// Writes that fail if nothing is taken for some time: a JVM stands still as long as they last.
 #[derive(Debug)]
@@ -63,10 +66,72 @@ impl Write for PatientWriter {
     }
 }
 
+/// Reads that do not wait forever, and that tell when they have waited for long.
+pub(super) struct PatientReader {
+    file: File,
+    limit: Option<Duration>,
+    /// Start of the time that is limited.
+    since: Instant,
+    /// Whether that is the time in all, not that of one silence.
+    is_total: bool,
+    next_notice: Duration,
+    on_silence: Box<dyn Fn(Duration) + Send>,
+}
+
+impl PatientReader {
+    /// Makes one that reads for at most `limit` in all, and calls `on_silence` with the time that it has taken so far.
+    pub(super) fn new(file: File, limit: Duration, on_silence: Box<dyn Fn(Duration) + Send>) -> Self {
+        let (since, next_notice) = (Instant::now(), FIRST_NOTICE);
+        Self { file, limit: Some(limit), since, is_total: true, next_notice, on_silence }
+    }
+
+    /// From now on, limits the time during which nothing comes.
+    pub(super) fn limit_silence(&mut self, limit: Option<Duration>) {
+        (self.limit, self.is_total) = (limit, false);
+        self.restart();
+    }
+
+    /// Starts to wait for something else.
+    fn restart(&mut self) {
+        (self.since, self.next_notice) = (Instant::now(), FIRST_NOTICE);
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        loop {
+            let waited = self.since.elapsed();
+            if self.limit.is_some_and(|limit| waited >= limit) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if waited >= self.next_notice {
+                self.next_notice = waited.saturating_add(NEXT_NOTICES);
+                (self.on_silence)(waited);
+            }
+            let next = self.limit.map_or(self.next_notice, |limit| limit.min(self.next_notice));
+            let left = Timespec::try_from(next.saturating_sub(waited)).map_err(io::Error::other)?;
+            let mut fds = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)];
+            match poll(&mut fds, Some(&left)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Read for PatientReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if !self.is_total {
+            // The time in which nobody reads is no silence.
+            self.restart();
+        }
+        self.wait()?;
+        self.file.read(bytes)
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::io::Read;
     use std::os::fd::OwnedFd;
 
     use super::*;
@@ -89,5 +154,22 @@ mod tests {
         // Also once there is space: a part is missing.
         drop(_reader);
         assert_eq!(patient.write(b"7").unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+    #[test]
+    fn a_silent_writer_is_waited_for_as_long_as_allowed() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let limit = Duration::from_millis(50);
+        let mut reader = PatientReader::new(File::from(OwnedFd::from(reader)), limit, Box::new(|_| {}));
+        writer.write_all(b"12").unwrap();
+        assert_eq!(reader.read(&mut [0; 1]).unwrap(), 1);
+        // Not even what is there is read once the time is over: a writer that is slow enough would have no end.
+        std::thread::sleep(limit);
+        assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        reader.limit_silence(Some(limit));
+        assert_eq!(reader.read(&mut [0; 1]).unwrap(), 1);
+        assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(writer);
+        reader.limit_silence(None);
+        assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0);
     }
 }

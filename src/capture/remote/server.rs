@@ -2,14 +2,16 @@
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::heap_dump::{Dumped, Target, Watch};
-use crate::machine::Machine;
+use crate::machine::{LocalMachine, Machine};
+use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
 
 /// Stream to the program that asks, which the progress and the bytes of a dump share.
@@ -57,19 +59,26 @@ impl<W: Write> Write for Bytes<'_, W> {
 }
 
 /// Answers what is asked on `input` until it ends; `on_end` is called then, also while a dump is being taken, and by a
-/// thread of its own: it is to end the process.
+/// thread of its own: it is to end the process. `start` makes what opens places, whose notices are sent.
 ///
 /// # Errors
 ///
 /// If an answer cannot be written.
 pub fn serve(
     input: impl Read + Send + 'static,
-    output: impl Write + Send,
+    output: impl Write + Send + 'static,
     token: &str,
-    machine: &mut dyn Machine,
-    on_end: impl FnOnce() + Send + 'static,
+    start: impl FnOnce(OnNotice) -> Doors,
+    on_end: impl FnOnce(&Doors) + Send + 'static,
 ) -> io::Result<()> {
-    let connection = Connection { out: Mutex::new(output) };
+    let connection = Arc::new(Connection { out: Mutex::new(output) });
+    let noticing = connection.clone();
+    let doors = start(Arc::new(move |notice| {
+        // A connection that has ended is noticed by whoever answers.
+        let _ = noticing.send(&HelperReply::Noticed(notice.clone()));
+    }));
+    let own = doors.clone();
+    let machine = &mut LocalMachine::new(&doors);
     {
         let mut out = connection.out();
         // On a line of its own: a shell may have written something before.
@@ -85,10 +94,10 @@ pub fn serve(
                 break;
             }
         }
-        on_end();
+        on_end(&own);
     })?;
     for question in questions {
-        let reply = answer(machine, &connection, question).unwrap_or_else(HelperReply::Failed);
+        let reply = answer(machine, &*connection, question).unwrap_or_else(HelperReply::Failed);
         connection.send(&reply)?;
     }
     Ok(())
@@ -103,9 +112,11 @@ fn answer<W: Write + Send>(
     Ok(match question {
         HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
         HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
-        HelperRequest::Plan { pid, is_live } => HelperReply::Plan(Box::new(
-            machine.plan(pid, Request { is_live, to: None, compression, is_filtered: false })?,
-        )),
+        HelperRequest::Plan { pid, is_live, limit_seconds } => {
+            let limit = limit_seconds.map(Duration::from_secs);
+            let request = Request { is_live, to: None, compression, is_filtered: false, limit };
+            HelperReply::Plan(Box::new(machine.plan(pid, request)?))
+        }
         HelperRequest::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
         HelperRequest::CheckNative { pid } => {
             machine.check_native(pid)?;

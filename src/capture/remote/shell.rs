@@ -14,7 +14,7 @@ use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
 use super::client::{RemoteMachine, greeted};
-use super::command::{Note, RunningCommand};
+use super::command::{Contact, RunningCommand};
 use super::facts::{self, PlaceFacts};
 use super::helper::{Helper, Launch};
 use crate::private;
@@ -31,22 +31,28 @@ const MAX_ANSWER: u64 = 1 << 20;
 /// # Errors
 ///
 /// If the command fails, or no helper runs there.
-pub fn connect(command: &str, helpers: &[PathBuf], note: &Note) -> Result<RemoteMachine, RemoteError> {
+pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<RemoteMachine, RemoteError> {
     let token = private::random_name("hprof-");
-    let mut shell = RunningCommand::start(command, "sh", note)?;
+    let mut shell = RunningCommand::start(command, "sh", contact)?;
     let facts = ask(&mut shell, &token)?;
     let (helper, launch) = Helper::choose(helpers, &facts)?;
     let mut failed = Vec::new();
     for directory in &facts.directories {
         let file = private::random_name(&format!("{}/{PREFIX}", directory.trim_end_matches('/')));
-        match bring(&mut shell, command, &token, &file, &helper, &launch, note)? {
+        match bring(&mut shell, command, &token, &file, &helper, &launch, contact)? {
             Ok(()) => {
                 let loader = launch.loader().map(|loader| format!(" {loader}")).unwrap_or_default();
-                let serve = format!("exec {} {} {token} '{file}'{loader}\n", launch.program(), super::SERVE);
+                // Removed first: what ends the shell or the helper from now on leaves no file.
+                let serve = format!(
+                    "{{ {}; }} 2>/dev/null || exit 1; trap - EXIT; exec {} {} {token}{loader}\n",
+                    removal(&file, launch),
+                    launch.program(),
+                    super::SERVE
+                );
                 tell(&mut shell, &serve)?;
                 let connected = hello(shell, &token);
                 if connected.is_err() {
-                    remove_afterwards(command, &token, &file, note);
+                    remove_afterwards(command, &token, &file, contact);
                 }
                 return connected;
             }
@@ -62,16 +68,16 @@ pub fn connect(command: &str, helpers: &[PathBuf], note: &Note) -> Result<Remote
 /// # Errors
 ///
 /// If the command fails, or the program is no helper of this version.
-pub fn connect_to(command: &str, program: &str, note: &Note) -> Result<RemoteMachine, RemoteError> {
+pub fn connect_to(command: &str, program: &str, contact: &Contact) -> Result<RemoteMachine, RemoteError> {
     let token = private::random_name("hprof-");
     let quoted = format!("'{}'", program.replace('\'', "'\\''"));
-    let running = RunningCommand::start(command, &format!("{quoted} {} {token}", super::SERVE), note)?;
+    let running = RunningCommand::start(command, &format!("{quoted} {} {token}", super::SERVE), contact)?;
     hello(running, &token)
 }
 
 fn hello(mut running: RunningCommand, token: &str) -> Result<RemoteMachine, RemoteError> {
     greeted(&mut running, token)?;
-    running.is_connected = true;
+    running.set_connected();
     Ok(RemoteMachine::new(running))
 }
 
@@ -89,6 +95,9 @@ fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<V
         let read = shell.output.by_ref().take(left).read_until(b'\n', &mut line);
         let length = read.map_err(|error| shell.lost(error))?;
         left = left.saturating_sub(length as u64);
+        if left == 0 {
+            return Err(RemoteError::NotShell { command: shell.command.clone() });
+        }
         if length == 0 {
             return Ok(None);
         }
@@ -138,24 +147,23 @@ fn bring(
     file: &str,
     helper: &Helper,
     launch: &Launch,
-    note: &Note,
+    contact: &Contact,
 ) -> Result<Result<(), String>, RemoteError> {
     let remove = format!(
-        "rm -f '{file}' 2>/dev/null || {} {} '{file}' 2>/dev/null || {{ true >|/proc/$$/fd/8 || true >|/proc/$$/fd/7; }} 2>/dev/null",
-        launch.program(),
-        super::REMOVE
+        "{{ {} || true >|/proc/$$/fd/8 || true >|/proc/$$/fd/7; }} 2>/dev/null",
+        removal(file, *launch)
     );
     // The trap comes first: the connection may end at any moment. `exec` of a program is no end. `-C` creates only files that do
     // not exist. `command`: the shell would end if it failed.
     let create = format!(
-        "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT TERM; umask 077; set -C; command exec 8>'{file}' && \
+        "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT PIPE TERM; umask 077; set -C; command exec 8>'{file}' && \
          echo {token}-shell $$ || trap - EXIT"
     );
     let made = answered(shell, token, &create)?;
     let process =
         made.iter().find_map(|line| line.strip_prefix(token)?.strip_prefix("-shell ")?.parse::<u32>().ok());
     let Some(process) = process else { return Ok(Err("no file can be created there".to_owned())) };
-    let failed = match send(command, token, process, &helper.bytes, note)? {
+    let failed = match send(command, token, process, &helper.bytes, contact)? {
         // Open for writing, it would be no program.
         Ok(()) => {
             let start = format!(
@@ -177,15 +185,20 @@ fn bring(
     Ok(Err(why))
 }
 
+/// Returns the words of a shell that remove the file of the helper, without other programs if need be.
+fn removal(file: &str, launch: Launch) -> String {
+    format!("rm -f '{file}' || {} {} '{file}'", launch.program(), super::REMOVE)
+}
+
 /// Writes the helper to the file that a shell there holds open. Returns why it could not be written.
 fn send(
     command: &str,
     token: &str,
     process: u32,
     bytes: &[u8],
-    note: &Note,
+    contact: &Contact,
 ) -> Result<Result<(), String>, RemoteError> {
-    let mut shell = RunningCommand::start(command, "sh", note)?;
+    let mut shell = RunningCommand::start(command, "sh", contact)?;
     // `exit`: if `cat` fails, the rest of the helper is no script.
     let line = format!(
         "echo; echo {token}-begin; cat >/proc/{process}/fd/8 && echo {token}-written; echo {token}-end; exit\n"
@@ -204,8 +217,8 @@ fn send(
 }
 
 /// Removes the file of a helper that did not answer: what became of the shell may not have come so far.
-fn remove_afterwards(command: &str, token: &str, file: &str, note: &Note) {
-    if let Ok(mut shell) = RunningCommand::start(command, "sh", note) {
+fn remove_afterwards(command: &str, token: &str, file: &str, contact: &Contact) {
+    if let Ok(mut shell) = RunningCommand::start(command, "sh", contact) {
         let _ = answered(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));
     }
 }

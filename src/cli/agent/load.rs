@@ -38,18 +38,16 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use hprof_capture::attach::{self, Jvm, TO_ANSWER};
     use hprof_report::escape;
 
-    use crate::cli::shared::guard::Guards;
+    use crate::cli::shared::doors::doors;
     use crate::cli::shared::output;
 
     let library = library::find()?;
-    let jvm = Jvm::find(pid, &Guards)?;
-    let inside = jvm.outside(&library);
-    let sees = inside.try_exists().with_context(|| format!("cannot access {}", inside.display()))?;
+    let doors = doors();
+    let jvm = Jvm::find(pid, &doors)?;
     ensure!(
-        sees,
-        "process {pid} has a different file system without {0}; copy it there: cp {0} {1}",
-        library.display(),
-        inside.display()
+        jvm.sees_file(&library)?,
+        "process {pid} has a different file system without {0}; copy it there, under the same path, as its user",
+        library.display()
     );
     let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
     let reply = jvm.ask("load", &[library, "true", options], Some(TO_ANSWER))?;

@@ -1,13 +1,20 @@
 //! Destinations of heap dumps: a private file that appears when it is complete, a device, or stdout.
 
-use std::fs::{self, File};
+use std::env;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::jvms::JvmRow;
-use hprof_capture::{Compression, Error};
+use hprof_capture::machine::{ForeignDir, Machine};
+use hprof_capture::place::{OutputPlace, PlaceFile};
+use hprof_capture::plan::OutputDir;
+use hprof_capture::{Compression, Error, Identity};
+use hprof_index::storage::trusted_path;
 use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
@@ -16,16 +23,50 @@ use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 pub(super) enum Destination {
     Stdout,
     /// A file that does not exist, or may be replaced.
-    File(PathBuf),
+    File(FileDestination),
     /// A device or FIFO.
     Device(PathBuf),
+}
+
+/// A file to which a dump goes.
+pub(super) struct FileDestination {
+    path: PathBuf,
+    is_forced: bool,
+    place: DestinationPlace,
+}
+
+/// Directory of such a file.
+enum DestinationPlace {
+    /// What happens there is done as this user. With the real path.
+    Own(OwnedFd, PathBuf),
+    /// Root does nothing there itself.
+    Foreign(OutputPlace),
 }
 
 impl Destination {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdout => None,
-            Self::File(path) | Self::Device(path) => Some(path),
+            Self::File(FileDestination { path, .. }) | Self::Device(path) => Some(path),
+        }
+    }
+
+    /// Returns the directory of a file.
+    pub(super) fn dir(&self) -> Option<OutputDir<'_>> {
+        match self {
+            Self::File(file) => Some(match &file.place {
+                DestinationPlace::Own(fd, path) => OutputDir::Own { fd: fd.as_fd(), path },
+                DestinationPlace::Foreign(place) => OutputDir::Foreign(place),
+            }),
+            Self::Stdout | Self::Device(_) => None,
+        }
+    }
+
+    /// Returns the user as whom everything happens there, if that is another one.
+    pub(super) fn foreign_user(&self) -> Option<u32> {
+        match self {
+            Self::File(FileDestination { place: DestinationPlace::Foreign(place), .. }) => Some(place.user()),
+            _ => None,
         }
     }
 }
@@ -42,42 +83,83 @@ pub(super) struct DestinationRequest<'a> {
 
 impl Destination {
     /// Returns where the dump of a JVM goes, if nothing is in its way.
-    pub(super) fn of(asked: &DestinationRequest<'_>, row: &JvmRow) -> anyhow::Result<Self> {
-        match asked.output {
-            None => free(Path::new(&default_name(row, asked.compression)), asked.is_forced),
-            Some(path) if path.as_os_str() == "-" => match asked.stdout {
-                Ok(()) => Ok(Self::Stdout),
+    pub(super) fn new(
+        request: &DestinationRequest<'_>,
+        row: &JvmRow,
+        machine: &mut dyn Machine,
+    ) -> anyhow::Result<Self> {
+        let name;
+        let path = match request.output {
+            None => {
+                name = default_name(row, request.compression);
+                Path::new(&name)
+            }
+            Some(path) if path.as_os_str() == "-" => match request.stdout {
+                Ok(()) => return Ok(Self::Stdout),
                 Err(why) => bail!(why),
             },
-            Some(path) => free(path, asked.is_forced),
+            Some(path) => path,
+        };
+        let dir = directory_of(path);
+        let written = || format!("cannot write {}", path.display());
+        if rustix::process::geteuid().is_root() {
+            let prefix = trusted_path::resolve(dir).with_context(written)?;
+            if let Some(owner) = prefix.owner {
+                let real: PathBuf = prefix.path.join(prefix.rest).components().collect();
+                let place = machine.output_place(row.pid, ForeignDir { path: &real, owner }, caller())?;
+                if let Some(place) = place {
+                    return foreign(path, place, request.is_forced);
+                }
+            }
         }
+        own(path, dir, request.is_forced)
     }
 }
 
-fn free(path: &Path, is_forced: bool) -> anyhow::Result<Destination> {
-    let there = match fs::metadata(path) {
-        Ok(there) => there,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let dir = directory_of(path);
-            ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
-            let may_write =
-                rustix::fs::accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-            may_write.with_context(|| format!("cannot write {}", path.display()))?;
-            return Ok(Destination::File(path.to_owned()));
-        }
-        Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
-    };
-    if there.is_dir() {
-        bail!("cannot write {}: it is a directory; name a file in it", path.display());
-    }
-    if !there.is_file() {
-        return Ok(Destination::Device(path.to_owned()));
-    }
-    if !is_forced {
+/// Returns the user on whose behalf root works: that of `sudo`.
+fn caller() -> Option<Identity> {
+    let number = |name: &str| env::var(name).ok()?.parse().ok();
+    Some(Identity { user: number("SUDO_UID")?, group: number("SUDO_GID")? })
+}
+
+/// Returns a destination in a directory that others may change.
+fn foreign(path: &Path, place: OutputPlace, is_forced: bool) -> anyhow::Result<Destination> {
+    let name = name_of(path)?;
+    let there = place.file_bytes(name).with_context(|| format!("cannot write {}", path.display()))?;
+    if there.is_some() && !is_forced {
         return Err(Error::Exists { path: path.to_owned() }.into());
     }
-    // A symbolic link is kept; its target is replaced.
-    Ok(Destination::File(fs::canonicalize(path)?))
+    let place = DestinationPlace::Foreign(place);
+    Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
+}
+
+fn name_of(path: &Path) -> anyhow::Result<&str> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.with_context(|| format!("cannot write {}: name a file, in UTF-8", path.display()))
+}
+
+/// Returns a destination in a directory of this user.
+fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> {
+    let written = || format!("cannot write {}", path.display());
+    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            bail!("cannot write {}: it is a directory; name a file in it", path.display())
+        }
+        Ok(there) if !there.is_file() => return Ok(Destination::Device(path.to_owned())),
+        _ if is_link => bail!("cannot write {}: it is a symbolic link; use another name", path.display()),
+        Ok(_) if !is_forced => return Err(Error::Exists { path: path.to_owned() }.into()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
+            let needed = Access::WRITE_OK | Access::EXEC_OK;
+            rustix::fs::accessat(CWD, dir, needed, AtFlags::EACCESS).with_context(written)?;
+        }
+        Err(error) => return Err(error).with_context(written),
+    }
+    let fd = trusted_path::open_for_writing(dir).with_context(written)?;
+    let place = DestinationPlace::Own(fd, fs::canonicalize(dir).with_context(written)?);
+    Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
 }
 
 /// Returns the name of a dump that was given none: `Main-4711-20261126T014600Z.hprof`.
@@ -98,11 +180,15 @@ fn default_name(row: &JvmRow, compression: Option<Compression>) -> String {
 /// Has a dump written to its destination, which errors name.
 pub(super) fn written<T>(
     destination: &Destination,
-    is_forced: bool,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
 ) -> anyhow::Result<T> {
     match destination {
-        Destination::File(path) => into_file(path, is_forced, write),
+        Destination::File(file) => {
+            let mut out = file.create("")?;
+            let written = write(&mut out).map_err(|error| at(&file.path, error))?;
+            out.commit()?;
+            Ok(written)
+        }
         Destination::Device(path) => {
             let device = File::options().write(true).open(path);
             let mut device = device.with_context(|| format!("cannot write {}", path.display()))?;
@@ -122,17 +208,104 @@ fn at(path: &Path, error: Error) -> Error {
     }
 }
 
-/// Writes a file that only its owner may read, and that appears when it is complete.
-fn into_file<T>(
-    path: &Path,
-    is_forced: bool,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
-) -> anyhow::Result<T> {
-    let existing = if is_forced { Existing::Replace } else { Existing::Keep };
-    let mut file = OutFile::create_private(path, &[], existing)?;
-    let written = write(&mut file).map_err(|error| at(path, error))?;
-    file.commit()?;
-    Ok(written)
+/// A file that only its owner may read, and that appears when it is complete.
+pub(super) enum PrivateFile {
+    Own(OutFile),
+    Foreign(PlaceFile, PathBuf),
+}
+
+impl FileDestination {
+    /// Returns its name, if it is renamed as another user, and whether it replaces another file.
+    pub(super) fn renamed(&self) -> Option<(&str, bool)> {
+        match &self.place {
+            DestinationPlace::Own(..) => None,
+            DestinationPlace::Foreign(_) => Some((name_of(&self.path).ok()?, self.is_forced)),
+        }
+    }
+
+    /// Starts to write it, or the file beside it that has this suffix.
+    pub(super) fn create(&self, suffix: &str) -> anyhow::Result<PrivateFile> {
+        let mut path = self.path.clone().into_os_string();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        match &self.place {
+            DestinationPlace::Own(..) => {
+                let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+                Ok(PrivateFile::Own(OutFile::create_private(&path, &[], existing)?))
+            }
+            DestinationPlace::Foreign(place) => {
+                let fail = || format!("cannot write {}", path.display());
+                let name = name_of(&path)?;
+                if place.file_bytes(name).with_context(fail)?.is_some() && !self.is_forced {
+                    return Err(Error::Exists { path }.into());
+                }
+                let file = place.create(name, self.is_forced).with_context(fail)?;
+                Ok(PrivateFile::Foreign(file, path))
+            }
+        }
+    }
+
+    /// Makes it of a file that a JVM wrote in the same directory.
+    pub(super) fn link(&self, mut file: File) -> Result<(), Error> {
+        let fail = |source| Error::File { what: "cannot write".into(), path: self.path.clone(), source };
+        let own = Identity::own();
+        if file.metadata().map_err(fail)?.uid() != own.user {
+            fchown(&file, Some(own.user), Some(own.group)).map_err(fail)?;
+        }
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
+        let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+        let failed = |error: anyhow::Error| fail(io::Error::other(format!("{error:#}")));
+        match OutFile::link_private(&self.path, &file, existing) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(Error::Exists { path: self.path.clone() });
+            }
+            Err(_) => {}
+        }
+        // Some file systems have no links.
+        let mut out = OutFile::create_private(&self.path, &[], existing).map_err(failed)?;
+        io::copy(&mut file, &mut out).map_err(fail)?;
+        out.commit().map_err(failed)
+    }
+
+    /// Returns its length.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        match &self.place {
+            DestinationPlace::Own(..) => fs::metadata(&self.path).ok().map(|file| file.len()),
+            DestinationPlace::Foreign(place) => place.file_bytes(name_of(&self.path).ok()?).ok()?,
+        }
+    }
+}
+
+impl PrivateFile {
+    /// Gives it its name.
+    pub(super) fn commit(self) -> anyhow::Result<()> {
+        match self {
+            Self::Own(file) => file.commit(),
+            Self::Foreign(file, path) => match file.commit() {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(Error::Exists { path }.into())
+                }
+                committed => committed.with_context(|| format!("cannot write {}", path.display())),
+            },
+        }
+    }
+}
+
+impl Write for PrivateFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Own(file) => file.write(bytes),
+            Self::Foreign(file, _) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Own(file) => file.flush(),
+            Self::Foreign(file, _) => file.flush(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +314,7 @@ mod tests {
     use super::*;
 
     fn put(path: &Path, is_forced: bool) -> anyhow::Result<()> {
-        written(&Destination::File(path.to_owned()), is_forced, |out| {
+        written(&own(path, directory_of(path), is_forced)?, |out| {
             out.write_all(b"new").map_err(|source| Error::Output { source })
         })
     }
@@ -155,7 +328,12 @@ mod tests {
         fs::write(&guessed, "other").unwrap();
         fs::write(&path, "old").unwrap();
         let error = put(&path, false).unwrap_err();
-        assert!(format!("{error:#}").contains("it exists"), "{error:#}");
+        assert!(format!("{error:#}").contains("already exists"), "{error:#}");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let error = put(&link, true).unwrap_err();
+        assert!(format!("{error:#}").contains("it is a symbolic link"), "{error:#}");
+        fs::remove_file(&link).unwrap();
         put(&path, true).unwrap();
         assert_eq!((fs::read(&path).unwrap(), fs::read(&guessed).unwrap()), (b"new".into(), b"other".into()));
         put(&dir.path().join("b.hprof"), false).unwrap();
@@ -164,7 +342,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_destination() {
-        let error = written(&Destination::Device("/dev/full".into()), false, |out| {
+        let error = written(&Destination::Device("/dev/full".into()), |out| {
             out.write_all(b"new").map_err(|source| Error::Output { source })
         });
         assert_eq!(error.unwrap_err().to_string(), "cannot write /dev/full");

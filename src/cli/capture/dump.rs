@@ -1,15 +1,15 @@
 //! `dump`: takes a heap dump of a running JVM.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::heap_dump::{Dumped, Target, Watch};
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_capture::machine::Machine;
-use hprof_capture::plan::{Plan, Request, Way};
+use hprof_capture::plan::{OutputDir, Plan, Request, Way};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
 use hprof_query::classes::suggestions;
@@ -23,9 +23,10 @@ use super::redaction::Redaction;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::child::duration;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::doors::doors;
 use crate::cli::shared::durations::seconds;
-use crate::cli::shared::guard::Guards;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
@@ -86,6 +87,11 @@ pub(crate) struct DumpArgs {
     #[arg(long, short)]
     yes: bool,
 
+    /// Give up when the JVM, or the command of --via, has not answered and written nothing for TIME, such as 90s or 10m;
+    /// after 30 s of waiting, a line says for what
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
@@ -106,10 +112,11 @@ pub(crate) struct DumpArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
-    let (mut machine, place) = args.via.place(&Guards)?;
+    let doors = doors();
+    let (mut machine, place) = args.via.place(&doors, args.timeout)?;
     let pid = find(&args.target, machine.as_mut())?;
     let row = machine.find(pid)?;
-    let destination = Destination::of(&args.asked(), &row)?;
+    let destination = Destination::new(&args.asked(), &row, machine.as_mut())?;
     let planned = DumpRow {
         row: &row,
         plan: None,
@@ -117,17 +124,14 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         via: args.via.command(),
         is_redacted: args.redact,
         output: destination.path(),
+        output_user: destination.foreign_user(),
         result: None,
     };
     if row.kind == VmKind::NativeImage {
         machine.check_native(pid)?;
         return dump_native(cx, args, machine, &place, planned, &destination);
     }
-    let to = match &destination {
-        Destination::File(path) => Some(path.as_path()),
-        _ => None,
-    };
-    let plan = machine.plan(pid, args.request(to))?;
+    let plan = machine.plan(pid, args.request(destination.dir()))?;
     let planned = DumpRow { row: &plan.row, plan: Some(&plan), is_collected: plan.is_live, ..planned };
     let lines = plan::lines(&planned, &plan);
     if args.dry_run {
@@ -178,9 +182,9 @@ fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
 
 impl DumpArgs {
     /// Returns what is asked of the JVM: what is redacted here, is compressed here, too.
-    fn request<'r>(&self, to: Option<&'r Path>) -> Request<'r> {
+    fn request<'r>(&self, to: Option<OutputDir<'r>>) -> Request<'r> {
         let compression = self.compression().filter(|_| !self.redact);
-        Request { is_live: !self.all, to, compression, is_filtered: self.redact }
+        Request { is_live: !self.all, to, compression, is_filtered: self.redact, limit: self.timeout }
     }
 
     fn asked(&self) -> DestinationRequest<'_> {
@@ -256,13 +260,14 @@ fn take(
     let watch = BarWatch(Bar::new(cx, args.quiet));
     let mut run = |target: Target<'_>| machine.take(target, &watch);
     match destination {
-        Destination::File(path) if plan.way == Way::Beside => {
-            Ok(run(Target::Path { path, is_forced: args.force })?)
-        }
+        Destination::File(file) if plan.way == Way::Beside => match file.renamed() {
+            Some((name, is_forced)) => Ok(run(Target::Renamed { name, is_forced })?),
+            None => Ok(run(Target::Linked(&mut |dump| file.link(dump)))?),
+        },
         destination if args.redact => {
             redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
         }
-        destination => written(destination, args.force, |out| run(Target::Stream(out))),
+        destination => written(destination, |out| run(Target::Stream(out))),
     }
 }
 
@@ -274,9 +279,8 @@ fn redacted<T>(
     destination: &Destination,
     take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
 ) -> anyhow::Result<T> {
-    let mut redaction = Redaction::new(pid, destination, args.force)?;
-    let taken =
-        written(destination, args.force, |out| redaction.pass(destination, args.compression(), out, take))?;
+    let mut redaction = Redaction::new(pid, destination)?;
+    let taken = written(destination, |out| redaction.pass(destination, args.compression(), out, take))?;
     redaction.finish()?;
     if !args.quiet {
         cx.say("note", "values were redacted on the way; docs/redact.md tells what stays");
@@ -285,11 +289,11 @@ fn redacted<T>(
 }
 
 fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
-    let file = match destination {
-        Destination::File(path) => fs::metadata(path).ok(),
+    let file_bytes = match destination {
+        Destination::File(file) => file.bytes(),
         _ => None,
     };
-    DumpResult { dumped, file_bytes: file.map(|file| file.len()) }
+    DumpResult { dumped, file_bytes }
 }
 
 /// Shows a row as data, or lines.
@@ -315,12 +319,21 @@ fn finish(cx: &RunContext, args: &DumpArgs, place: &Place, row: DumpRow<'_>) -> 
         show(cx, args, place, row, Vec::new())?;
         return Ok(Outcome::Fine);
     }
-    match row.output.filter(|path| !args.no_overview && path.is_file()) {
+    let note = |path: &Path| {
+        if !args.quiet {
+            cx.say("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
+        }
+    };
+    match row.output.filter(|_| !args.no_overview) {
+        // Root opens no file there.
+        Some(path) if row.output_user.is_some() => {
+            note(path);
+            Ok(Outcome::Fine)
+        }
+        Some(path) if !path.is_file() => Ok(Outcome::Fine),
         // Its index needs the whole dump, whose bytes were to be kept from this disk.
         Some(path) if args.compression().is_some() => {
-            if !args.quiet {
-                cx.say("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
-            }
+            note(path);
             Ok(Outcome::Fine)
         }
         Some(path) => {
@@ -359,7 +372,7 @@ fn dump_native(
     let pid = planned.row.pid;
     let dumped = match args.redact {
         true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, out)),
-        false => written(destination, args.force, |out| machine.take_native(pid, args.compression(), out)),
+        false => written(destination, |out| machine.take_native(pid, args.compression(), out)),
     };
     drop((bar, machine));
     let dumped = dumped?;
@@ -388,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_name_is_not_nothing() {
-        let error = find("", &mut LocalMachine::new(&Guards)).map_err(|error| error.to_string());
+        let error = find("", &mut LocalMachine::new(&doors())).map_err(|error| error.to_string());
         assert!(error.is_err_and(|error| error.contains("the name is empty")));
     }
 }

@@ -3,8 +3,8 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::doors::doors;
 use crate::cli::shared::durations::long_time;
-use crate::cli::shared::guard::Guards;
 use crate::cli::shared::session::AnswerSource;
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_query::dictionary::names;
@@ -37,7 +37,8 @@ pub(crate) struct JvmsArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
-    let (mut machine, place) = args.via.place(&Guards)?;
+    let doors = doors();
+    let (mut machine, place) = args.via.place(&doors, None)?;
     let list: JvmList = machine.jvms()?;
     drop(machine);
     if !list.hidden.is_empty() {

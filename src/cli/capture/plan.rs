@@ -23,6 +23,8 @@ pub(super) struct DumpRow<'a> {
     pub(super) via: Option<&'a str>,
     pub(super) is_redacted: bool,
     pub(super) output: Option<&'a Path>,
+    /// User as whom the file is made, if that is another one.
+    pub(super) output_user: Option<u32>,
     pub(super) result: Option<DumpResult>,
 }
 
@@ -170,6 +172,9 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
         ));
     }
     lines.push(format!("to: {to}"));
+    lines.extend(row.output_user.map(|user| {
+        format!("owner: user {user}: others may change the directory, so that the file is made as that user, not as root")
+    }));
     let speed = human_bytes(plan.bytes_per_second);
     lines.push(format!(
         "standstill: all threads of the program stop for about {}, at {speed} per second; it depends on disk, processors and heap",

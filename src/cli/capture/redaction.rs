@@ -1,24 +1,22 @@
 //! Redaction of a dump on its way from the JVM: only what has passed it is written.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
 use std::thread;
 
 use hprof_capture::{Compression, Encoder, Error};
 use hprof_query::redact::{Redacted, redact_pipe};
 
-use super::destination::Destination;
+use super::destination::{Destination, PrivateFile};
 use crate::cli::dump::redact::manifest::{self, Manifest};
 use crate::cli::dump::redact::passing::Hashed;
-use crate::cli::dump::redact::{Done, WhatGoes, random_key, with_suffix};
-use crate::cli::shared::output::file::{Existing, OutFile};
+use crate::cli::dump::redact::{Done, WhatGoes, random_key};
 
 /// Redaction of one dump.
 pub(super) struct Redaction {
     /// Name of the source, for the manifest.
     source: String,
     /// `None` for a destination without a place beside it.
-    manifest: Option<OutFile>,
+    manifest: Option<PrivateFile>,
 }
 
 /// Result, and facts of the output.
@@ -30,12 +28,9 @@ struct Passed {
 
 impl Redaction {
     /// Starts with the manifest, so that nothing is dumped if it cannot be written.
-    pub(super) fn new(pid: u32, destination: &Destination, is_forced: bool) -> anyhow::Result<Self> {
-        let existing = if is_forced { Existing::Replace } else { Existing::Keep };
-        let create =
-            |path: &Path| OutFile::create_private(&with_suffix(path, ".manifest.json"), &[], existing);
+    pub(super) fn new(pid: u32, destination: &Destination) -> anyhow::Result<Self> {
         let manifest = match destination {
-            Destination::File(path) => Some(create(path)?),
+            Destination::File(file) => Some(file.create(".manifest.json")?),
             Destination::Device(_) | Destination::Stdout => None,
         };
         Ok(Self { source: format!("process {pid}"), manifest })
@@ -90,7 +85,7 @@ impl Redaction {
 
     /// Gives the manifest its name. The dump has its own by then.
     pub(super) fn finish(self) -> anyhow::Result<()> {
-        self.manifest.map_or(Ok(()), OutFile::commit)
+        self.manifest.map_or(Ok(()), PrivateFile::commit)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
-use hprof_capture::Keeper;
 use hprof_capture::machine::{LocalMachine, Machine};
-use hprof_capture::remote::{self, Note};
+use hprof_capture::remote::{self, Contact, Note};
 use hprof_report::escape;
 use hprof_report::json::DumpHeader;
 
 use crate::cli::agent::installed;
+use crate::cli::shared::doors::{Doors, on_notice};
 use crate::cli::shared::session::AnswerSource;
 
 /// Environment variable with the path of the helper.
@@ -43,18 +44,23 @@ impl ViaArgs {
     }
 
     /// Opens the place.
-    pub(super) fn place<'k>(&self, keeper: &'k dyn Keeper) -> anyhow::Result<(Box<dyn Machine + 'k>, Place)> {
+    pub(super) fn place<'d>(
+        &self,
+        doors: &'d Doors,
+        limit: Option<Duration>,
+    ) -> anyhow::Result<(Box<dyn Machine + 'd>, Place)> {
         let Some(command) = &self.via else {
-            return Ok((Box::new(LocalMachine::new(keeper)), Place("/proc".to_owned())));
+            return Ok((Box::new(LocalMachine::new(doors)), Place("/proc".to_owned())));
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {
             // In one piece: other threads write there too. A closed stderr must not change the answer.
             let _ = io::stderr().write_all(format!("hprof-cli: via: {}\n", escape::text(line)).as_bytes());
         });
+        let contact = Contact { note, on_notice: on_notice(), limit };
         let machine = match &self.via_program {
-            Some(program) => remote::connect_to(command, program, &note),
-            None => remote::connect(command, &installed::files(VARIABLE, &FILES)?, &note),
+            Some(program) => remote::connect_to(command, program, &contact),
+            None => remote::connect(command, &installed::files(VARIABLE, &FILES)?, &contact),
         };
         let machine = Box::new(machine.map_err(hprof_capture::Error::from)?);
         Ok((machine, Place(command.clone())))

@@ -44,6 +44,12 @@ pub(super) fn of(error: &Error) -> Option<String> {
             "it may hang, or have been started with -XX:+DisableAttachMechanism; its stdout has a thread dump then"
                 .to_owned()
         }
+        Error::ForeignPlace { .. } => {
+            "name a file in a directory that only root may change, or one of the JVM's user".to_owned()
+        }
+        Error::Unwritable { .. } => "others may change that directory or one above it, so that root writes nothing there; name a \
+             file in a directory that only root may change, or one of that user"
+            .to_owned(),
         Error::Space { .. } => "free space there, or write the dump elsewhere with --output FILE".to_owned(),
         Error::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
             "nothing was kept; free space there, or write the dump elsewhere with --output FILE".to_owned()

@@ -7,10 +7,10 @@ pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod context;
+#[cfg(target_os = "linux")]
+pub(crate) mod doors;
 pub(crate) mod durations;
 pub(crate) mod frameworks;
-#[cfg(target_os = "linux")]
-pub(crate) mod guard;
 pub(crate) mod heap_columns;
 pub(crate) mod hiding;
 pub(crate) mod holder;

@@ -103,6 +103,16 @@ impl OutFile {
         Ok(Self { path: path.to_owned(), to: To::Temporary(file), existing })
     }
 
+    /// Gives the name `path` to a complete private file of the same file system.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system: some file systems have no links.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn link_private(path: &Path, file: &File, existing: Existing) -> io::Result<()> {
+        nameless::publish(file, path, existing)
+    }
+
     /// Returns the final path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -1,0 +1,100 @@
+//! The child of a place: it becomes its user, does what is asked for, and removes what it created when nobody asks any more.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Gid, Uid, chroot, fchdir, geteuid, set_dumpable_behavior, umask};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, LinkNameSpaceType, move_into_link_name_space, set_capabilities,
+    set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+
+use super::request::{PlaceReply, PlaceRequest, PlaceUser};
+use super::socket;
+use super::workplace::Workplace;
+use crate::directory::Directory;
+
+/// First argument of a program that is such a child; its stdin is the socket.
+pub const WORD: &str = "__in-place";
+
+/// Does the work of a child. Returns when the other end of stdin is closed, and everything that was created is removed.
+///
+/// # Errors
+///
+/// If stdin is no such socket.
+pub fn run() -> io::Result<()> {
+    // It ends when its parent has, and not before.
+    ignore_signals();
+    let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let Some((user, attached)) = socket::receive::<PlaceUser>(&socket, None)? else { return Ok(()) };
+    let mut workplace = match become_user(&user, attached) {
+        Ok(root) => Workplace::new(root, true),
+        Err(error) => {
+            let failed = PlaceReply::Failed(error.raw_os_error(), error.to_string());
+            return socket::send(&socket, &failed, &[]);
+        }
+    };
+    socket::send(&socket, &PlaceReply::Done, &[])?;
+    while let Ok(Some((request, attached))) = socket::receive::<PlaceRequest>(&socket, None) {
+        let is_end = matches!(request, PlaceRequest::End);
+        let (reply, fd) = workplace.answer(request, attached.into_iter().next());
+        let fd = fd.as_ref().map(std::os::fd::AsFd::as_fd);
+        if socket::send(&socket, &reply, fd.as_slice()).is_err() || is_end {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Enters the place and gives up all rights but those of its user, for good. Returns the root directory.
+///
+/// The process has one thread: the kernel's calls change that of a thread only.
+fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory> {
+    let mut attached = attached.into_iter();
+    let mut root = attached.next().ok_or(io::ErrorKind::InvalidInput)?;
+    if let Some(namespace) = attached.next().filter(|_| user.has_namespace)
+        && enter(&namespace, &root).is_ok()
+    {
+        root = rustix::fs::open("/", Directory::FLAGS, Mode::empty())?;
+    }
+    // Otherwise, without CAP_SYS_ADMIN, paths begin at the descriptor, with the rights of the user all the same.
+    let own = geteuid().as_raw();
+    if own == 0 {
+        let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+        set_thread_groups(&groups)?;
+        let group = Some(Gid::from_raw(user.group));
+        set_thread_res_gid(group, group, group)?;
+        let user = Some(Uid::from_raw(user.user));
+        // Last: what is no longer root cannot change its groups.
+        set_thread_res_uid(user, user, user)?;
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_no_new_privs(true)?;
+    // Other processes of the user may not look into it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    umask(Mode::RWXG | Mode::RWXO);
+    if geteuid().as_raw() != user.user {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(Directory::from(root))
+}
+
+/// Enters a mount namespace, and the root directory in it.
+fn enter(namespace: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
+    move_into_link_name_space(std::os::fd::AsFd::as_fd(namespace), Some(LinkNameSpaceType::Mount))?;
+    fchdir(root)?;
+    chroot(Path::new("."))?;
+    Ok(())
+}
+
+/// Ignores the signals that would end this process.
+#[allow(unsafe_code)]
+fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: No code runs when the signal comes.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}

@@ -1,0 +1,342 @@
+//! The asking side of a place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use super::doors::{Doors, Notice, PlaceProcess, TO_REPLY};
+use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
+use super::socket;
+use super::workplace::Workplace;
+use crate::directory::Directory;
+
+/// An open place. When it is dropped, everything that was created in it is removed; a notice tells what is left.
+#[derive(Debug)]
+pub(crate) struct Door {
+    way: DoorWay,
+    /// User as whom everything is done.
+    user: u32,
+    /// Path of its root for messages.
+    place: PathBuf,
+    /// Paths of its open directories for messages.
+    paths: Mutex<BTreeMap<DirId, PathBuf>>,
+    /// Paths of what was created and is still there, for messages.
+    created: Mutex<BTreeSet<PathBuf>>,
+}
+
+#[derive(Debug)]
+enum DoorWay {
+    /// This process, whose rights are those of the place.
+    Here(Mutex<Workplace>),
+    Child {
+        process: Arc<PlaceProcess>,
+        doors: Doors,
+        turn: Mutex<bool>,
+    },
+}
+
+type Reply = (PlaceReply, Vec<OwnedFd>);
+
+impl Door {
+    /// Makes one without a child.
+    pub(super) fn here(root: Directory, place: PathBuf) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self {
+            way: DoorWay::Here(Mutex::new(Workplace::new(root, false))),
+            user,
+            place,
+            paths: Mutex::default(),
+            created: Mutex::default(),
+        }
+    }
+
+    /// Makes one without a child, for tests.
+    #[cfg(test)]
+    pub(crate) fn for_test(root: &Path) -> Arc<Self> {
+        let fd = rustix::fs::open(root, Directory::FLAGS, rustix::fs::Mode::empty());
+        #[allow(clippy::unwrap_used)]
+        Arc::new(Self::here(Directory::from(fd.unwrap()), root.to_owned()))
+    }
+
+    pub(super) fn child(process: Arc<PlaceProcess>, doors: Doors, user: u32, place: PathBuf) -> Self {
+        Self {
+            way: DoorWay::Child { process, doors, turn: Mutex::new(true) },
+            user,
+            place,
+            paths: Mutex::default(),
+            created: Mutex::default(),
+        }
+    }
+
+    fn paths(&self) -> MutexGuard<'_, BTreeMap<DirId, PathBuf>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn created(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the user as whom everything is done.
+    pub(crate) fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Sends a message to the child, and receives its reply.
+    pub(super) fn exchange(
+        &self,
+        message: &impl Serialize,
+        attached: &[BorrowedFd<'_>],
+    ) -> io::Result<Reply> {
+        let DoorWay::Child { process, turn, .. } = &self.way else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut is_usable = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_usable {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // A late reply would be taken for that of the next request.
+        *is_usable = false;
+        socket::send(&process.socket, message, attached)?;
+        let reply = socket::receive(&process.socket, Some(TO_REPLY))?.ok_or(io::ErrorKind::BrokenPipe)?;
+        *is_usable = true;
+        failed(reply)
+    }
+
+    fn ask(&self, request: PlaceRequest) -> io::Result<Reply> {
+        match &self.way {
+            DoorWay::Here(workplace) => {
+                let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
+                let (reply, fd) = workplace.answer(request, None);
+                failed((reply, fd.into_iter().collect()))
+            }
+            DoorWay::Child { .. } => self.exchange(&request, &[]),
+        }
+    }
+
+    /// Returns the root directory.
+    pub(crate) fn root(self: &Arc<Self>) -> io::Result<PlaceDir> {
+        self.directory(0, "", self.place.clone())
+    }
+
+    /// Opens a directory; links are resolved as if `from` were the root.
+    fn directory(self: &Arc<Self>, from: DirId, path: &str, place: PathBuf) -> io::Result<PlaceDir> {
+        let path = if path.is_empty() { "." } else { path };
+        let reply = self.ask(PlaceRequest::Open { from, path: path.to_owned() })?;
+        self.opened(reply, place)
+    }
+
+    fn opened(self: &Arc<Self>, reply: Reply, place: PathBuf) -> io::Result<PlaceDir> {
+        match reply {
+            (PlaceReply::Directory(id, facts), fds) => {
+                self.paths().insert(id, place.clone());
+                Ok(PlaceDir { door: self.clone(), id, facts, fd: Arc::new(one(fds)?), place })
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Takes over an open directory, with this path in messages.
+    pub(crate) fn adopt(self: &Arc<Self>, fd: BorrowedFd<'_>, place: PathBuf) -> io::Result<PlaceDir> {
+        let reply = match &self.way {
+            DoorWay::Here(workplace) => {
+                let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
+                let (reply, fd) = workplace.answer(PlaceRequest::Adopt, Some(fd.try_clone_to_owned()?));
+                failed((reply, fd.into_iter().collect()))
+            }
+            DoorWay::Child { .. } => self.exchange(&PlaceRequest::Adopt, &[fd]),
+        }?;
+        self.opened(reply, place)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let DoorWay::Child { process, doors, .. } = &self.way else { return };
+        let tell = |path, why| (doors.on_notice())(&Notice::Left { path, why });
+        match self.exchange(&PlaceRequest::End, &[]) {
+            Ok((PlaceReply::Left(left), _)) => {
+                for (from, name, why) in left {
+                    tell(self.paths().get(&from).cloned().unwrap_or_default().join(name), why);
+                }
+            }
+            // Its user may have ended or stopped it.
+            _ => {
+                let created = std::mem::take(&mut *self.created());
+                for path in created {
+                    tell(path, "the process that was to remove it has ended, or does not answer".to_owned());
+                }
+            }
+        }
+        doors.end_of(process);
+    }
+}
+
+fn failed(reply: Reply) -> io::Result<Reply> {
+    match reply {
+        (PlaceReply::Failed(Some(number), _), _) => Err(io::Error::from_raw_os_error(number)),
+        (PlaceReply::Failed(None, text), _) => Err(io::Error::other(text)),
+        reply => Ok(reply),
+    }
+}
+
+fn unexpected() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+fn one(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
+    fds.into_iter().next().ok_or_else(unexpected)
+}
+
+/// An open directory of a place.
+#[derive(Debug, Clone)]
+pub(crate) struct PlaceDir {
+    door: Arc<Door>,
+    id: DirId,
+    facts: EntryFacts,
+    fd: Arc<OwnedFd>,
+    place: PathBuf,
+}
+
+impl PlaceDir {
+    /// Returns the place that it is in.
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    /// Returns its facts at the time when it was opened.
+    pub(crate) fn facts(&self) -> EntryFacts {
+        self.facts
+    }
+
+    /// Returns its descriptor: for what needs no path.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Returns its path for messages.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Opens a directory; links are resolved as if this one were the root.
+    pub(crate) fn below(&self, path: &str) -> io::Result<Self> {
+        self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
+    }
+
+    /// Opens an ordinary file for reading.
+    pub(crate) fn file(&self, path: &str) -> io::Result<(File, EntryFacts)> {
+        self.opened_file(PlaceRequest::Read { from: self.id, path: path.to_owned() })
+    }
+
+    /// Returns the facts of an entry itself; `None` if there is none.
+    pub(crate) fn entry(&self, name: &str) -> io::Result<Option<EntryFacts>> {
+        match self.door.ask(PlaceRequest::Facts { from: self.id, name: name.to_owned() })? {
+            (PlaceReply::Facts(facts), _) => Ok(facts),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Checks that entries can be created here.
+    pub(crate) fn check_writable(&self) -> io::Result<()> {
+        self.done(PlaceRequest::CheckWritable { from: self.id })
+    }
+
+    /// Returns the entries whose names have this prefix.
+    pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<NamedEntry>> {
+        match self.door.ask(PlaceRequest::Names { from: self.id, prefix: prefix.to_owned() })? {
+            (PlaceReply::Names(names), _) => Ok(names),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Connects to a socket of the place's user alone. `None` if there is none, or nobody listens.
+    pub(crate) fn connect(&self, name: &str) -> io::Result<Option<UnixStream>> {
+        match self.door.ask(PlaceRequest::Connect { from: self.id, name: name.to_owned() })? {
+            (PlaceReply::Connected(true), fds) => Ok(Some(UnixStream::from(one(fds)?))),
+            (PlaceReply::Connected(false), _) => Ok(None),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Creates a private directory.
+    pub(crate) fn create_directory(&self, name: &str) -> io::Result<Self> {
+        let request = PlaceRequest::CreateDirectory { from: self.id, name: name.to_owned() };
+        let reply = self.door.ask(request)?;
+        self.created(name);
+        self.door.opened(reply, self.place.join(name))
+    }
+
+    /// Creates a FIFO, and opens it for reading.
+    pub(crate) fn create_fifo(&self, name: &str) -> io::Result<File> {
+        let request = PlaceRequest::CreateFifo { from: self.id, name: name.to_owned() };
+        let (file, _) = self.opened_file(request)?;
+        self.created(name);
+        Ok(file)
+    }
+
+    /// Creates an empty private file.
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: false };
+        let (file, _) = self.opened_file(request)?;
+        self.created(name);
+        Ok(file)
+    }
+
+    /// Creates an empty private file, or uses one of the place's user.
+    pub(crate) fn share_file(&self, name: &str) -> io::Result<()> {
+        self.door
+            .ask(PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true })
+            .map(drop)
+    }
+
+    /// Has a file removed at the end that a JVM will write, and its segments.
+    pub(crate) fn expect(&self, name: &str) -> io::Result<()> {
+        self.done(PlaceRequest::Expect { from: self.id, name: name.to_owned() })?;
+        self.created(name);
+        Ok(())
+    }
+
+    /// Has a file removed at the end that exists.
+    pub(crate) fn own(&self, name: &str) -> io::Result<()> {
+        self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() }).map(drop)
+    }
+
+    /// Renames a file that was created here, or is expected here.
+    pub(crate) fn rename(&self, name: &str, to: &Self, new: &str, is_forced: bool) -> io::Result<()> {
+        let (from, to) = (self.id, to.id);
+        self.done(PlaceRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
+        self.door.created().remove(&self.place.join(name));
+        Ok(())
+    }
+
+    /// Removes what was created here. A JVM that waits for a reader of a FIFO goes on.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.done(PlaceRequest::Remove { from: self.id, name: name.to_owned() })?;
+        self.door.created().remove(&self.place.join(name));
+        Ok(())
+    }
+
+    fn created(&self, name: &str) {
+        self.door.created().insert(self.place.join(name));
+    }
+
+    fn done(&self, request: PlaceRequest) -> io::Result<()> {
+        match self.door.ask(request)? {
+            (PlaceReply::Done, _) => Ok(()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn opened_file(&self, request: PlaceRequest) -> io::Result<(File, EntryFacts)> {
+        match self.door.ask(request)? {
+            (PlaceReply::File(facts), fds) => Ok((File::from(one(fds)?), facts)),
+            _ => Err(unexpected()),
+        }
+    }
+}

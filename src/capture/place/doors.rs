@@ -1,0 +1,230 @@
+//! How places are opened.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use super::child::WORD;
+use super::door::Door;
+use super::request::{PlaceReply, PlaceUser};
+use super::socket;
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::processes::Process;
+
+/// Maximum time for a child to do something: it is stopped, or its file system hangs.
+pub(super) const TO_REPLY: Duration = Duration::from_secs(60);
+
+/// Maximum time for a child to remove what it created.
+const TO_END: Duration = Duration::from_secs(10);
+
+/// Something that a user should know while a command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    /// A process has not answered yet.
+    Waiting {
+        /// Process ID.
+        pid: u32,
+        /// The command.
+        command: String,
+        /// Time so far, in seconds.
+        seconds: u64,
+        /// Whether the process is stopped.
+        is_stopped: bool,
+    },
+    /// A command that leads to another place says nothing.
+    Silent {
+        /// The command.
+        command: String,
+        /// Time so far, in seconds.
+        seconds: u64,
+    },
+    /// Something that was created cannot be removed.
+    Left {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Receives notices.
+pub type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Starts the children of places.
+#[derive(Clone)]
+pub struct Doors {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    running: Arc<Mutex<Vec<Arc<PlaceProcess>>>>,
+    on_notice: OnNotice,
+}
+
+impl fmt::Debug for Doors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+/// A child.
+#[derive(Debug)]
+pub(super) struct PlaceProcess {
+    pub(super) socket: OwnedFd,
+    child: Mutex<Child>,
+}
+
+impl PlaceProcess {
+    /// Ends its stdin, whereupon it removes what it created, and waits for it.
+    fn end(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = Instant::now();
+        // Its user may have stopped it.
+        while matches!(child.try_wait(), Ok(None)) {
+            if start.elapsed() > TO_END {
+                let _ = child.kill();
+                let _ = child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Where a child works, and as whom.
+struct Workplaces<'a> {
+    identity: Identity,
+    groups: &'a [u32],
+    root: OwnedFd,
+    namespace: Option<OwnedFd>,
+    /// Path of the root for messages.
+    place: PathBuf,
+}
+
+impl Doors {
+    /// Makes one that starts a program with these first arguments. The program calls [`run`](super::run) if [`WORD`]
+    /// follows.
+    pub fn new(program: PathBuf, arguments: Vec<OsString>, on_notice: OnNotice) -> Self {
+        Self { program, arguments, running: Arc::default(), on_notice }
+    }
+
+    /// Makes one that starts this program again, also once its file was removed.
+    pub fn itself(on_notice: OnNotice) -> Self {
+        Self::new("/proc/self/exe".into(), Vec::new(), on_notice)
+    }
+
+    /// Returns who receives notices.
+    pub(crate) fn on_notice(&self) -> &OnNotice {
+        &self.on_notice
+    }
+
+    /// Has all children remove what they created, and waits for them: nobody else would, where the first process, to
+    /// which they would belong, is a JVM. None can be started afterwards: this process is about to end.
+    pub fn end(&self) {
+        let mut running = self.running();
+        running.drain(..).for_each(|process| process.end());
+        std::mem::forget(running);
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Arc<PlaceProcess>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens what a process sees, as its user.
+    pub(crate) fn of_process(&self, process: &Process) -> Result<Door, Error> {
+        let root = root(process)?;
+        let namespace = match process.sees_our_files() {
+            true => None,
+            false => Some(opened(process, "ns/mnt", OFlags::RDONLY)?),
+        };
+        // What was opened is about this process, unless it has ended.
+        process.status_now().ok_or(Error::Ended { pid: process.pid() })?;
+        let status = process.status();
+        let place = process.proc_path("root");
+        self.start(Workplaces { identity: status.identity, groups: &status.groups, root, namespace, place })
+    }
+
+    /// Opens what a process sees, for reading only. No child is needed for what this user may change anyway.
+    pub(crate) fn reader_of_process(&self, process: &Process) -> Result<Door, Error> {
+        if process.status().identity != Identity::own() || !process.sees_our_files() {
+            return self.of_process(process);
+        }
+        Ok(Door::here(Directory::from(root(process)?), process.proc_path("root")))
+    }
+
+    /// Opens the file system that this process sees, as another user.
+    pub(crate) fn as_user(&self, identity: Identity, groups: &[u32]) -> Result<Door, Error> {
+        let place = PathBuf::from("/");
+        let root = rustix::fs::open(&place, Directory::FLAGS, Mode::empty());
+        let root = root.map_err(|error| cannot_open(&place, error.into()))?;
+        self.start(Workplaces { identity, groups, root, namespace: None, place })
+    }
+
+    fn start(&self, at: Workplaces<'_>) -> Result<Door, Error> {
+        let Identity { user, group } = at.identity;
+        let process = self.spawned().map_err(|source| Error::File {
+            what: "cannot start".into(),
+            path: self.program.clone(),
+            source,
+        })?;
+        let process = Arc::new(process);
+        self.running().push(process.clone());
+        let door = Door::child(process, self.clone(), user, at.place);
+        let setup =
+            PlaceUser { user, group, groups: at.groups.to_vec(), has_namespace: at.namespace.is_some() };
+        let descriptors = [Some(at.root.as_fd()), at.namespace.as_ref().map(AsFd::as_fd)];
+        let descriptors: Vec<_> = descriptors.into_iter().flatten().collect();
+        match door.exchange(&setup, &descriptors) {
+            Ok((PlaceReply::Done, _)) => Ok(door),
+            Ok(_) => Err(Error::Identity { user, group, source: io::ErrorKind::InvalidData.into() }),
+            Err(source) => Err(Error::Identity { user, group, source }),
+        }
+    }
+
+    fn spawned(&self) -> io::Result<PlaceProcess> {
+        let (own, childs) = socket::pair()?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
+        // A group of its own: signals of the terminal are not for it. No stdout: whoever reads ours would wait for its end.
+        command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(PlaceProcess { socket: own, child: Mutex::new(command.spawn()?) })
+    }
+
+    /// Ends a child, and waits for it.
+    pub(super) fn end_of(&self, process: &Arc<PlaceProcess>) {
+        let mut running = self.running();
+        let at = running.iter().position(|one| Arc::ptr_eq(one, process));
+        let own = at.map(|at| running.swap_remove(at));
+        drop(running);
+        if let Some(own) = own {
+            own.end();
+        }
+    }
+}
+
+fn cannot_open(path: &Path, source: io::Error) -> Error {
+    Error::File { what: "cannot open".into(), path: path.to_owned(), source }
+}
+
+/// Opens the root directory of a process: a link of the kernel, not of the process.
+fn root(process: &Process) -> Result<OwnedFd, Error> {
+    opened(process, "root", Directory::FLAGS)
+}
+
+fn opened(process: &Process, name: &str, flags: OFlags) -> Result<OwnedFd, Error> {
+    let path = process.proc_path(name);
+    rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|error| match error {
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Error::Hidden { pid: process.pid() },
+        error => cannot_open(&path, error.into()),
+    })
+}

@@ -1,0 +1,118 @@
+//! Requests to the child of a place, and its replies.
+
+use rustix::fs::{FileType, Stat};
+use serde::{Deserialize, Serialize};
+
+/// User that the child becomes. Descriptors of the root directory and, if there is one, of the mount namespace are
+/// attached.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PlaceUser {
+    pub(super) user: u32,
+    pub(super) group: u32,
+    pub(super) groups: Vec<u32>,
+    /// Whether a mount namespace is entered.
+    pub(super) has_namespace: bool,
+}
+
+/// Number of an open directory of the child; 0 is the root.
+pub(super) type DirId = usize;
+
+/// What a child is asked to do. Names are those of entries, without slashes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum PlaceRequest {
+    /// Opens a directory. Links are resolved as if `from` were the root.
+    Open { from: DirId, path: String },
+    /// Takes over an open directory, whose descriptor is attached.
+    Adopt,
+    /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is no link.
+    Read { from: DirId, path: String },
+    /// Returns facts of an entry, which may be a link.
+    Facts { from: DirId, name: String },
+    /// Checks that entries can be created.
+    CheckWritable { from: DirId },
+    /// Returns the entries whose names have this prefix.
+    Names { from: DirId, prefix: String },
+    /// Connects to a socket of this user alone.
+    Connect { from: DirId, name: String },
+    /// Creates a private directory.
+    CreateDirectory { from: DirId, name: String },
+    /// Creates a FIFO, and opens it for reading.
+    CreateFifo { from: DirId, name: String },
+    /// Creates an empty private file. One of this user that exists may be used, if `is_shared`.
+    CreateFile { from: DirId, name: String, is_shared: bool },
+    /// Takes over the removal of a file that the JVM will write, and of its segments.
+    Expect { from: DirId, name: String },
+    /// Takes over the removal of a file that exists.
+    Own { from: DirId, name: String },
+    /// Renames a file that the child created or expected.
+    Rename { from: DirId, name: String, to: DirId, new: String, is_forced: bool },
+    /// Removes what the child created or expected; nothing else can be removed. A JVM that waits for a reader of a FIFO
+    /// goes on.
+    Remove { from: DirId, name: String },
+    /// Removes everything that was created, and ends.
+    End,
+}
+
+/// Replies; descriptors may be attached.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum PlaceReply {
+    /// An open directory, which is attached.
+    Directory(DirId, EntryFacts),
+    /// An open file, which is attached.
+    File(EntryFacts),
+    Facts(Option<EntryFacts>),
+    Names(Vec<NamedEntry>),
+    /// A connected socket, which is attached, if somebody listens.
+    Connected(bool),
+    Done,
+    /// What was created and could not be removed: directory, name, and why.
+    Left(Vec<(DirId, String, String)>),
+    /// Number of the system's error, if it has one, and text.
+    Failed(Option<i32>, String),
+}
+
+/// Facts of an entry of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EntryFacts {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) user: u32,
+    pub(crate) mode: u32,
+    pub(crate) links: u64,
+    pub(crate) bytes: u64,
+}
+
+/// An entry and its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NamedEntry {
+    pub(crate) name: String,
+    pub(crate) facts: EntryFacts,
+}
+
+impl EntryFacts {
+    // The types of these fields differ between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    pub(crate) fn new(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            user: stat.st_uid,
+            mode: stat.st_mode,
+            links: stat.st_nlink as u64,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        }
+    }
+
+    /// Returns device and inode.
+    pub(crate) fn id(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    pub(crate) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.mode)
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.kind() == FileType::RegularFile
+    }
+}

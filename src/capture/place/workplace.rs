@@ -1,0 +1,357 @@
+//! Work in a place, with the rights of this process: everything is relative to open directories, and nothing is removed
+//! but what was created here.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{
+    Access, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, accessat, fchmod, fstat,
+    mkdirat, mkfifoat, openat, openat2, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
+use crate::attach;
+use crate::directory::Directory;
+
+/// Maximum number of entries that are returned.
+const MAX_NAMES: usize = 500;
+
+/// Number of attempts to remove a directory, and the time between two: the JVM may still create a file.
+const ATTEMPTS: u32 = 50;
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// Open directories of a place, and what was created in them.
+#[derive(Debug)]
+pub(super) struct Workplace {
+    directories: Vec<Directory>,
+    made: Vec<MadeEntry>,
+    /// Whether this process does nothing else: only then may its working directory change.
+    is_alone: bool,
+}
+
+/// An entry that is to be removed.
+#[derive(Debug)]
+struct MadeEntry {
+    from: DirId,
+    name: String,
+    kind: MadeKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MadeKind {
+    /// File, FIFO or directory with this device and inode.
+    Entry(FileType, (u64, u64)),
+    /// File that a JVM creates, and its segments, which have its name and `.pN`.
+    Expected,
+}
+
+/// Reply with a descriptor.
+pub(super) type Answer = (PlaceReply, Option<OwnedFd>);
+
+impl Workplace {
+    /// Makes one with this root. `is_alone` allows it to change the working directory of this process.
+    pub(super) fn new(root: Directory, is_alone: bool) -> Self {
+        Self { directories: vec![root], made: Vec::new(), is_alone }
+    }
+
+    /// Does what is asked for.
+    pub(super) fn answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> Answer {
+        self.answered(request, attached)
+            .unwrap_or_else(|error| (PlaceReply::Failed(error.raw_os_error(), error.to_string()), None))
+    }
+
+    fn answered(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> io::Result<Answer> {
+        Ok(match request {
+            PlaceRequest::Open { from, path } => {
+                let opened = self.directory(from)?.below(&path)?;
+                self.opened(opened)?
+            }
+            PlaceRequest::Adopt => {
+                let fd = attached.ok_or(io::ErrorKind::InvalidInput)?;
+                self.opened(Directory::from(fd))?
+            }
+            PlaceRequest::Read { from, path } => {
+                let (file, stat) = self.directory(from)?.file(&path)?;
+                (PlaceReply::File(EntryFacts::new(&stat)), Some(file.into()))
+            }
+            PlaceRequest::Facts { from, name } => {
+                (PlaceReply::Facts(self.facts(from, checked(&name)?)?), None)
+            }
+            PlaceRequest::CheckWritable { from } => {
+                let needed = Access::WRITE_OK | Access::EXEC_OK;
+                accessat(self.directory(from)?.fd(), ".", needed, AtFlags::EACCESS)?;
+                (PlaceReply::Done, None)
+            }
+            PlaceRequest::Names { from, prefix } => (PlaceReply::Names(self.names(from, &prefix)?), None),
+            PlaceRequest::Connect { from, name } => {
+                // A path to a socket cannot begin at a descriptor, and is at most 107 bytes long.
+                if !self.is_alone {
+                    return Err(io::ErrorKind::Unsupported.into());
+                }
+                let directory = self.directory(from)?;
+                rustix::process::fchdir(directory.fd())?;
+                let stream = attach::connected(directory, Path::new("."), checked(&name)?)?;
+                (PlaceReply::Connected(stream.is_some()), stream.map(OwnedFd::from))
+            }
+            PlaceRequest::CreateDirectory { from, name } => self.create_directory(from, name)?,
+            PlaceRequest::CreateFifo { from, name } => self.create_fifo(from, name)?,
+            PlaceRequest::CreateFile { from, name, is_shared } => self.create_file(from, name, is_shared)?,
+            PlaceRequest::Expect { from, name } => {
+                let name = checked(&name)?.to_owned();
+                self.made.push(MadeEntry { from, name, kind: MadeKind::Expected });
+                (PlaceReply::Done, None)
+            }
+            PlaceRequest::Own { from, name } => {
+                let facts = self.facts(from, checked(&name)?)?.filter(EntryFacts::is_file);
+                let facts = facts.ok_or(Errno::NOENT)?;
+                self.note(from, name, facts);
+                (PlaceReply::Facts(Some(facts)), None)
+            }
+            PlaceRequest::Rename { from, name, to, new, is_forced } => {
+                self.rename(from, &name, to, checked(&new)?, is_forced)?;
+                (PlaceReply::Done, None)
+            }
+            PlaceRequest::Remove { from, name } => {
+                let at = self.position(from, &name)?;
+                if let Some(made) = self.made.get(at) {
+                    self.remove(made)?;
+                }
+                self.made.remove(at);
+                (PlaceReply::Done, None)
+            }
+            PlaceRequest::End => (PlaceReply::Left(self.remove_all()), None),
+        })
+    }
+
+    fn directory(&self, id: DirId) -> io::Result<&Directory> {
+        self.directories.get(id).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    fn opened(&mut self, directory: Directory) -> io::Result<Answer> {
+        let facts = EntryFacts::new(&fstat(directory.fd())?);
+        let fd = directory.fd().try_clone()?;
+        self.directories.push(directory);
+        Ok((PlaceReply::Directory(self.directories.len() - 1, facts), Some(fd)))
+    }
+
+    /// Returns the facts of an entry itself; `None` if there is none.
+    fn facts(&self, from: DirId, name: &str) -> io::Result<Option<EntryFacts>> {
+        match statat(self.directory(from)?.fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(EntryFacts::new(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn names(&self, from: DirId, prefix: &str) -> io::Result<Vec<NamedEntry>> {
+        let mut found = Vec::new();
+        for entry in Dir::new(self.directory(from)?.reopened()?)? {
+            let Ok(name) = entry?.file_name().to_str().map(str::to_owned) else { continue };
+            if name.starts_with(prefix)
+                && !matches!(name.as_str(), "." | "..")
+                && let Some(facts) = self.facts(from, &name)?
+            {
+                found.push(NamedEntry { name, facts });
+                if found.len() == MAX_NAMES {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn note(&mut self, from: DirId, name: String, facts: EntryFacts) {
+        let kind = MadeKind::Entry(facts.kind(), facts.id());
+        self.made.push(MadeEntry { from, name, kind });
+    }
+
+    fn create_directory(&mut self, from: DirId, name: String) -> io::Result<Answer> {
+        let parent = self.directory(from)?;
+        mkdirat(parent.fd(), checked(&name)?, Mode::RWXU)?;
+        let dir = parent.entry(&name)?;
+        let facts = EntryFacts::new(&fstat(dir.fd())?);
+        // One that was replaced meanwhile is not ours.
+        if facts.user != rustix::process::geteuid().as_raw() || facts.mode & 0o077 != 0 {
+            return Err(io::Error::other("it was replaced"));
+        }
+        fchmod(dir.fd(), Mode::RWXU)?;
+        self.note(from, name, facts);
+        self.opened(dir)
+    }
+
+    fn create_fifo(&mut self, from: DirId, name: String) -> io::Result<Answer> {
+        let dir = self.directory(from)?;
+        mkfifoat(dir.fd(), checked(&name)?, Mode::RUSR | Mode::WUSR)?;
+        // Open before its name is told: a JVM never waits for a reader.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fifo = openat(dir.fd(), &name, flags, Mode::empty())?;
+        let facts = EntryFacts::new(&fstat(&fifo)?);
+        if facts.kind() != FileType::Fifo {
+            return Err(io::Error::other("it was replaced"));
+        }
+        self.note(from, name, facts);
+        Ok((PlaceReply::File(facts), Some(fifo)))
+    }
+
+    fn create_file(&mut self, from: DirId, name: String, is_shared: bool) -> io::Result<Answer> {
+        let dir = self.directory(from)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(dir.fd(), checked(&name)?, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => {
+                let facts = EntryFacts::new(&fstat(&file)?);
+                self.note(from, name, facts);
+                Ok((PlaceReply::File(facts), Some(file)))
+            }
+            // Left by another process that is attaching or was killed.
+            Err(Errno::EXIST) if is_shared => {
+                let own = rustix::process::geteuid().as_raw();
+                let facts = self.facts(from, &name)?.filter(|facts| facts.is_file() && facts.user == own);
+                let facts = facts.ok_or(Errno::EXIST)?;
+                self.note(from, name, facts);
+                Ok((PlaceReply::Facts(Some(facts)), None))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rename(&mut self, from: DirId, name: &str, to: DirId, new: &str, is_forced: bool) -> io::Result<()> {
+        let at = self.position(from, name)?;
+        // A link is not replaced, nor anything else that is no file.
+        if is_forced && self.facts(to, new)?.is_some_and(|there| !there.is_file()) {
+            return Err(Errno::EXIST.into());
+        }
+        // JVMs before JDK 9 give a dump the permissions that their umask leaves.
+        let (file, _) = self.directory(from)?.file(name)?;
+        fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        let flags = if is_forced { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let (old, target) = (self.directory(from)?, self.directory(to)?);
+        match renameat_with(old.fd(), name, target.fd(), new, flags) {
+            // Some file systems lack the flag.
+            Err(Errno::INVAL | Errno::NOSYS) if self.facts(to, new)?.is_none() => {
+                rustix::fs::renameat(old.fd(), name, target.fd(), new)?;
+            }
+            renamed => renamed?,
+        }
+        self.made.remove(at);
+        Ok(())
+    }
+
+    /// Returns the position of what was created under this name.
+    fn position(&self, from: DirId, name: &str) -> io::Result<usize> {
+        let is_it = |made: &MadeEntry| made.from == from && made.name == name;
+        self.made.iter().rposition(is_it).ok_or_else(|| Errno::NOENT.into())
+    }
+
+    /// Removes everything that was created, last things first. Returns what is left, and why.
+    pub(super) fn remove_all(&mut self) -> Vec<(DirId, String, String)> {
+        let mut left = Vec::new();
+        while let Some(made) = self.made.last() {
+            if let Err(error) = self.remove(made) {
+                left.push((made.from, made.name.clone(), error.to_string()));
+            }
+            self.made.pop();
+        }
+        left
+    }
+
+    /// Removes one. What somebody else put in its place is theirs, and stays.
+    fn remove(&self, made: &MadeEntry) -> io::Result<()> {
+        match made.kind {
+            MadeKind::Expected => {
+                self.remove_expected(made);
+                Ok(())
+            }
+            MadeKind::Entry(FileType::Directory, id) => self.remove_directory(made, id),
+            MadeKind::Entry(kind, id) => {
+                let Some(_found) = self.found(made, id)? else { return Ok(()) };
+                let dir = self.directory(made.from)?;
+                // Open until nobody finds the FIFO any more: a JVM that waits for a reader of it, or has just opened it,
+                // goes on, and gets an error when it writes.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let _fifo = (kind == FileType::Fifo)
+                    .then(|| openat(dir.fd(), made.name.as_str(), flags, Mode::empty()));
+                Ok(unlinkat(dir.fd(), made.name.as_str(), AtFlags::empty())?)
+            }
+        }
+    }
+
+    /// Removes the files that a JVM wrote. It may have written none.
+    fn remove_expected(&self, made: &MadeEntry) {
+        let Ok(dir) = self.directory(made.from) else { return };
+        for entry in self.names(made.from, &made.name).unwrap_or_default() {
+            let segment = entry.name.get(made.name.len()..).unwrap_or_default();
+            let number = segment.strip_prefix(".p");
+            let is_segment = number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+            if (segment.is_empty() || is_segment) && entry.facts.kind() != FileType::Directory {
+                let _ = unlinkat(dir.fd(), entry.name.as_str(), AtFlags::empty());
+            }
+        }
+    }
+
+    fn remove_directory(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<()> {
+        let dir = self.directory(made.from)?;
+        for attempt in 1.. {
+            if self.found(made, id)?.is_none() {
+                return Ok(());
+            }
+            match unlinkat(dir.fd(), made.name.as_str(), AtFlags::REMOVEDIR) {
+                Ok(()) => return Ok(()),
+                Err(Errno::NOTEMPTY | Errno::EXIST) if attempt < ATTEMPTS => {
+                    std::thread::sleep(BETWEEN);
+                    // Of a JVM that was still writing.
+                    self.made.iter().filter(|made| made.kind == MadeKind::Expected).for_each(|made| {
+                        self.remove_expected(made);
+                    });
+                }
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                    return Err(io::Error::other("the program put other files there"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens what was created, if it still has its name; `None` if nothing has.
+    ///
+    /// # Errors
+    ///
+    /// If something else has the name, or is mounted there.
+    fn found(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let dir = self.directory(made.from)?.fd();
+        let found = match openat2(dir, made.name.as_str(), flags, Mode::empty(), resolve) {
+            // Kernels before 5.6 lack this call, and some containers forbid it.
+            Err(Errno::NOSYS | Errno::PERM) => openat(dir, made.name.as_str(), flags, Mode::empty()),
+            found => found,
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::XDEV) => return Err(io::Error::other("something is mounted there")),
+            Err(Errno::LOOP) => return Err(io::Error::other("it was replaced")),
+            Err(error) => return Err(error.into()),
+        };
+        if EntryFacts::new(&fstat(found.as_fd())?).id() != id {
+            return Err(io::Error::other("it was replaced"));
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Checks that a name is that of an entry.
+fn checked(name: &str) -> io::Result<&str> {
+    let is_entry = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '\0']);
+    if is_entry { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        self.remove_all();
+    }
+}

@@ -1,0 +1,72 @@
+//! Waiting for a process that may be slow, hang, or never intend to answer.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::place::{Notice, OnNotice};
+use crate::processes::Process;
+
+/// Time after which a notice tells what is waited for, and time between the following ones.
+pub(crate) const FIRST_NOTICE: Duration = Duration::from_secs(30);
+pub(crate) const NEXT_NOTICES: Duration = Duration::from_secs(300);
+
+/// When something last happened, and when a notice is due.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    since: Instant,
+    next_notice: Duration,
+}
+
+/// Waiting for one answer.
+pub(crate) struct Waiting<'w> {
+    process: &'w Process,
+    command: &'w str,
+    limit: Option<Duration>,
+    on_notice: &'w OnNotice,
+    silence: Mutex<Silence>,
+}
+
+impl Silence {
+    fn new() -> Self {
+        Self { since: Instant::now(), next_notice: FIRST_NOTICE }
+    }
+}
+
+impl<'w> Waiting<'w> {
+    /// Starts to wait for the answer to a command. `limit` is the maximum time without an answer or progress.
+    pub(crate) fn new(
+        process: &'w Process,
+        command: &'w str,
+        limit: Option<Duration>,
+        on_notice: &'w OnNotice,
+    ) -> Self {
+        Self { process, command, limit, on_notice, silence: Mutex::new(Silence::new()) }
+    }
+
+    /// Notes that the process is doing what it was asked for.
+    pub(crate) fn progress(&self) {
+        *self.silence.lock().unwrap_or_else(PoisonError::into_inner) = Silence::new();
+    }
+
+    /// Is called while nothing happens. Gives a notice if one is due.
+    ///
+    /// # Errors
+    ///
+    /// If the limit is reached.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pid, waited) = (self.process.pid(), silence.since.elapsed());
+        let seconds = waited.as_secs();
+        if self.limit.is_some_and(|limit| waited >= limit) {
+            return Err(Error::Late { pid, command: self.command.to_owned(), seconds });
+        }
+        if waited >= silence.next_notice {
+            silence.next_notice = waited.saturating_add(NEXT_NOTICES);
+            drop(silence);
+            let is_stopped = self.process.status_now().is_some_and(|now| now.is_stopped());
+            (self.on_notice)(&Notice::Waiting { pid, command: self.command.to_owned(), seconds, is_stopped });
+        }
+        Ok(())
+    }
+}

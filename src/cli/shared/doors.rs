@@ -1,0 +1,53 @@
+//! Children that work in places which may belong to others: this program, started again.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use hprof_capture::place::{self, Notice, OnNotice};
+use hprof_report::escape;
+
+pub(crate) use hprof_capture::place::{Doors, WORD};
+
+/// Returns how places are opened.
+pub(crate) fn doors() -> Doors {
+    Doors::itself(on_notice())
+}
+
+/// Returns what tells notices.
+pub(crate) fn on_notice() -> OnNotice {
+    Arc::new(|notice: &Notice| {
+        let (kind, text) = told(notice);
+        // In one piece: other threads write there too. A closed stderr must not change the answer.
+        let line = format!("hprof-cli: {kind}: {}\n", escape::text(&text));
+        let _ = io::stderr().write_all(line.as_bytes());
+    })
+}
+
+/// Returns the kind and the words of a notice.
+fn told(notice: &Notice) -> (&'static str, String) {
+    match notice {
+        Notice::Waiting { pid, command, seconds, is_stopped } => {
+            let stopped = match is_stopped {
+                true => format!("; the process is stopped, and kill -CONT {pid} lets it go on"),
+                false => String::new(),
+            };
+            let text = format!(
+                "process {pid} has not answered `{command}` for {seconds} s{stopped}; Ctrl-C ends the wait, --timeout limits it"
+            );
+            ("waiting", text)
+        }
+        Notice::Silent { command, seconds } => (
+            "waiting",
+            format!(
+                "`{command}` leads to no answer for {seconds} s; Ctrl-C ends the wait, --timeout limits it"
+            ),
+        ),
+        Notice::Left { path, why } => ("warning", format!("{} stays: {why}", path.display())),
+    }
+}
+
+/// Does the work of a child.
+pub(crate) fn run() -> ExitCode {
+    place::run().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS)
+}
