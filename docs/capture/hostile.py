@@ -31,7 +31,8 @@ class Jvm:
     def __init__(self, java, options=(), mebibytes=10, prefix=(), cwd=None, name='Held'):
         command = [*prefix, java, '-Xmx1g', *options, '-cp', CLASSES, name, str(mebibytes)]
         self.cwd = cwd or tempfile.mkdtemp(prefix='cwd-', dir=WORK)
-        os.chmod(self.cwd, 0o777)
+        if not cwd:
+            os.chmod(self.cwd, 0o777)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.cwd, text=True)
         STARTED.append(self.process)
         self.said = []

@@ -276,7 +276,8 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
         OutputDir::Own { fd, path } => {
             let id = EntryFacts::new(&fstat(fd).map_err(|error| fail(error.into()))?).id();
             let reached = jvm.door().root().and_then(|root| root.below(&inner));
-            if !reached.is_ok_and(|dir| dir.facts().id() == id) {
+            let is_it = |dir: PlaceDir| dir.facts().id() == id && dir.check_searchable().is_ok();
+            if !reached.is_ok_and(is_it) {
                 return Ok(None);
             }
             match owner == Identity::own() {

@@ -19,6 +19,8 @@ mod again;
 #[cfg(target_os = "linux")]
 mod capture;
 mod cpu;
+#[cfg(target_os = "linux")]
+mod doors;
 mod dump;
 #[path = "../reports/grammar/mod.rs"]
 mod grammar;

@@ -187,7 +187,7 @@ fn a_hostile_helper_gives_no_dump() {
     ] {
         let (answers_file, program) = (dir.path().join("answers"), dir.path().join("helper"));
         std::fs::write(&answers_file, answers).unwrap();
-        let version = concat!(env!("CARGO_PKG_VERSION"), "-1");
+        let version = concat!(env!("CARGO_PKG_VERSION"), "-2");
         // It reads requests: one that ended would break the connection before its answers are read.
         let last = if name == "ends" { "sleep 1" } else { "cat >/dev/null" };
         let script = format!("echo $2-hello {version}; cat {}; {last}", answers_file.display());
@@ -207,7 +207,7 @@ fn a_hostile_helper_gives_no_dump() {
 #[test]
 fn what_answers_otherwise_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let version = concat!(env!("CARGO_PKG_VERSION"), "-1");
+    let version = concat!(env!("CARGO_PKG_VERSION"), "-2");
     for (name, script, says) in [
         ("old", "echo; echo $2-hello 0.0.1-1; cat".to_owned(), "is not of version"),
         ("zeros", format!("echo $2-hello {version}; cat /dev/zero"), "is damaged"),
@@ -230,6 +230,15 @@ fn what_answers_otherwise_is_refused() {
         let (output, said) = finish(via("sh", &["jvms", "--via-program", program.to_str().unwrap()]));
         assert!(output.status.code() == Some(2) && said.contains(says), "{name}: {said}");
         assert!(output.stdout.is_empty() && !said.contains('\u{1b}'), "{name}: {said}");
+    }
+    // Nobody is waited for for ever, however much is said.
+    for (command, says) in [
+        ("exec sleep 60;", "led to no helper within 1 s"),
+        ("while printf x; do sleep 0.01; done;", "led to no helper within 1 s"),
+        ("yes | tr -d '\\n';", "is not a shell, or uses a terminal"),
+    ] {
+        let (output, said) = finish(via(command, &["dump", "1", "--timeout", "1s"]));
+        assert!(output.status.code() == Some(2) && said.contains(says), "{command}: {said}");
     }
     for (command, says) in [
         ("true", "is not a shell, or uses a terminal"),

@@ -244,7 +244,12 @@ impl PlaceDir {
 
     /// Checks that entries can be created here.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
-        self.done(PlaceRequest::CheckWritable { from: self.id })
+        self.done(PlaceRequest::CheckAccess { from: self.id, is_written: true })
+    }
+
+    /// Checks that entries can be opened here.
+    pub(crate) fn check_searchable(&self) -> io::Result<()> {
+        self.done(PlaceRequest::CheckAccess { from: self.id, is_written: false })
     }
 
     /// Returns the entries whose names have this prefix.

@@ -28,8 +28,8 @@ pub(super) enum PlaceRequest {
     Read { from: DirId, path: String },
     /// Returns facts of an entry, which may be a link.
     Facts { from: DirId, name: String },
-    /// Checks that entries can be created.
-    CheckWritable { from: DirId },
+    /// Checks that entries can be opened, and, if asked for, created.
+    CheckAccess { from: DirId, is_written: bool },
     /// Returns the entries whose names have this prefix.
     Names { from: DirId, prefix: String },
     /// Connects to a socket of this user alone.

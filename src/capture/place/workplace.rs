@@ -80,8 +80,9 @@ impl Workplace {
             PlaceRequest::Facts { from, name } => {
                 (PlaceReply::Facts(self.facts(from, checked(&name)?)?), None)
             }
-            PlaceRequest::CheckWritable { from } => {
-                let needed = Access::WRITE_OK | Access::EXEC_OK;
+            PlaceRequest::CheckAccess { from, is_written } => {
+                let writing = if is_written { Access::WRITE_OK } else { Access::empty() };
+                let needed = writing | Access::EXEC_OK;
                 accessat(self.directory(from)?.fd(), ".", needed, AtFlags::EACCESS)?;
                 (PlaceReply::Done, None)
             }
