@@ -8,6 +8,7 @@
 //! * `scratch` provides large arrays for building, within the memory budget that [`memory`] determines;
 //!   beyond it, in files.
 //! * `private_dir` provides directories that nobody else can change, because an index is trusted.
+//! * `trusted_path` resolves paths as far as nobody else can change what they lead to.
 //! * `allowance` limits tables whose length the file determines.
 //! * `temporary_files` are removed however the process ends. `free_space` queries the disk.
 //! * `id_map` and `prefetch` are tools for large tables.
@@ -28,3 +29,5 @@ pub mod scratch;
 pub mod store;
 #[cfg_attr(not(unix), allow(dead_code))]
 pub mod temporary_files;
+#[cfg(unix)]
+pub mod trusted_path;
