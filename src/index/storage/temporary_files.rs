@@ -3,30 +3,42 @@
 //!
 //! A dropped file removes itself. A signal drops nothing, so all names are registered here, and
 //! [`remove_all`] removes the files. A process that is killed leaves them. Files in an index directory
-//! are removed by the next process that builds the same index (`super::store::directory`), temporary
-//! directories by the next that creates one.
+//! are removed by the next process that builds the same index (`super::store::directory`), others by the
+//! next that creates one with such a name in the same directory.
+//!
+//! Each is created, renamed and removed in a directory that stays open ([`super::open_dir`]), and only removed if it is
+//! the one that was created.
 
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tempfile::{Builder, NamedTempFile, TempDir};
-
+use super::open_dir::{EntryKind, FileId, OpenDir, above};
 use super::private_dir::PrivateDir;
 
 /// An entry to be removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 enum Left {
-    File(PathBuf),
+    File {
+        dir: Arc<OpenDir>,
+        name: OsString,
+        /// `None` if it is about to be created.
+        id: Option<FileId>,
+    },
     /// A directory with its contents.
-    Tree(PathBuf),
+    Tree { parent: Arc<OpenDir>, name: OsString, dir: Arc<OpenDir> },
     /// An index directory that this process has created, and whose lock it holds: removed if it is empty.
     Empty(Arc<PrivateDir>),
 }
 
-/// All current entries, in order of creation.
-static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
+/// All current entries with their numbers, in order of creation.
+static LEFT: Mutex<Vec<(u64, Left)>> = Mutex::new(Vec::new());
+
+/// Number of the next entry.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Callback before an entry is added.
 static WATCHER: OnceLock<fn()> = OnceLock::new();
@@ -37,8 +49,11 @@ pub fn watch(begin: fn()) {
     let _ = WATCHER.set(begin);
 }
 
+/// The current entries, locked.
+type LeftGuard = MutexGuard<'static, Vec<(u64, Left)>>;
+
 /// Returns the current entries, for adding to them.
-fn left_to_add() -> MutexGuard<'static, Vec<Left>> {
+fn left_to_add() -> LeftGuard {
     if let Some(begin) = WATCHER.get() {
         begin();
     }
@@ -48,20 +63,17 @@ fn left_to_add() -> MutexGuard<'static, Vec<Left>> {
 /// Name of the file in an index directory that is locked while the index is built.
 pub(crate) const LOCK: &str = "lock";
 
-fn left() -> MutexGuard<'static, Vec<Left>> {
+fn left() -> LeftGuard {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn forget(left: &mut Vec<Left>, gone: &Left) {
-    left.retain(|one| one != gone);
 }
 
 impl Left {
     fn remove(&self) {
         // Entries that cannot be removed remain: there is nobody left to report it to.
         let _ = match self {
-            Self::File(path) => fs::remove_file(path),
-            Self::Tree(path) => fs::remove_dir_all(path),
+            Self::File { dir, name, id: Some(id) } => dir.remove_made(name, *id),
+            Self::File { dir, name, id: None } => dir.remove_file(name),
+            Self::Tree { parent, name, dir } => parent.remove_made_tree(name, dir),
             Self::Empty(dir) => remove_if_empty(dir),
         };
     }
@@ -73,119 +85,187 @@ fn remove_if_empty(dir: &PrivateDir) -> io::Result<()> {
     }
     // While it is locked: a process that waits for it sees that it is gone, and creates another.
     dir.remove_file(LOCK)?;
-    fs::remove_dir(dir.path())
+    dir.remove()
 }
 
 /// Guard during whose lifetime no temporary file is created, renamed or removed.
 #[must_use]
 pub struct Ending {
-    _left: MutexGuard<'static, Vec<Left>>,
+    _left: LeftGuard,
 }
 
 /// Removes all temporary files, for a process that is about to end.
 pub fn remove_all() -> Ending {
     let left = left();
-    left.iter().rev().for_each(Left::remove);
+    left.iter().rev().for_each(|(_, one)| one.remove());
     Ending { _left: left }
 }
 
 /// An entry that is registered until this is dropped.
 #[derive(Debug)]
-struct Listed(Left);
+struct Listed(u64);
+
+impl Listed {
+    fn new(left: &mut LeftGuard, one: Left) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        left.push((number, one));
+        Self(number)
+    }
+
+    /// Removes the entry, and what it stands for.
+    fn remove(self) {
+        let mut left = left();
+        if let Some((_, one)) = left.iter().find(|(number, _)| *number == self.0) {
+            one.remove();
+        }
+        self.forget(&mut left);
+    }
+
+    fn forget(self, left: &mut LeftGuard) {
+        left.retain(|(number, _)| *number != self.0);
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        forget(&mut left(), &self.0);
+        left().retain(|(number, _)| *number != self.0);
     }
 }
 
 /// A temporary file.
 #[derive(Debug)]
 pub struct Temporary {
-    // Dropped in this order: a removed file need not be registered any more.
-    file: NamedTempFile,
-    listed: Listed,
+    file: File,
+    dir: Arc<OpenDir>,
+    name: OsString,
+    id: FileId,
+    /// `None` once it has its final name.
+    listed: Option<Listed>,
 }
 
 impl Temporary {
-    /// Creates a file in `dir`, with the names and permissions of `builder`.
-    pub fn create(builder: &Builder<'_, '_>, dir: &Path) -> io::Result<Self> {
-        Self::created(|| builder.tempfile_in(dir))
+    /// Creates a file in `dir` with a random name that starts and ends as given. Permissions are `mode` minus the umask.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn create(dir: &Arc<OpenDir>, prefix: &str, suffix: &str, mode: u32) -> io::Result<Self> {
+        Self::created(dir, || dir.create_random(prefix, suffix, mode))
     }
 
-    /// Has `make` create a file in `dir`, with the names of `builder`.
-    pub fn of(
-        builder: &Builder<'_, '_>,
-        dir: &Path,
-        make: impl FnMut(&Path) -> io::Result<File>,
+    /// Gives a file without a name a random one in `dir`, as [`Temporary::create`] does.
+    ///
+    /// # Errors
+    /// If it cannot get one.
+    #[cfg(target_os = "linux")]
+    pub fn link(dir: &Arc<OpenDir>, prefix: &str, suffix: &str, file: &File) -> io::Result<Self> {
+        let link = |name: &OsStr| dir.link(file, name).and_then(|()| file.try_clone());
+        Self::created(dir, || super::open_dir::random(prefix, suffix, link))
+    }
+
+    fn created(
+        dir: &Arc<OpenDir>,
+        create: impl FnOnce() -> io::Result<(OsString, File)>,
     ) -> io::Result<Self> {
-        Self::created(|| builder.make_in(dir, make))
-    }
-
-    /// Creates a file in an index directory, whose name starts with `prefix`.
-    pub(crate) fn create_in(dir: &PrivateDir, prefix: &str) -> io::Result<Self> {
-        Self::created(|| dir.temporary(prefix))
-    }
-
-    fn created(create: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
         // Locked meanwhile, so that no signal finds a file that is not registered yet.
         let mut left = left_to_add();
-        // The random name in the error would mean nothing to a user; nor would that of an error below.
-        let file = create().map_err(|error| io::Error::from(error.kind()))?;
-        let name = Left::File(file.path().to_owned());
-        left.push(name.clone());
-        Ok(Self { file, listed: Listed(name) })
+        let (name, file) = create()?;
+        let id = OpenDir::id_of(&file)?;
+        let listed = Listed::new(&mut left, Left::File { dir: dir.clone(), name: name.clone(), id: Some(id) });
+        Ok(Self { file, dir: dir.clone(), name, id, listed: Some(listed) })
     }
 
-    /// Returns the path.
-    pub fn path(&self) -> &Path {
-        self.file.path()
+    /// Returns the path, which leads to the file if nobody has replaced its directory.
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join(&self.name)
+    }
+
+    /// Returns `true` if the file still has its name.
+    pub fn is_there(&self) -> bool {
+        self.dir.entry_of(&self.name).is_ok_and(|there| there.id == self.id)
     }
 
     /// Returns the file.
     pub fn as_file(&self) -> &File {
-        self.file.as_file()
+        &self.file
     }
 
     /// Renames the file within its directory, replacing any existing file.
-    pub fn publish(self, path: &Path) -> io::Result<()> {
-        self.named(|file| Ok(file.persist(path).map(drop)?))
+    ///
+    /// # Errors
+    /// If it cannot be renamed; it is removed.
+    pub fn publish(self, name: &OsStr) -> io::Result<()> {
+        self.named(|dir, from| dir.rename(from, name))
     }
 
     /// Renames the file within its directory, unless a file of that name exists.
-    pub fn publish_new(self, path: &Path) -> io::Result<()> {
-        self.named(|file| Ok(file.persist_noclobber(path).map(drop)?))
+    ///
+    /// # Errors
+    /// If it cannot be renamed; it is removed.
+    pub fn publish_new(self, name: &OsStr) -> io::Result<()> {
+        self.named(|dir, from| dir.rename_new(from, name))
     }
 
-    /// Does what [`Temporary::publish`] does for a file in an index directory.
-    pub(crate) fn publish_in(self, dir: &PrivateDir, name: &str) -> io::Result<()> {
-        self.named(|file| dir.publish(file, name))
+    /// Renames the file within its directory, replacing any existing file and an empty directory, which contains no data.
+    pub(crate) fn publish_in_place(self, name: &OsStr) -> io::Result<()> {
+        self.named(|dir, from| match dir.rename(from, name) {
+            Err(error) if dir.entry_of(name).is_ok_and(|there| there.kind == EntryKind::Directory) => {
+                dir.remove_dir(name).map_err(|_| error).and_then(|()| dir.rename(from, name))
+            }
+            named => named,
+        })
     }
 
-    fn named(self, name: impl FnOnce(NamedTempFile) -> io::Result<()>) -> io::Result<()> {
-        let Self { file, listed } = self;
+    fn named(mut self, rename: impl FnOnce(&OpenDir, &OsStr) -> io::Result<()>) -> io::Result<()> {
         // Locked meanwhile: a signal would remove the file before it has its name, which would be
         // reported as an error.
-        let held = left();
-        let named = name(file);
-        drop(held);
-        drop(listed);
-        named
+        let mut left = left();
+        // Whoever may write to the directory may have put another file in its place.
+        if !self.is_there() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the temporary file was removed or replaced"));
+        }
+        rename(&self.dir, &self.name)?;
+        if let Some(listed) = self.listed.take() {
+            listed.forget(&mut left);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(listed) = self.listed.take() {
+            listed.remove();
+        }
     }
 }
 
 impl Write for Temporary {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_file_mut().write(bytes)
+        self.file.write(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_file_mut().flush()
+        self.file.flush()
     }
 }
 
 impl Seek for Temporary {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.as_file_mut().seek(to)
+        self.file.seek(to)
+    }
+}
+
+/// Removes files in `dir` of this user, with names that start and end as given, that no process has locked: those of
+/// killed processes. As far as possible.
+pub fn remove_abandoned_files(dir: &OpenDir, prefix: &str, suffix: &str) {
+    for name in dir.names().unwrap_or_default() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(suffix));
+        let entry = dir.entry_of(&name).ok().filter(|_| is_ours);
+        let entry = entry.filter(|entry| entry.kind == EntryKind::File && entry.is_of_this_user());
+        let Some((entry, file)) = entry.and_then(|entry| Some((entry, dir.write(&name).ok()?))) else { continue };
+        if OpenDir::id_of(&file).is_ok_and(|id| id == entry.id) && file.try_lock().is_ok() {
+            let _ = dir.remove_made(&name, entry.id);
+        }
     }
 }
 
@@ -195,9 +275,12 @@ const OWNER: &str = "owner";
 /// A temporary directory with its contents.
 #[derive(Debug)]
 pub struct TemporaryDir {
-    // Dropped in this order, like those of a file. Once it has its name, nothing is left to remove.
-    dir: TempDir,
-    listed: Listed,
+    parent: Arc<OpenDir>,
+    name: OsString,
+    dir: Arc<OpenDir>,
+    path: PathBuf,
+    /// `None` once it has its final name.
+    listed: Option<Listed>,
     /// The locked file, if locking is supported.
     owner: Option<File>,
 }
@@ -210,142 +293,176 @@ impl TemporaryDir {
     }
 
     /// Like `Self::create`, but in `parent`. Permissions are `mode` minus the umask.
+    ///
+    /// # Errors
+    /// If it cannot be created.
     pub fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
+        Self::create_at(&Arc::new(OpenDir::open(parent)?), prefix, mode)
+    }
+
+    /// Like [`TemporaryDir::create_in`], in an open directory.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn create_at(parent: &Arc<OpenDir>, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
         let mut left = left_to_add();
-        let mut builder = Builder::new();
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-        #[cfg(not(unix))]
-        let _ = mode;
-        let dir = builder.prefix(prefix).tempdir_in(parent)?;
-        let name = Left::Tree(dir.path().to_owned());
-        left.push(name.clone());
-        let owner = own(dir.path()).ok();
-        Ok(Self { dir, listed: Listed(name), owner })
+        let (name, dir) = parent.create_random_dir(prefix, mode)?;
+        let dir = Arc::new(dir);
+        let entry = Left::Tree { parent: parent.clone(), name: name.clone(), dir: dir.clone() };
+        let listed = Some(Listed::new(&mut left, entry));
+        let owner = own(&dir).ok();
+        Ok(Self { parent: parent.clone(), path: parent.path().join(&name), name, dir, listed, owner })
     }
 
     /// Renames the directory within its parent, replacing any existing one.
-    pub fn publish(self, path: &Path) -> io::Result<()> {
-        let Self { dir, listed, owner } = self;
+    ///
+    /// # Errors
+    /// If it cannot be renamed; it is removed.
+    pub fn publish(mut self, name: &OsStr) -> io::Result<()> {
         // An existing one is moved into a temporary directory: no rename replaces a directory that is not
         // empty.
-        let old = match (fs::symlink_metadata(path), path.parent(), dir.path().file_name()) {
-            (Ok(_), Some(parent), Some(name)) => {
-                Some(Self::create_in(parent, &format!("{}-old-", name.to_string_lossy()), 0o700)?)
+        let old = match self.parent.entry_of(name) {
+            Ok(_) => {
+                let prefix = format!("{}-old-", self.name.to_string_lossy());
+                Some(Self::create_at(&self.parent, &prefix, 0o700)?)
             }
-            _ => None,
+            Err(_) => None,
         };
+        let replaced = OsStr::new("replaced");
         // Locked meanwhile: a signal would remove a directory that no longer has its name, or does not
         // have it yet.
-        let held = left();
-        if owner.is_some() {
-            fs::remove_file(dir.path().join(OWNER))?;
+        let mut left = left();
+        if self.parent.entry_of(&self.name)?.id != self.dir.entry()?.id {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the temporary directory was replaced"));
+        }
+        if self.owner.is_some() {
+            self.dir.remove_file(OWNER.as_ref())?;
         }
         if let Some(old) = &old {
-            fs::rename(path, old.path().join("replaced"))?;
+            self.parent.rename_into(name, &old.dir, replaced)?;
         }
-        let named = fs::rename(dir.path(), path);
+        let named = self.parent.rename(&self.name, name);
         if named.is_err()
             && let Some(old) = &old
         {
-            let _ = fs::rename(old.path().join("replaced"), path);
+            let _ = old.dir.rename_into(replaced, &self.parent, name);
         }
-        drop(held);
-        drop((listed, owner));
-        named
+        named?;
+        if let Some(listed) = self.listed.take() {
+            listed.forget(&mut left);
+        }
+        drop(left);
+        Ok(())
     }
 
     /// Returns the path.
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
+    }
+
+    /// Returns the open directory.
+    pub fn dir(&self) -> &Arc<OpenDir> {
+        &self.dir
+    }
+
+    /// Returns the directory as one of an index.
+    pub(crate) fn private(&self) -> io::Result<PrivateDir> {
+        PrivateDir::from_open(&self.path, self.parent.clone(), self.dir.clone())
+    }
+}
+
+impl Drop for TemporaryDir {
+    fn drop(&mut self) {
+        if let Some(listed) = self.listed.take() {
+            listed.remove();
+        }
     }
 }
 
 /// An entry that its owner removes, and that is removed if a signal ends this process before.
 #[derive(Debug)]
 pub struct ListedPath {
-    _listed: Listed,
+    _listed: Option<Listed>,
 }
 
 impl ListedPath {
     /// Calls `create`, which creates the directory `path`.
+    ///
+    /// # Errors
+    /// Those of `create`.
     pub fn tree(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+        let parent = OpenDir::follow(above(path));
         let mut left = left_to_add();
         create()?;
-        let name = Left::Tree(path.to_owned());
-        left.push(name.clone());
-        Ok(Self { _listed: Listed(name) })
+        let listed = parent.ok().zip(path.file_name()).and_then(|(parent, name)| {
+            let (dir, parent) = (Arc::new(parent.open_dir(name).ok()?), Arc::new(parent));
+            Some(Listed::new(&mut left, Left::Tree { parent, name: name.to_owned(), dir }))
+        });
+        Ok(Self { _listed: listed })
     }
 
     /// Lists a file that is about to be created.
     pub fn file(path: &Path) -> Self {
-        let name = Left::File(path.to_owned());
-        left_to_add().push(name.clone());
-        Self { _listed: Listed(name) }
+        let listed = OpenDir::follow(above(path)).ok().zip(path.file_name()).map(|(dir, name)| {
+            let file = Left::File { dir: Arc::new(dir), name: name.to_owned(), id: None };
+            Listed::new(&mut left_to_add(), file)
+        });
+        Self { _listed: listed }
     }
 }
 
 /// Marks a directory as that of a running process.
-fn own(dir: &Path) -> io::Result<File> {
+fn own(dir: &OpenDir) -> io::Result<File> {
     // It is locked before others can find it by name.
-    let new = dir.join(".owner");
-    let file = File::create_new(&new)?;
+    let new = OsStr::new(".owner");
+    let file = dir.create_new(new, 0o600)?;
     file.try_lock()?;
-    fs::rename(new, dir.join(OWNER))?;
+    dir.rename(new, OWNER.as_ref())?;
     Ok(file)
 }
 
 /// Removes temporary directories of this user whose processes ended without removing them. Directories
 /// that cannot be removed, or whose process is unknown, remain.
-fn remove_abandoned(parent: &Path, prefix: &str) {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // Links are not followed.
-        if !entry.metadata().is_ok_and(|metadata| metadata.is_dir() && is_of_this_user(&metadata)) {
+fn remove_abandoned(parent: &OpenDir, prefix: &str) {
+    for name in parent.names().unwrap_or_default() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(prefix));
+        let entry = parent.entry_of(&name).ok().filter(|_| is_ours);
+        if !entry.is_some_and(|entry| entry.kind == EntryKind::Directory && entry.is_of_this_user()) {
             continue;
         }
-        let owner = File::options().write(true).open(entry.path().join(OWNER));
-        if owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(entry.path());
+        let Ok(dir) = parent.open_dir(&name) else { continue };
+        let is_of_this_user = dir.entry().is_ok_and(|entry| entry.is_of_this_user());
+        let owner = dir.write(OWNER.as_ref());
+        if is_of_this_user && owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
+            let _ = parent.remove_made_tree(&name, &dir);
         }
     }
 }
 
-#[cfg(unix)]
-fn is_of_this_user(metadata: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
-}
-
-/// On this system, each user has a directory for temporary files.
-#[cfg(not(unix))]
-fn is_of_this_user(_: &fs::Metadata) -> bool {
-    true
-}
-
 /// A new, locked index directory: when dropped, it is removed if it is empty.
 #[derive(Debug)]
-pub(crate) struct MadeDir(Left);
+pub(crate) struct MadeDir(Option<Listed>);
 
 impl MadeDir {
     pub(crate) fn new(dir: Arc<PrivateDir>) -> Self {
-        let name = Left::Empty(dir);
-        left_to_add().push(name.clone());
-        Self(name)
+        Self(Some(Listed::new(&mut left_to_add(), Left::Empty(dir))))
     }
 }
 
 impl Drop for MadeDir {
     fn drop(&mut self) {
-        let mut left = left();
-        self.0.remove();
-        forget(&mut left, &self.0);
+        if let Some(listed) = self.0.take() {
+            listed.remove();
+        }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
@@ -360,16 +477,19 @@ mod tests {
     #[test]
     fn what_is_dropped_is_gone_and_what_is_published_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let create = || Temporary::create(Builder::new().prefix(".t-"), dir.path()).unwrap();
+        let open = Arc::new(OpenDir::open(dir.path()).unwrap());
+        let create = || Temporary::create(&open, ".t-", "", 0o600).unwrap();
         let (mut one, other) = (create(), create());
-        let names_of = [one.listed.0.clone(), other.listed.0.clone()];
-        assert!(names_of.iter().all(|name| left().contains(name)));
+        let numbers = [&one, &other].map(|file| file.listed.as_ref().unwrap().0);
+        let are_listed =
+            || numbers.map(|number| left().iter().any(|(listed, _)| *listed == number));
+        assert_eq!(are_listed(), [true, true]);
         assert_eq!(names(dir.path()).len(), 2);
         one.write_all(b"all").unwrap();
         drop(other);
-        one.publish(&dir.path().join("one")).unwrap();
+        one.publish(OsStr::new("one")).unwrap();
         assert_eq!(names(dir.path()), ["one"]);
-        assert!(!names_of.iter().any(|name| left().contains(name)));
+        assert_eq!(are_listed(), [false, false]);
         assert_eq!(fs::read(dir.path().join("one")).unwrap(), b"all");
     }
 
@@ -377,12 +497,12 @@ mod tests {
     fn an_empty_directory_gives_way_and_a_full_one_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let private = PrivateDir::open(dir.path()).unwrap();
-        let create = || Temporary::create_in(&private, ".t-").unwrap();
+        let create = || Temporary::create(private.dir(), ".t-", "", 0o600).unwrap();
         fs::create_dir(dir.path().join("one")).unwrap();
-        create().publish_in(&private, "one").unwrap();
+        create().publish_in_place(OsStr::new("one")).unwrap();
         assert!(dir.path().join("one").is_file());
         fs::create_dir_all(dir.path().join("two/full")).unwrap();
-        assert!(create().publish_in(&private, "two").is_err());
+        assert!(create().publish_in_place(OsStr::new("two")).is_err());
         assert_eq!(names(dir.path()), ["one", "two"]);
     }
 
@@ -415,7 +535,7 @@ mod tests {
         for text in ["one", "two"] {
             let dir = TemporaryDir::create_in(all.path(), ".t-", 0o777).unwrap();
             fs::write(dir.path().join(text), text).unwrap();
-            dir.publish(&all.path().join("named")).unwrap();
+            dir.publish(OsStr::new("named")).unwrap();
             assert_eq!(
                 (names(all.path()), names(&all.path().join("named"))),
                 (vec!["named".into()], vec![text.into()])

@@ -67,10 +67,8 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
             continue;
         }
         match walk.enter(&name) {
-            Ok(()) => {}
-            // Systems have several codes for a link.
-            Err(error) => {
-                let Some(target) = walk.link(&name)? else { return Err(error) };
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                let target = walk.link(&name)?;
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
@@ -82,6 +80,7 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
                 all.append(&mut names);
                 names = all;
             }
+            entered => entered?,
         }
     }
 }
@@ -137,8 +136,17 @@ fn open_by_name(dir: OwnedFd, names: &VecDeque<OsString>) -> io::Result<OwnedFd>
 }
 
 /// Opens the directory of this name, unless it is a link.
-fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
-    Ok(openat(dir, name, FIND | OFlags::NOFOLLOW, Mode::empty())?)
+pub(super) fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    match openat(dir, name, FIND | OFlags::NOFOLLOW, Mode::empty()) {
+        // Systems have several codes for a link.
+        Err(Errno::NOTDIR | Errno::MLINK) if is_link(dir, name) => Err(Errno::LOOP.into()),
+        opened => Ok(opened?),
+    }
+}
+
+fn is_link(dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// Returns the names in a path, without `/` and `.`.
@@ -193,14 +201,10 @@ impl Walk {
         }
     }
 
-    /// Returns the target of the link of this name, or `None` if it is no link.
-    fn link(&self, name: &OsStr) -> io::Result<Option<PathBuf>> {
-        let stat = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-            return Ok(None);
-        }
+    /// Returns the target of the link of this name.
+    fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = readlinkat(&self.dir, name, Vec::new())?;
-        Ok(Some(PathBuf::from(OsStr::from_bytes(target.as_bytes()))))
+        Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
     /// Ends here: the remaining names are not resolved.
