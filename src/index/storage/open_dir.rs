@@ -315,6 +315,16 @@ mod at {
         Mode::from_bits_truncate(mode.try_into().unwrap_or_default())
     }
 
+    impl FileId {
+        /// Returns the identity of what is at a path, following links.
+        ///
+        /// # Errors
+        /// If nothing is there, or the system does not tell.
+        pub fn at(path: &Path) -> io::Result<Self> {
+            Ok(entry(&rustix::fs::stat(path)?).id)
+        }
+    }
+
     impl OpenDir {
         /// Opens a directory by path, following links: it is that of a program which watches over it itself.
         pub(crate) fn follow(path: &Path) -> io::Result<Self> {
@@ -522,7 +532,8 @@ mod at {
         /// Returns `true` if it is a directory of `/proc`, whose links may lead to what has no path.
         #[cfg(target_os = "linux")]
         pub fn is_of_processes(&self) -> bool {
-            rustix::fs::fstatfs(self.dir.as_fd()).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+            rustix::fs::fstatfs(self.dir.as_fd())
+                .is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
         }
 
         /// Returns `true` if it is a directory of `/proc`, whose links may lead to what has no path.

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+#[cfg(unix)]
+use hprof_index::storage::open_dir::FileId;
 #[cfg(target_os = "linux")]
 use hprof_index::storage::open_dir::path_of;
 use hprof_index::storage::open_dir::{Entry, EntryKind, OpenDir, above};
@@ -195,6 +197,28 @@ impl OutFile {
     }
 }
 
+/// A file that goes when another one is complete. It is removed in the directory in which it was found, if it is still
+/// the same.
+pub(crate) struct OldFile {
+    place: Place,
+    there: Entry,
+}
+
+impl OldFile {
+    /// Finds the file at `path`, if there is one.
+    pub(crate) fn find(path: &Path) -> Option<Self> {
+        let place = Place::new(path.to_owned(), path).ok()?;
+        let there = place.existing().ok().flatten()?;
+        Some(Self { place, there })
+    }
+
+    /// Removes it.
+    pub(crate) fn remove(self) -> anyhow::Result<()> {
+        let removed = self.place.dir.remove_made(&self.place.name, self.there.id);
+        removed.with_context(|| format!("cannot remove {}", self.place.path.display()))
+    }
+}
+
 /// Gives a file without a name its name.
 #[cfg(target_os = "linux")]
 fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Existing) -> io::Result<()> {
@@ -230,8 +254,7 @@ fn is_one_of(path: &Path, there: &Entry, inputs: &[&Path]) -> bool {
     #[cfg(unix)]
     {
         let _ = path;
-        let is_input = |input: &Path| File::open(input).and_then(|input| OpenDir::id_of(&input));
-        inputs.iter().any(|input| is_input(input).is_ok_and(|id| id == there.id))
+        inputs.iter().any(|input| FileId::at(input).is_ok_and(|id| id == there.id))
     }
     #[cfg(not(unix))]
     {
@@ -492,5 +515,101 @@ mod tests {
         assert_eq!(made(0o640), (other, 0o640));
         chown(&dump, None, Some(own)).unwrap();
         assert_eq!(made(0o640), (other, 0o600));
+    }
+
+    /// Has another user rename the directory of an output away, and put a link to a directory of ours there.
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_replaced_leads_nowhere_else() {
+        use std::os::unix::fs::symlink;
+        type Create = fn(&Path) -> anyhow::Result<OutFile>;
+        let ways: [(&str, Create); 4] = [
+            ("temporary", |path| OutFile::create(path, &[])),
+            ("new", |path| OutFile::create_private(path, &[], Existing::Keep)),
+            ("forced", |path| OutFile::create_private(path, &[], Existing::Replace)),
+            ("dropped", |path| OutFile::create(path, &[])),
+        ];
+        for (way, create) in ways {
+            let all = tempfile::tempdir().unwrap();
+            let [theirs, moved, ours] = ["theirs", "moved", "ours"].map(|name| all.path().join(name));
+            fs::create_dir(&theirs).unwrap();
+            fs::create_dir(&ours).unwrap();
+            fs::write(ours.join("out"), "mine").unwrap();
+            if way == "forced" {
+                fs::write(theirs.join("out"), "old").unwrap();
+            }
+            let mut file = create(&theirs.join("out")).unwrap();
+            file.write_all(b"new").unwrap();
+            fs::rename(&theirs, &moved).unwrap();
+            symlink(&ours, &theirs).unwrap();
+            // Under the same name as the temporary file, if it has one.
+            for entry in fs::read_dir(&moved).unwrap() {
+                let name = entry.unwrap().file_name();
+                fs::write(ours.join(name), "mine").unwrap();
+            }
+            if way == "dropped" {
+                drop(file)
+            } else {
+                file.commit().unwrap()
+            }
+            let contents = |dir: &Path| -> Vec<Vec<u8>> {
+                fs::read_dir(dir).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect()
+            };
+            assert!(contents(&ours).iter().all(|text| text == b"mine"), "{way}");
+            let expected: &[&[u8]] = if way == "dropped" { &[] } else { &[b"new"] };
+            assert_eq!(contents(&moved), expected, "{way}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_leftover_stays_and_nobody_waits_for_it() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(format!("{PREFIX}{name}{SUFFIX}"));
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, at("link")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), mode).unwrap();
+        fs::write(at("leftover"), "half").unwrap();
+        fs::write(at("other"), "half").unwrap();
+        let has_other = std::os::unix::fs::chown(at("other"), Some(4242), None).is_ok();
+        OutFile::create(&dir.path().join("out"), &[]).unwrap().commit().unwrap();
+        let there = |name: &str| fs::symlink_metadata(at(name)).is_ok();
+        assert!(there("link") && there("directory") && there("fifo") && !there("leftover"));
+        assert_eq!((there("other"), fs::read(&victim).unwrap()), (has_other, b"mine".into()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn root_follows_no_link_of_another_user() {
+        use std::os::unix::fs::{chown, lchown, symlink};
+        let all = tempfile::tempdir().unwrap();
+        let [theirs, ours] = ["theirs", "ours"].map(|name| all.path().join(name));
+        fs::create_dir(&theirs).unwrap();
+        fs::create_dir(&ours).unwrap();
+        if chown(&theirs, Some(4242), None).is_err() {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("NOT RUN: no permission to give a directory to another user");
+            }
+            return;
+        }
+        symlink(&ours, theirs.join("dir")).unwrap();
+        symlink(ours.join("file"), theirs.join("link")).unwrap();
+        for link in ["dir", "link"] {
+            lchown(theirs.join(link), Some(4242), None).unwrap();
+        }
+        for (name, why) in [("dir/file", "symbolic link"), ("link", "of another user (UID 4242)")] {
+            let path = theirs.join(name);
+            let error = OutFile::create(&path, &[]).map(drop).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(&path.display().to_string()), "{error}");
+            assert!(OutFile::create_private(&path, &[], Existing::Replace).is_err());
+        }
+        assert_eq!(fs::read_dir(&ours).unwrap().count(), 0);
+        OutFile::create(&theirs.join("own"), &[]).unwrap().commit().unwrap();
+        assert!(theirs.join("own").is_file());
     }
 }
