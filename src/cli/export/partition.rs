@@ -23,6 +23,8 @@ pub(super) struct Partitions {
     tables: Vec<(String, u32)>,
     /// Directories created so far, by table.
     made: Vec<TemporaryDir>,
+    /// Directories of tables that did not exist.
+    new_tables: Vec<(usize, Arc<OpenDir>)>,
     is_published: bool,
 }
 
@@ -49,6 +51,7 @@ impl Partitions {
             format,
             tables: tables.map(table).collect(),
             made: Vec::new(),
+            new_tables: Vec::new(),
             is_published: false,
         }
     }
@@ -85,12 +88,16 @@ impl Partitions {
 impl Files for Partitions {
     fn create(&mut self, table: usize, part: u64) -> io::Result<File> {
         if self.made.len() <= table {
-            let (of_table, _) = self.to.create_or_open_dir(self.table_name(table), 0o777)?;
+            let (of_table, is_new) = self.to.create_or_open_dir(self.table_name(table), 0o777)?;
+            let of_table = Arc::new(of_table);
+            if is_new {
+                self.new_tables.push((table, of_table.clone()));
+            }
             // Users who may read the files may list the directory.
             let mode = self.mode(table);
             let mode = mode | (mode & 0o444) >> 2;
             let prefix = format!(".{}.tmp-", self.name);
-            self.made.push(TemporaryDir::create_at(&Arc::new(of_table), &prefix, mode)?);
+            self.made.push(TemporaryDir::create_at(&of_table, &prefix, mode)?);
         }
         let dir = self.made.get(table).ok_or(io::ErrorKind::NotFound)?;
         dir.dir().create_new(self.file_name(part).as_ref(), self.mode(table))
@@ -107,9 +114,9 @@ impl Drop for Partitions {
             return;
         }
         self.made.clear();
-        // Directories of tables without rows.
-        for table in 0..self.tables.len() {
-            let _ = self.to.remove_dir(self.table_name(table));
+        // Those that are empty.
+        for (table, dir) in &self.new_tables {
+            let _ = self.to.remove_made_dir(self.table_name(*table), dir);
         }
     }
 }

@@ -104,7 +104,7 @@ impl OpenDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
-        let parent = above(path);
+        let parent = parent_of(path);
         let Some(name) = path.file_name() else {
             // `a/..`
             Self::create_all(parent, mode)?;
@@ -236,7 +236,7 @@ impl OpenDir {
 }
 
 /// Returns the directory that contains `path`.
-pub fn above(path: &Path) -> &Path {
+pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -320,7 +320,7 @@ mod at {
         ///
         /// # Errors
         /// If nothing is there, or the system does not tell.
-        pub fn at(path: &Path) -> io::Result<Self> {
+        pub fn of_path(path: &Path) -> io::Result<Self> {
             Ok(entry(&rustix::fs::stat(path)?).id)
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use hprof_input::file::{Mapped, OpenError};
 use hprof_input::mapped_files::Content;
 
-use super::open_dir::{Entry, EntryKind, OpenDir, above};
+use super::open_dir::{Entry, EntryKind, OpenDir, parent_of};
 
 /// Permissions of directories that are created: only their user may read them.
 const MODE: u32 = 0o700;
@@ -93,9 +93,9 @@ fn check(entry: &Entry) -> Result<(), Distrust> {
 
 /// Refuses a parent directory that is a link which another user can redirect; accepts a missing one.
 fn check_above(path: &Path) -> Result<(), Distrust> {
-    let Ok(metadata) = fs::symlink_metadata(above(path)) else { return Ok(()) };
+    let Ok(metadata) = fs::symlink_metadata(parent_of(path)) else { return Ok(()) };
     match metadata.is_symlink().then(|| other_user(owner(&metadata))).flatten() {
-        Some(owner) => Err(Distrust::LinkAbove(above(path).to_owned(), owner)),
+        Some(owner) => Err(Distrust::LinkAbove(parent_of(path).to_owned(), owner)),
         None => Ok(()),
     }
 }
@@ -131,7 +131,7 @@ impl PrivateDir {
     /// Opens a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         check_above(path)?;
-        Self::open_in(path, OpenDir::open(above(path))?.into())
+        Self::open_in(path, OpenDir::open(parent_of(path))?.into())
     }
 
     /// Opens the directory at `path` in its open parent.
@@ -162,7 +162,7 @@ impl PrivateDir {
             opened => return Ok((opened?, false)),
         }
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = Arc::new(OpenDir::create_all(above(path), MODE)?);
+        let parent = Arc::new(OpenDir::create_all(parent_of(path), MODE)?);
         let is_new = match parent.create_dir(name, MODE) {
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -185,7 +185,7 @@ impl PrivateDir {
     /// Returns the users who can remove and rename it. A group with that permission is often the user's
     /// own; in a sticky directory, such as `/tmp`, nobody can remove files of others.
     pub(crate) fn exposure(&self) -> Option<Exposure> {
-        let above = above(&self.path);
+        let above = parent_of(&self.path);
         let entry = self.parent.entry().ok()?;
         match other_owner(&entry) {
             Some(owner) => Some(Exposure::Owner(above.to_owned(), owner)),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::open_dir::{EntryKind, FileId, OpenDir, above};
+use super::open_dir::{EntryKind, FileId, OpenDir, parent_of};
 use super::private_dir::PrivateDir;
 
 /// An entry to be removed.
@@ -398,7 +398,7 @@ impl ListedPath {
     /// # Errors
     /// Those of `create`.
     pub fn tree(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
-        let parent = OpenDir::follow(above(path));
+        let parent = OpenDir::follow(parent_of(path));
         let mut left = left_to_add();
         create()?;
         let listed = parent.ok().zip(path.file_name()).and_then(|(parent, name)| {
@@ -410,7 +410,7 @@ impl ListedPath {
 
     /// Lists a file that is about to be created.
     pub fn file(path: &Path) -> Self {
-        let listed = OpenDir::follow(above(path)).ok().zip(path.file_name()).map(|(dir, name)| {
+        let listed = OpenDir::follow(parent_of(path)).ok().zip(path.file_name()).map(|(dir, name)| {
             let file = Left::File { dir: Arc::new(dir), name: name.to_owned(), id: None };
             Listed::new(&mut left_to_add(), file)
         });

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     /// A directory whose path only root and this user may change, if there is one.
-    fn trusted() -> Option<tempfile::TempDir> {
+    fn trusted_dir() -> Option<tempfile::TempDir> {
         let places = [std::env::current_dir().unwrap(), PathBuf::from("/root"), PathBuf::from("/var/cache")];
         let made = places.iter().filter(|place| resolve(place).is_ok_and(|place| place.owner.is_none()));
         let made =
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_path_is_resolved_up_to_a_directory_of_others() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         let all = fs::canonicalize(all.path()).unwrap();
         fs::create_dir_all(all.join("open/below")).unwrap();
         fs::create_dir_all(all.join("own/deep")).unwrap();
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_user_ends_the_walk() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         let other = all.path().join("other");
         fs::create_dir(&other).unwrap();
         if chown(&other, Some(4242), None).is_err() {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn links_in_a_circle_files_and_missing_directories_are_errors() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         symlink("b", all.path().join("a")).unwrap();
         symlink("a", all.path().join("b")).unwrap();
         fs::write(all.path().join("file"), "").unwrap();

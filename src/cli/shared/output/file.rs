@@ -15,7 +15,7 @@ use anyhow::Context;
 use hprof_index::storage::open_dir::FileId;
 #[cfg(target_os = "linux")]
 use hprof_index::storage::open_dir::path_of;
-use hprof_index::storage::open_dir::{Entry, EntryKind, OpenDir, above};
+use hprof_index::storage::open_dir::{Entry, EntryKind, OpenDir, parent_of};
 use hprof_index::storage::temporary_files::{Temporary, remove_abandoned_files};
 
 /// A file that is being written. If dropped without [`OutFile::commit`], it is removed.
@@ -254,7 +254,7 @@ fn is_one_of(path: &Path, there: &Entry, inputs: &[&Path]) -> bool {
     #[cfg(unix)]
     {
         let _ = path;
-        inputs.iter().any(|input| FileId::at(input).is_ok_and(|id| id == there.id))
+        inputs.iter().any(|input| FileId::of_path(input).is_ok_and(|id| id == there.id))
     }
     #[cfg(not(unix))]
     {
@@ -266,7 +266,7 @@ fn is_one_of(path: &Path, there: &Entry, inputs: &[&Path]) -> bool {
 
 /// Returns the directory that contains `path`.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    above(path)
+    parent_of(path)
 }
 
 /// Creates the temporary file that becomes `path`, in its directory, and removes those of killed processes.
