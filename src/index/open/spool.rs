@@ -40,7 +40,7 @@ impl Spooled {
         let of_system = |error: io::Error| fail(error.to_string());
         let dir = TemporaryDir::create_in(into, PREFIX, 0o700).map_err(of_system)?;
         let copy = dir.path().join(name);
-        let file = dir.dir().create_new(name, 0o666).map_err(of_system)?;
+        let file = dir.dir().create_new(name, 0o600).map_err(of_system)?;
         let room = Copy::new(&file, dir.path().to_owned());
         progress.begin(&format!("reading {}", path.display()), 0);
         let mut buffer = vec![0; CHUNK];

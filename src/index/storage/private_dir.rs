@@ -15,6 +15,8 @@ use std::sync::Arc;
 use hprof_input::file::{Mapped, OpenError};
 use hprof_input::mapped_files::Content;
 
+#[cfg(unix)]
+use super::open_dir::is_refused_link;
 use super::open_dir::{Entry, EntryKind, OpenDir, parent_of};
 
 /// Permissions of directories that are created: only their user may read them.
@@ -35,6 +37,9 @@ pub(crate) enum Distrust {
     /// The parent directory is a link, whose owner controls the target.
     #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
     LinkAbove(PathBuf, u32),
+    /// This process's user is root, and a directory above it is a link that others can change.
+    #[error("a symbolic link that others may change leads to it, which root does not follow")]
+    LinkOnPath,
 }
 
 /// Users besides the owner who can remove and rename a directory: those who can change its parent. They
@@ -131,7 +136,12 @@ impl PrivateDir {
     /// Opens a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         check_above(path)?;
-        Self::open_in(path, OpenDir::open(parent_of(path))?.into())
+        let parent = match OpenDir::open(parent_of(path)) {
+            #[cfg(unix)]
+            Err(error) if is_refused_link(&error) => return Err(Distrust::LinkOnPath.into()),
+            opened => opened?,
+        };
+        Self::open_in(path, parent.into())
     }
 
     /// Opens the directory at `path` in its open parent.
