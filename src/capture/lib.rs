@@ -33,6 +33,7 @@ pub mod place;
 pub mod plan;
 mod private;
 pub mod processes;
+mod random_name;
 pub mod remote;
 mod remote_error;
 mod users;

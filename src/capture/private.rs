@@ -1,9 +1,7 @@
 //! A directory for one dump, in which nobody but the JVM's user can look: a dump is full of secrets, and the JVM creates
 //! it with permissions of its own. On drop, the dump is removed, and then the directory, if it is empty.
 
-use std::collections::hash_map::RandomState;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,19 +10,13 @@ use rustix::fs::{Gid, Uid};
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::place::{Door, EntryFacts, PlaceDir};
+use crate::random_name::random_name;
 
 /// Prefix of their names.
 const PREFIX: &str = ".hprof-cli-dump-";
 
 /// Name of the dump in its directory, and that of its FIFO.
 pub(crate) const NAME: &str = "heap.hprof";
-
-/// Returns a name that cannot be guessed.
-pub(crate) fn random_name(prefix: &str) -> String {
-    let mut random = RandomState::new().build_hasher();
-    random.write_u32(std::process::id());
-    format!("{prefix}{:016x}", random.finish())
-}
 
 /// The directory.
 pub(crate) struct PrivateDir {

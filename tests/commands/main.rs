@@ -60,3 +60,5 @@ mod sources;
 mod sql;
 #[cfg(unix)]
 mod widths;
+#[cfg(all(unix, feature = "sql"))]
+mod writes;

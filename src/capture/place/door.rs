@@ -1,23 +1,28 @@
 //! The asking side of a place.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::doors::{Doors, Notice, PlaceProcess, TO_REPLY};
+use super::notice::{Notice, OnNotice};
+use super::process::{PlaceProcess, RunningPlaces};
 use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
 use super::socket;
 use super::workplace::Workplace;
 use crate::directory::Directory;
 
+/// Maximum time for a child to do something: it is stopped, or its file system hangs.
+const TO_REPLY: Duration = Duration::from_secs(60);
+
 /// An open place. When it is dropped, everything that was created in it is removed; a notice tells what is left.
-#[derive(Debug)]
 pub(crate) struct Door {
     way: DoorWay,
     /// User as whom everything is done.
@@ -30,15 +35,25 @@ pub(crate) struct Door {
     created: Mutex<BTreeSet<PathBuf>>,
 }
 
-#[derive(Debug)]
 enum DoorWay {
     /// This process, whose rights are those of the place.
     Here(Mutex<Workplace>),
-    Child {
-        process: Arc<PlaceProcess>,
-        doors: Doors,
-        turn: Mutex<bool>,
-    },
+    Child(PlaceChild),
+}
+
+/// A child that works in a place.
+struct PlaceChild {
+    process: Arc<PlaceProcess>,
+    running: Arc<RunningPlaces>,
+    on_notice: OnNotice,
+    /// Whether it can be asked; one at a time.
+    turn: Mutex<bool>,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("user", &self.user).field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 type Reply = (PlaceReply, Vec<OwnedFd>);
@@ -64,14 +79,15 @@ impl Door {
         Arc::new(Self::here(Directory::from(fd.unwrap()), root.to_owned()))
     }
 
-    pub(super) fn child(process: Arc<PlaceProcess>, doors: Doors, user: u32, place: PathBuf) -> Self {
-        Self {
-            way: DoorWay::Child { process, doors, turn: Mutex::new(true) },
-            user,
-            place,
-            paths: Mutex::default(),
-            created: Mutex::default(),
-        }
+    pub(super) fn child(
+        process: Arc<PlaceProcess>,
+        running: Arc<RunningPlaces>,
+        on_notice: OnNotice,
+        user: u32,
+        place: PathBuf,
+    ) -> Self {
+        let child = PlaceChild { process, running, on_notice, turn: Mutex::new(true) };
+        Self { way: DoorWay::Child(child), user, place, paths: Mutex::default(), created: Mutex::default() }
     }
 
     fn paths(&self) -> MutexGuard<'_, BTreeMap<DirId, PathBuf>> {
@@ -93,7 +109,7 @@ impl Door {
         message: &impl Serialize,
         attached: &[BorrowedFd<'_>],
     ) -> io::Result<Reply> {
-        let DoorWay::Child { process, turn, .. } = &self.way else {
+        let DoorWay::Child(PlaceChild { process, turn, .. }) = &self.way else {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let mut is_usable = turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +131,7 @@ impl Door {
                 let (reply, fd) = workplace.answer(request, None);
                 failed((reply, fd.into_iter().collect()))
             }
-            DoorWay::Child { .. } => self.exchange(&request, &[]),
+            DoorWay::Child(_) => self.exchange(&request, &[]),
         }
     }
 
@@ -149,7 +165,7 @@ impl Door {
                 let (reply, fd) = workplace.answer(PlaceRequest::Adopt, Some(fd.try_clone_to_owned()?));
                 failed((reply, fd.into_iter().collect()))
             }
-            DoorWay::Child { .. } => self.exchange(&PlaceRequest::Adopt, &[fd]),
+            DoorWay::Child(_) => self.exchange(&PlaceRequest::Adopt, &[fd]),
         }?;
         self.opened(reply, place)
     }
@@ -157,8 +173,8 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        let DoorWay::Child { process, doors, .. } = &self.way else { return };
-        let tell = |path, why| (doors.on_notice())(&Notice::Left { path, why });
+        let DoorWay::Child(child) = &self.way else { return };
+        let tell = |path, why| (child.on_notice)(&Notice::Left { path, why });
         match self.exchange(&PlaceRequest::End, &[]) {
             Ok((PlaceReply::Left(left), _)) => {
                 for (from, name, why) in left {
@@ -173,7 +189,7 @@ impl Drop for Door {
                 }
             }
         }
-        doors.end_of(process);
+        child.running.end_one(&child.process);
     }
 }
 

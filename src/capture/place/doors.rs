@@ -6,15 +6,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
-use serde::{Deserialize, Serialize};
 
 use super::child::WORD;
 use super::door::Door;
+use super::notice::OnNotice;
+use super::process::{PlaceProcess, RunningPlaces};
 use super::request::{PlaceReply, PlaceUser};
 use super::socket;
 use crate::directory::Directory;
@@ -22,82 +22,18 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::processes::Process;
 
-/// Maximum time for a child to do something: it is stopped, or its file system hangs.
-pub(super) const TO_REPLY: Duration = Duration::from_secs(60);
-
-/// Maximum time for a child to remove what it created.
-const TO_END: Duration = Duration::from_secs(10);
-
-/// Something that a user should know while a command runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Notice {
-    /// A process has not answered yet.
-    Waiting {
-        /// Process ID.
-        pid: u32,
-        /// The command.
-        command: String,
-        /// Time so far, in seconds.
-        seconds: u64,
-        /// Whether the process is stopped.
-        is_stopped: bool,
-    },
-    /// A command that leads to another place says nothing.
-    Silent {
-        /// The command.
-        command: String,
-        /// Time so far, in seconds.
-        seconds: u64,
-    },
-    /// Something that was created cannot be removed.
-    Left {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-}
-
-/// Receives notices.
-pub type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
-
 /// Starts the children of places.
 #[derive(Clone)]
 pub struct Doors {
     program: PathBuf,
     arguments: Vec<OsString>,
-    running: Arc<Mutex<Vec<Arc<PlaceProcess>>>>,
+    running: Arc<RunningPlaces>,
     on_notice: OnNotice,
 }
 
 impl fmt::Debug for Doors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Doors").field("program", &self.program).finish_non_exhaustive()
-    }
-}
-
-/// A child.
-#[derive(Debug)]
-pub(super) struct PlaceProcess {
-    pub(super) socket: OwnedFd,
-    child: Mutex<Child>,
-}
-
-impl PlaceProcess {
-    /// Ends its stdin, whereupon it removes what it created, and waits for it.
-    fn end(&self) {
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = Instant::now();
-        // Its user may have stopped it.
-        while matches!(child.try_wait(), Ok(None)) {
-            if start.elapsed() > TO_END {
-                let _ = child.kill();
-                let _ = child.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 }
 
@@ -131,13 +67,7 @@ impl Doors {
     /// Has all children remove what they created, and waits for them: nobody else would, where the first process, to
     /// which they would belong, is a JVM. None can be started afterwards: this process is about to end.
     pub fn end(&self) {
-        let mut running = self.running();
-        running.drain(..).for_each(|process| process.end());
-        std::mem::forget(running);
-    }
-
-    fn running(&self) -> MutexGuard<'_, Vec<Arc<PlaceProcess>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.end();
     }
 
     /// Opens what a process sees, as its user.
@@ -177,9 +107,8 @@ impl Doors {
             path: self.program.clone(),
             source,
         })?;
-        let process = Arc::new(process);
-        self.running().push(process.clone());
-        let door = Door::child(process, self.clone(), user, at.place);
+        let process = self.running.add(process);
+        let door = Door::child(process, self.running.clone(), self.on_notice.clone(), user, at.place);
         let setup =
             PlaceUser { user, group, groups: at.groups.to_vec(), has_namespace: at.namespace.is_some() };
         let descriptors = [Some(at.root.as_fd()), at.namespace.as_ref().map(AsFd::as_fd)];
@@ -197,18 +126,7 @@ impl Doors {
         command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
         // A group of its own: signals of the terminal are not for it. No stdout: whoever reads ours would wait for its end.
         command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(PlaceProcess { socket: own, child: Mutex::new(command.spawn()?) })
-    }
-
-    /// Ends a child, and waits for it.
-    pub(super) fn end_of(&self, process: &Arc<PlaceProcess>) {
-        let mut running = self.running();
-        let at = running.iter().position(|one| Arc::ptr_eq(one, process));
-        let own = at.map(|at| running.swap_remove(at));
-        drop(running);
-        if let Some(own) = own {
-            own.end();
-        }
+        Ok(PlaceProcess::new(own, command.spawn()?))
     }
 }
 

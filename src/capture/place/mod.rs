@@ -15,15 +15,19 @@
 //! | Who removes what was made? | the child: when it is asked to, and when this process has ended, however it ended |
 
 mod child;
+mod connect;
 mod door;
 mod doors;
+mod notice;
 mod output;
+mod process;
 mod request;
 mod socket;
 mod workplace;
 
 pub use child::{WORD, run};
 pub(crate) use door::{Door, PlaceDir};
-pub use doors::{Doors, Notice, OnNotice};
+pub use doors::Doors;
+pub use notice::{Notice, OnNotice};
 pub use output::{OutputPlace, PlaceFile};
 pub(crate) use request::EntryFacts;

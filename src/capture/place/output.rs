@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use super::door::PlaceDir;
-use crate::private;
+use crate::random_name::random_name;
 
 /// Prefix and suffix of the names of files that are not complete.
 const PREFIX: &str = ".hprof-cli-";
@@ -62,7 +62,7 @@ impl OutputPlace {
     ///
     /// Those of the system.
     pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
-        let temporary = format!("{}{SUFFIX}", private::random_name(PREFIX));
+        let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
         Ok(PlaceFile { dir: self.dir.clone(), temporary, name: name.to_owned(), is_forced, file })
     }

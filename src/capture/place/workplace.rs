@@ -12,8 +12,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::connect::connected;
 use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
-use crate::attach;
 use crate::directory::Directory;
 
 /// Maximum number of entries that are returned.
@@ -94,7 +94,7 @@ impl Workplace {
                 }
                 let directory = self.directory(from)?;
                 rustix::process::fchdir(directory.fd())?;
-                let stream = attach::connected(directory, Path::new("."), checked(&name)?)?;
+                let stream = connected(directory, Path::new("."), checked(&name)?)?;
                 (PlaceReply::Connected(stream.is_some()), stream.map(OwnedFd::from))
             }
             PlaceRequest::CreateDirectory { from, name } => self.create_directory(from, name)?,

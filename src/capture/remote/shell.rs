@@ -17,7 +17,7 @@ use super::client::{RemoteMachine, greeted};
 use super::command::{Contact, RunningCommand};
 use super::facts::{self, PlaceFacts};
 use super::helper::{Helper, Launch};
-use crate::private;
+use crate::random_name::random_name;
 use crate::remote_error::RemoteError;
 
 /// Prefix of the names of helpers.
@@ -32,13 +32,13 @@ const MAX_ANSWER: u64 = 1 << 20;
 ///
 /// If the command fails, or no helper runs there.
 pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<RemoteMachine, RemoteError> {
-    let token = private::random_name("hprof-");
+    let token = random_name("hprof-");
     let mut shell = RunningCommand::start(command, "sh", contact)?;
     let facts = ask(&mut shell, &token)?;
     let (helper, launch) = Helper::choose(helpers, &facts)?;
     let mut failed = Vec::new();
     for directory in &facts.directories {
-        let file = private::random_name(&format!("{}/{PREFIX}", directory.trim_end_matches('/')));
+        let file = random_name(&format!("{}/{PREFIX}", directory.trim_end_matches('/')));
         match bring(&mut shell, command, &token, &file, &helper, &launch, contact)? {
             Ok(()) => {
                 let loader = launch.loader().map(|loader| format!(" {loader}")).unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
 ///
 /// If the command fails, or the program is no helper of this version.
 pub fn connect_to(command: &str, program: &str, contact: &Contact) -> Result<RemoteMachine, RemoteError> {
-    let token = private::random_name("hprof-");
+    let token = random_name("hprof-");
     let quoted = format!("'{}'", program.replace('\'', "'\\''"));
     let running = RunningCommand::start(command, &format!("{quoted} {} {token}", super::SERVE), contact)?;
     hello(running, &token)

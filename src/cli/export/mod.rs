@@ -7,7 +7,6 @@ mod rows;
 mod schema;
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::progress_bar::Bar;
+use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::tables::{About, Table, Tables, definitions};
@@ -203,8 +203,9 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
         anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
-    begin(to)?;
-    let run = ExportRun { dumps: inputs.len(), args, to, format, frameworks: args.frameworks.rules(cx)? };
+    let dir = begin(to)?;
+    let run =
+        ExportRun { dumps: inputs.len(), args, to: &dir, format, frameworks: args.frameworks.rules(cx)? };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
@@ -230,8 +231,11 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
         }
     }
     if errors.is_empty() {
-        let success = to.join(SUCCESS);
-        fs::write(&success, "").with_context(|| format!("cannot write {}", success.display()))?;
+        match dir.create_new(SUCCESS.as_ref(), 0o666) {
+            // Another export into the same directory is complete.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => drop(made.with_context(|| format!("cannot write {}", to.join(SUCCESS).display()))?),
+        }
     }
     if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
         return Err(error);
@@ -249,20 +253,19 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     )
 }
 
-/// Creates the directory and marks it as incomplete.
-fn begin(to: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(to).with_context(|| {
+/// Creates the directory, or opens it, and marks it as incomplete.
+fn begin(to: &Path) -> anyhow::Result<Arc<OpenDir>> {
+    let dir = OpenDir::create_all(to, 0o777).with_context(|| {
         format!(
             "cannot create the directory {}; name one where files can be created with --output-dir",
             to.display()
         )
     })?;
-    let success = to.join(SUCCESS);
-    match fs::remove_file(&success) {
+    match dir.remove_file(SUCCESS.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", success.display()))
+            Err(error).with_context(|| format!("cannot remove {}", to.join(SUCCESS).display()))
         }
-        _ => Ok(()),
+        _ => Ok(Arc::new(dir)),
     }
 }
 
@@ -292,7 +295,7 @@ impl Asked<'_> {
 struct ExportRun<'a> {
     dumps: usize,
     args: &'a ExportArgs,
-    to: &'a Path,
+    to: &'a Arc<OpenDir>,
     format: Format,
     frameworks: Frameworks,
 }

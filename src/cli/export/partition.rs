@@ -1,9 +1,12 @@
 //! The directories that a dump is written to: each has a temporary name until all tables of the dump are complete.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_report::tables::{Files, Format};
 
@@ -12,7 +15,7 @@ use crate::cli::shared::output::file::mode_of_files;
 
 /// The partitions of a dump, one per table. If dropped without [`Partitions::publish`], they are removed.
 pub(super) struct Partitions {
-    to: PathBuf,
+    to: Arc<OpenDir>,
     /// `dump=NAME`
     name: String,
     format: Format,
@@ -20,6 +23,8 @@ pub(super) struct Partitions {
     tables: Vec<(String, u32)>,
     /// Directories created so far, by table.
     made: Vec<TemporaryDir>,
+    /// Directories of tables that did not exist.
+    new_tables: Vec<(usize, Arc<OpenDir>)>,
     is_published: bool,
 }
 
@@ -27,7 +32,7 @@ impl Partitions {
     /// Creates partitions for the dump in the file `input`, named `name`, in the directory `to`. The files are
     /// readable only for users who may read the dump.
     pub(super) fn new<'a>(
-        to: &Path,
+        to: &Arc<OpenDir>,
         name: &str,
         tables: impl Iterator<Item = &'a str>,
         format: Format,
@@ -36,22 +41,27 @@ impl Partitions {
         let table = |name| {
             let name = directory_names::directory(name);
             // A missing directory gets the group that new files in `to` get.
-            let dir = Some(to.join(&name)).filter(|dir| dir.is_dir());
-            let mode = mode_of_files(&[input], dir.as_deref().unwrap_or(to));
+            let dir = to.open_dir(name.as_ref()).ok();
+            let mode = mode_of_files(&[input], dir.as_ref().unwrap_or(to));
             (name, mode)
         };
         Self {
-            to: to.to_owned(),
+            to: to.clone(),
             name: format!("dump={}", directory_names::directory(name)),
             format,
             tables: tables.map(table).collect(),
             made: Vec::new(),
+            new_tables: Vec::new(),
             is_published: false,
         }
     }
 
+    fn table_name(&self, table: usize) -> &OsStr {
+        self.tables.get(table).map_or("", |(name, _)| name).as_ref()
+    }
+
     fn table(&self, table: usize) -> PathBuf {
-        self.to.join(self.tables.get(table).map_or("", |(name, _)| name))
+        self.to.path().join(self.table_name(table))
     }
 
     fn mode(&self, table: usize) -> u32 {
@@ -65,8 +75,8 @@ impl Partitions {
     /// Renames all directories to their final names, replacing existing ones.
     pub(super) fn publish(mut self) -> io::Result<()> {
         for (table, dir) in std::mem::take(&mut self.made).into_iter().enumerate() {
-            let path = self.table(table).join(&self.name);
-            dir.publish(&path).map_err(|error| {
+            dir.publish(self.name.as_ref()).map_err(|error| {
+                let path = self.table(table).join(&self.name);
                 io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
             })?;
         }
@@ -78,19 +88,19 @@ impl Partitions {
 impl Files for Partitions {
     fn create(&mut self, table: usize, part: u64) -> io::Result<File> {
         if self.made.len() <= table {
-            let of_table = self.table(table);
-            fs::create_dir_all(&of_table)?;
+            let (of_table, is_new) = self.to.create_or_open_dir(self.table_name(table), 0o777)?;
+            let of_table = Arc::new(of_table);
+            if is_new {
+                self.new_tables.push((table, of_table.clone()));
+            }
             // Users who may read the files may list the directory.
             let mode = self.mode(table);
             let mode = mode | (mode & 0o444) >> 2;
-            self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), mode)?);
+            let prefix = format!(".{}.tmp-", self.name);
+            self.made.push(TemporaryDir::create_at(&of_table, &prefix, mode)?);
         }
         let dir = self.made.get(table).ok_or(io::ErrorKind::NotFound)?;
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, self.mode(table));
-        options.open(dir.path().join(self.file_name(part)))
+        dir.dir().create_new(self.file_name(part).as_ref(), self.mode(table))
     }
 
     fn name(&self, table: usize, part: u64) -> String {
@@ -104,9 +114,9 @@ impl Drop for Partitions {
             return;
         }
         self.made.clear();
-        // Directories of tables without rows.
-        for table in 0..self.tables.len() {
-            let _ = fs::remove_dir(self.table(table));
+        // Those that are empty.
+        for (table, dir) in &self.new_tables {
+            let _ = self.to.remove_made_dir(self.table_name(*table), dir);
         }
     }
 }

@@ -9,6 +9,8 @@ use clap_mangen::Man;
 use crate::cli::Outcome;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
+use crate::cli::shared::output::file::OutFile;
+use hprof_index::storage::open_dir::OpenDir;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli man | man -l -
@@ -43,14 +45,15 @@ pub(crate) fn run(cx: &RunContext, args: &ManArgs) -> anyhow::Result<Outcome> {
     let mut root = crate::cli::command().disable_help_subcommand(true);
     root.build();
     if let Some(dir) = &args.output_dir {
-        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        OpenDir::create_all(dir, 0o777).with_context(|| format!("cannot create {}", dir.display()))?;
         let commands =
             root.get_subcommands().flat_map(|one| std::iter::once(one).chain(one.get_subcommands()));
         for command in std::iter::once(&root).chain(commands) {
             let name = page_name(command);
             let path = dir.join(format!("{name}.1"));
-            std::fs::write(&path, page(command)?)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let mut file = OutFile::create(&path, &[])?;
+            file.write_all(&page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+            file.commit()?;
         }
         return Ok(Outcome::Fine);
     }

@@ -12,6 +12,7 @@ use clap::{ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 
 use hprof_index::open::spool::Spooled;
+use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::storage::store::user_cache;
 
 use super::terminal::progress_bar::Bar;
@@ -147,11 +148,12 @@ fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     let matches = matches.subcommand().map(|(_, matches)| matches);
     let asked = matches.and_then(|matches| matches.try_get_one::<PathBuf>("index_dir").ok().flatten());
     if let Some(dir) = asked.filter(|dir| !dir.as_os_str().is_empty()) {
-        fs::create_dir_all(dir)
+        OpenDir::create_all(dir, 0o777)
             .map_err(|error| anyhow::anyhow!("cannot create {}: {error}", dir.display()))?;
         return Ok(dir.clone());
     }
-    let is_usable = |dir: &PathBuf| fs::create_dir_all(dir).is_ok() && tempfile::tempfile_in(dir).is_ok();
+    let is_usable =
+        |dir: &PathBuf| OpenDir::create_all(dir, 0o777).is_ok_and(|dir| dir.create_unnamed().is_ok());
     Ok(user_cache().filter(is_usable).unwrap_or_else(std::env::temp_dir))
 }
 

@@ -1,7 +1,6 @@
 //! Copies of dumps that come through a pipe: dumps are memory-mapped, and read more than once.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +40,7 @@ impl Spooled {
         let of_system = |error: io::Error| fail(error.to_string());
         let dir = TemporaryDir::create_in(into, PREFIX, 0o700).map_err(of_system)?;
         let copy = dir.path().join(name);
-        let file = File::create_new(&copy).map_err(of_system)?;
+        let file = dir.dir().create_new(name, 0o600).map_err(of_system)?;
         let room = Copy::new(&file, dir.path().to_owned());
         progress.begin(&format!("reading {}", path.display()), 0);
         let mut buffer = vec![0; CHUNK];

@@ -14,6 +14,7 @@ use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
 use crate::storage::free_space::free_bytes;
+use crate::storage::open_dir::unnamed_in;
 use crate::storage::private_dir::PrivateDir;
 use crate::storage::store::directory::{self, IndexDirectories, IndexDirectory};
 use crate::storage::store::format::{FileKey, StageFile, Unusable};
@@ -54,7 +55,7 @@ pub(crate) fn unpack(
     }
     .map_err(fail)?;
     // Not kept: a file without a name disappears with this process, however it ends.
-    let nameless = if named.is_none() { Some(tempfile::tempfile().map_err(fail)?) } else { None };
+    let nameless = if named.is_none() { Some(unnamed_in(&into).map_err(fail)?) } else { None };
     let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
     };
@@ -99,7 +100,7 @@ pub fn unnamed_copy(
     if !into.exists() {
         PrivateDir::create(into).map_err(fail)?;
     }
-    let file = tempfile::tempfile_in(into).map_err(fail)?;
+    let file = unnamed_in(into).map_err(fail)?;
     let (unpacked, _) = unpack_into(&file, packed, compression, into, progress)?;
     Ok((Mapped::of(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
 }

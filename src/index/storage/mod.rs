@@ -8,6 +8,7 @@
 //! * `scratch` provides large arrays for building, within the memory budget that [`memory`] determines;
 //!   beyond it, in files.
 //! * `private_dir` provides directories that nobody else can change, because an index is trusted.
+//! * `open_dir` is how all files are created, renamed and removed: in a directory that stays open.
 //! * `trusted_path` resolves paths as far as nobody else can change what they lead to.
 //! * `allowance` limits tables whose length the file determines.
 //! * `temporary_files` are removed however the process ends. `free_space` queries the disk.
@@ -21,6 +22,8 @@ pub mod free_space;
 pub mod human_bytes;
 pub mod id_map;
 pub mod memory;
+#[cfg_attr(not(unix), allow(dead_code))]
+pub mod open_dir;
 mod pages;
 pub mod prefetch;
 #[cfg_attr(not(unix), allow(dead_code))]

@@ -16,6 +16,7 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::open_dir::unnamed_in;
 use super::pages::{PAGE, PrivatePages};
 use hprof_input::file;
 use hprof_input::mapped_files::{self, Content, KnownMap};
@@ -227,7 +228,7 @@ impl ScratchArena {
     /// here and not a signal later.
     fn file(&self, bytes: usize) -> io::Result<File> {
         // An existing index may be in a read-only directory.
-        let mut file = tempfile::tempfile_in(&self.0.dir).or_else(|_| tempfile::tempfile())?;
+        let mut file = unnamed_in(&self.0.dir).or_else(|_| unnamed_in(&std::env::temp_dir()))?;
         if !reserve(&file, bytes as u64)? {
             let zeros = vec![0; bytes.min(1 << 18)];
             let mut left = bytes;

@@ -72,10 +72,8 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
             continue;
         }
         match walk.enter(&name) {
-            Ok(()) => {}
-            // Systems have several codes for a link.
-            Err(error) => {
-                let Some(target) = walk.link(&name)? else { return Err(error) };
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                let target = walk.link(&name)?;
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
@@ -87,6 +85,7 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
                 all.append(&mut names);
                 names = all;
             }
+            entered => entered?,
         }
     }
 }
@@ -142,8 +141,17 @@ fn open_by_name(dir: OwnedFd, names: &VecDeque<OsString>) -> io::Result<OwnedFd>
 }
 
 /// Opens the directory of this name, unless it is a link.
-fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
-    Ok(openat(dir, name, FIND | OFlags::NOFOLLOW, Mode::empty())?)
+pub(super) fn open_directory(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    match openat(dir, name, FIND | OFlags::NOFOLLOW, Mode::empty()) {
+        // Systems have several codes for a link.
+        Err(Errno::NOTDIR | Errno::MLINK) if is_link(dir, name) => Err(Errno::LOOP.into()),
+        opened => Ok(opened?),
+    }
+}
+
+fn is_link(dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// Returns the names in a path, without `/` and `.`.
@@ -219,14 +227,10 @@ impl Walk {
         }
     }
 
-    /// Returns the target of the link of this name, or `None` if it is no link.
-    fn link(&self, name: &OsStr) -> io::Result<Option<PathBuf>> {
-        let stat = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-            return Ok(None);
-        }
+    /// Returns the target of the link of this name.
+    fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = readlinkat(&self.dir, name, Vec::new())?;
-        Ok(Some(PathBuf::from(OsStr::from_bytes(target.as_bytes()))))
+        Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
     /// Ends here: the remaining names are not resolved.
@@ -245,7 +249,7 @@ mod tests {
     use super::*;
 
     /// A directory whose path only root and this user may change, if there is one.
-    fn trusted() -> Option<tempfile::TempDir> {
+    fn trusted_dir() -> Option<tempfile::TempDir> {
         let places = [std::env::current_dir().unwrap(), PathBuf::from("/root"), PathBuf::from("/var/cache")];
         let made = places.iter().filter(|place| resolve(place).is_ok_and(|place| place.owner.is_none()));
         let made =
@@ -270,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_path_is_resolved_up_to_a_directory_of_others() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         let all = fs::canonicalize(all.path()).unwrap();
         fs::create_dir_all(all.join("open/below")).unwrap();
         fs::create_dir_all(all.join("own/deep")).unwrap();
@@ -316,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_user_ends_the_walk() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         let other = all.path().join("other");
         fs::create_dir(&other).unwrap();
         if chown(&other, Some(4242), None).is_err() {
@@ -346,7 +350,7 @@ mod tests {
 
     #[test]
     fn links_in_a_circle_files_and_missing_directories_are_errors() {
-        let Some(all) = trusted() else { return };
+        let Some(all) = trusted_dir() else { return };
         symlink("b", all.path().join("a")).unwrap();
         symlink("a", all.path().join("b")).unwrap();
         fs::write(all.path().join("file"), "").unwrap();

@@ -1,9 +1,11 @@
 //! The files of recordings: numbered, temporarily named until complete; no file replaces another.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hprof_index::storage::open_dir::OpenDir;
 
 use super::room::Room;
 
@@ -54,7 +56,7 @@ const PARTIAL: &str = ".partial";
 
 /// Creates the files in a directory.
 pub(super) struct Files {
-    dir: PathBuf,
+    dir: Arc<OpenDir>,
     name: String,
     next: Mutex<u64>,
     room: Room,
@@ -66,24 +68,23 @@ pub(super) struct Partial {
     pub(super) file: File,
     /// Current path of the file.
     pub(super) path: PathBuf,
-    stem: PathBuf,
+    dir: Arc<OpenDir>,
+    stem: String,
     form: RecordingForm,
 }
 
-fn with(stem: &Path, end: &str) -> PathBuf {
-    let mut path = stem.as_os_str().to_owned();
-    path.push(end);
-    path.into()
+fn final_name(stem: &str, extent: Extent, form: RecordingForm) -> String {
+    format!("{stem}{}{}", extent.mark(), form.suffix())
 }
 
-fn final_name(stem: &Path, extent: Extent, form: RecordingForm) -> PathBuf {
-    with(stem, &format!("{}{}", extent.mark(), form.suffix()))
+fn partial_name(stem: &str, form: RecordingForm) -> String {
+    format!("{stem}{}{PARTIAL}", form.suffix())
 }
 
 impl Files {
     /// Creates files named `NAME-1.hprof`, `NAME-2.hprof.txt` and so on in `dir`.
-    pub(super) fn new(dir: &Path, name: &str, room: Room) -> Self {
-        Self { dir: dir.to_owned(), name: name.to_owned(), next: Mutex::new(1), room }
+    pub(super) fn new(dir: OpenDir, name: &str, room: Room) -> Self {
+        Self { dir: dir.into(), name: name.to_owned(), next: Mutex::new(1), room }
     }
 
     /// Returns the disk space budget that all files share.
@@ -99,20 +100,19 @@ impl Files {
             .map_err(|shortage| io::Error::new(io::ErrorKind::StorageFull, shortage.to_string()))?;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let stem = self.dir.join(format!("{}-{}", self.name, *next));
-            if is_free(&stem) && !is_written(&stem) {
-                let path = with(&stem, &format!("{}{PARTIAL}", form.suffix()));
-                let mut options = OpenOptions::new();
-                options.write(true).create_new(true);
+            let stem = format!("{}-{}", self.name, *next);
+            if self.is_free(&stem) && !self.is_written(&stem) {
+                let name = partial_name(&stem, form);
                 // With the permissions of the JVM's dumps: they contain the program's memory.
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                match options.open(&path) {
+                match self.dir.create_new(name.as_ref(), 0o600) {
                     // Another process may have used the name meanwhile.
-                    Ok(_) if !is_free(&stem) => fs::remove_file(&path)?,
+                    Ok(file) if !self.is_free(&stem) => {
+                        self.dir.remove_made(name.as_ref(), OpenDir::id_of(&file)?)?;
+                    }
                     Ok(file) => {
                         *next += 1;
-                        return Ok(Partial { file, path, stem, form });
+                        let path = self.dir.path().join(name);
+                        return Ok(Partial { file, path, dir: self.dir.clone(), stem, form });
                     }
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(error),
@@ -121,34 +121,39 @@ impl Files {
             *next += 1;
         }
     }
-}
 
-/// Returns whether no complete or truncated recording has this number.
-fn is_free(stem: &Path) -> bool {
-    let names = RecordingForm::ALL
-        .map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
-    // A dangling link counts as existing.
-    names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
-}
+    /// Returns whether no complete or truncated recording has this number.
+    fn is_free(&self, stem: &str) -> bool {
+        let names = RecordingForm::ALL
+            .map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
+        // A dangling link counts as existing.
+        names.iter().flatten().all(|name| self.dir.entry_of(name.as_ref()).is_err())
+    }
 
-/// Returns whether a recording with this number is being written, or was left by a killed process.
-fn is_written(stem: &Path) -> bool {
-    let names = RecordingForm::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
-    names.iter().any(|name| fs::symlink_metadata(name).is_ok())
+    /// Returns whether a recording with this number is being written, or was left by a killed process.
+    fn is_written(&self, stem: &str) -> bool {
+        let names = RecordingForm::ALL.map(|form| partial_name(stem, form));
+        names.iter().any(|name| self.dir.entry_of(name.as_ref()).is_ok())
+    }
 }
 
 impl Partial {
-    /// Renames the file to its final name and returns it.
+    /// Renames the file to its final name and returns its path.
     pub(super) fn publish(self, extent: Extent) -> io::Result<PathBuf> {
-        let name = final_name(&self.stem, extent, self.form);
-        fs::rename(&self.path, &name)?;
-        Ok(name)
+        let (from, to) = (partial_name(&self.stem, self.form), final_name(&self.stem, extent, self.form));
+        if self.dir.entry_of(from.as_ref())?.id != OpenDir::id_of(&self.file)? {
+            return Err(io::Error::other("it was replaced by another file"));
+        }
+        self.dir.rename_new(from.as_ref(), to.as_ref())?;
+        Ok(self.dir.path().join(to))
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -161,11 +166,11 @@ mod tests {
             let path = files.create(form).unwrap().publish(extent).unwrap();
             path.file_name().unwrap().to_str().unwrap().to_owned()
         };
-        let files = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
+        let files = Files::new(OpenDir::open(dir.path()).unwrap(), "a", Room::new(dir.path(), |_| None));
         assert_eq!(names(&files, RecordingForm::Binary, Extent::Whole), "a-3.hprof");
         assert_eq!(names(&files, RecordingForm::Binary, Extent::Part), "a-5.cut.hprof");
         assert_eq!(names(&files, RecordingForm::Text, Extent::Part), "a-6.cut.hprof.txt");
-        let again = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
+        let again = Files::new(OpenDir::open(dir.path()).unwrap(), "a", Room::new(dir.path(), |_| None));
         assert_eq!(names(&again, RecordingForm::Text, Extent::Whole), "a-7.hprof.txt");
         assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
     }

@@ -26,6 +26,7 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::signals;
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
+use hprof_index::storage::open_dir::OpenDir;
 use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
 use hprof_report::answer::{Answer, Declared, NoRows};
@@ -149,7 +150,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
         "{} can be reached from other machines without authentication; use `ssh -R`, or add --allow-remote",
         args.address
     );
-    std::fs::create_dir_all(&args.output_dir)
+    let dir = OpenDir::create_all(&args.output_dir, 0o777)
         .with_context(|| format!("cannot create {}", args.output_dir.display()))?;
     let address = SocketAddr::new(args.address, args.port);
     let listener = TcpListener::bind(address)
@@ -175,7 +176,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
         max_bytes: args.max_bytes,
         once: args.once,
     };
-    let files = Files::new(&args.output_dir, &args.name, Room::new(&args.output_dir, free_bytes));
+    let files = Files::new(dir, &args.name, Room::new(&args.output_dir, free_bytes));
     let recordings = Server::new(cx, options, files, events).run(&happened);
     show(cx, args, recordings)
 }

@@ -437,6 +437,8 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc::sync_channel;
 
+    use hprof_index::storage::open_dir::OpenDir;
+
     use super::*;
 
     const HEADER: &[u8; 31] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
@@ -453,7 +455,7 @@ mod tests {
             let look = looks.fetch_add(1, Ordering::Relaxed);
             free.get(look).map(|free| (*free, 1 << 40))
         };
-        let files = Arc::new(Files::new(dir, "a", Room::new(dir, free)));
+        let files = Arc::new(Files::new(OpenDir::open(dir).unwrap(), "a", Room::new(dir, free)));
         let mut connection =
             Connection { agent: 1, peer, stream, events, files, max_bytes: u64::MAX, closed: Arc::default() };
         std::thread::scope(move |scope| {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
+use hprof_index::storage::open_dir::OpenDir;
+
 use super::files::{Files, RecordingForm};
 use super::receive::{self, Connection, Ended, Event, Stream};
 use super::room::Room;
@@ -57,12 +59,13 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
     // A read of no bytes means the end of a connection, so no block may be empty.
     let blocks = blocks.into_iter().filter(|block| !block.is_empty()).collect();
     let (events, happened) = sync_channel(receive::MAX_EVENTS);
+    let open = OpenDir::open(dir).map_err(|error| error.to_string())?;
     receive::receive(Connection {
         agent: 1,
         peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         stream: Blocks(blocks),
         events,
-        files: Arc::new(Files::new(dir, "recording", Room::new(dir, |_| None))),
+        files: Arc::new(Files::new(open, "recording", Room::new(dir, |_| None))),
         max_bytes,
         closed: Arc::default(),
     });

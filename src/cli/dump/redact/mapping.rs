@@ -1,6 +1,5 @@
 //! The file with the old names of renamed classes, beside a redacted dump.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use serde_json::json;
 use hprof_query::redact::ClassRenames;
 
 use super::{RedactArgs, with_suffix};
-use crate::cli::shared::output::file::{Existing, OutFile};
+use crate::cli::shared::output::file::{Existing, OldFile, OutFile};
 
 /// Returns the path of the file that belongs to a redacted dump.
 pub(crate) fn path(output: &Path) -> PathBuf {
@@ -22,7 +21,7 @@ pub(super) enum ClassMapping {
     /// Classes are to be renamed.
     New(OutFile),
     /// They are not, and there is the file of the dump that is replaced.
-    Old(PathBuf),
+    Old(OldFile),
     None,
 }
 
@@ -38,16 +37,14 @@ impl ClassMapping {
         if !args.what.classes.is_empty() {
             return Ok(Self::New(OutFile::create_private(&path, inputs, existing)?));
         }
-        if fs::symlink_metadata(&path).is_err() {
-            return Ok(Self::None);
-        }
+        let Some(old) = OldFile::find(&path) else { return Ok(Self::None) };
         ensure!(
             existing == Existing::Replace,
             "cannot write {}: {} exists, for another dump; use another name, or --force to remove it",
             output.display(),
             path.display()
         );
-        Ok(Self::Old(path))
+        Ok(Self::Old(old))
     }
 
     /// Writes the names.
@@ -63,7 +60,7 @@ impl ClassMapping {
 
     /// Removes the names of a dump that was replaced.
     pub(super) fn remove_old(self) -> anyhow::Result<()> {
-        let Self::Old(path) = self else { return Ok(()) };
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+        let Self::Old(old) = self else { return Ok(()) };
+        old.remove()
     }
 }

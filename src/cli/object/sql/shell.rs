@@ -1,7 +1,7 @@
 //! The shell: `hprof-cli sql DUMP` on a terminal.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::{messages, output};
+use hprof_index::storage::open_dir::OpenDir;
 use hprof_query::sql::{FUNCTIONS, SqlDump};
 use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
@@ -80,8 +81,23 @@ fn history_file() -> Option<PathBuf> {
     let dir = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")))?;
     let own = state.join("hprof-cli");
-    std::fs::create_dir_all(&own).ok()?;
-    Some(own.join("sql_history"))
+    OpenDir::create_all(&own, 0o777).ok()?;
+    may_write_by_path(&own).then(|| own.join("sql_history"))
+}
+
+/// Returns whether a library may write a file by its path. Root's `$HOME` may be that of another user, who could put a link
+/// there.
+fn may_write_by_path(dir: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use hprof_index::storage::trusted_path::resolve;
+        !rustix::process::geteuid().is_root() || resolve(dir).is_ok_and(|resolved| resolved.owner.is_none())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = dir;
+        true
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

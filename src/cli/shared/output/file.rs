@@ -1,16 +1,26 @@
 //! Answers written to a file: it appears complete or not at all.
+//!
+//! The directory of the file is opened once, and everything is done in that open directory: whoever may rename it, or put a
+//! link in its place, does not make this process write, rename or remove elsewhere.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 
-use hprof_index::storage::temporary_files::Temporary;
+#[cfg(unix)]
+use hprof_index::storage::open_dir::FileId;
+#[cfg(target_os = "linux")]
+use hprof_index::storage::open_dir::path_of;
+use hprof_index::storage::open_dir::{Entry, EntryKind, OpenDir, parent_of};
+use hprof_index::storage::temporary_files::{Temporary, remove_abandoned_files};
 
 /// A file that is being written. If dropped without [`OutFile::commit`], it is removed.
 pub(crate) struct OutFile {
-    path: PathBuf,
+    place: Place,
     to: To,
     existing: Existing,
 }
@@ -43,64 +53,112 @@ impl To {
     }
 }
 
+/// Maximum number of links that lead to a file, as in Linux.
+const MAX_LINKS: usize = 40;
+
+/// A name in an open directory.
+struct Place {
+    dir: Arc<OpenDir>,
+    name: OsString,
+    /// For messages.
+    path: PathBuf,
+}
+
+impl Place {
+    /// Opens the directory of `path`. `asked` is the path that the user knows.
+    fn new(path: PathBuf, asked: &Path) -> anyhow::Result<Self> {
+        let Some(name) = path.file_name().map(OsStr::to_owned) else {
+            anyhow::bail!("cannot write {}: it is a directory; name a file in it", asked.display());
+        };
+        let dir = directory_of(&path);
+        // The system's message would not name the directory.
+        let dir = OpenDir::open(dir)
+            .map_err(|error| anyhow::anyhow!("cannot write {}: {}", asked.display(), why(&error, dir)))?;
+        Ok(Self { dir: Arc::new(dir), name, path })
+    }
+
+    /// Returns what is there, if there is something.
+    fn existing(&self) -> anyhow::Result<Option<Entry>> {
+        match self.dir.entry_of(&self.name) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot write {}", self.path.display())),
+        }
+    }
+}
+
 impl OutFile {
     /// Starts writing the file `path`. An existing file is kept until [`OutFile::commit`]; input files, `inputs`, are
     /// never replaced. The new file is readable only for users who may read the inputs.
     pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
+        let mut place = Place::new(path.to_owned(), path)?;
+        let mut there = place.existing()?;
         // A symbolic link is kept; its target is replaced.
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut links = 0;
+        while let Some(link) = there.filter(|there| there.kind == EntryKind::Link) {
+            links += 1;
+            anyhow::ensure!(
+                links <= MAX_LINKS,
+                "cannot write {}: too many symbolic links lead to it",
+                path.display()
+            );
+            refuse_link_of_another(&link, &place.path, path)?;
+            let target = place.dir.link_target(&place.name).with_context(fail)?;
+            // A pipe or socket of this process, which has no path: `/dev/stdout`.
+            if place.dir.is_of_processes() && target.is_relative() {
+                let to = To::Directly(place.dir.write_device(&place.name, true).with_context(fail)?);
+                return Ok(Self { place, to, existing: Existing::Replace });
+            }
+            place = Place::new(directory_of(&place.path).join(target), path)?;
+            there = place.existing()?;
+        }
         anyhow::ensure!(
-            !is_one_of(&real, inputs),
+            !there.is_some_and(|there| is_one_of(&place.path, &there, inputs)),
             "cannot write {}: it is {}; use another name",
             path.display(),
             if inputs.len() > 1 { "an input file" } else { "the input file" }
         );
-        let there = fs::metadata(&real).ok();
-        if there.as_ref().is_some_and(|there| there.is_dir()) {
-            anyhow::bail!("cannot write {}: it is a directory; name a file in it", path.display());
+        match there.map(|there| there.kind) {
+            Some(EntryKind::Directory) => {
+                anyhow::bail!("cannot write {}: it is a directory; name a file in it", path.display());
+            }
+            Some(EntryKind::Other | EntryKind::Link) => {
+                let to = To::Directly(place.dir.write_device(&place.name, false).with_context(fail)?);
+                return Ok(Self { place, to, existing: Existing::Replace });
+            }
+            Some(EntryKind::File) | None => {}
         }
-        if there.as_ref().is_some_and(|there| !there.is_file()) {
-            let file = File::options().write(true).open(&real).with_context(fail)?;
-            return Ok(Self { path: real, to: To::Directly(file), existing: Existing::Replace });
-        }
-        let dir = directory_of(&real);
-        #[cfg(unix)]
-        let mode = {
-            let there = there.map_or(0o666, |there| mode_of_copy(&there, group_in(dir)));
-            there & mode_of_files(inputs, dir)
-        };
-        #[cfg(not(unix))]
-        let mode = 0o666;
-        let file = temporary(path, dir, mode)?;
-        Ok(Self { path: real, to: To::Temporary(file), existing: Existing::Replace })
+        let mode = there.map_or(0o666, |there| mode_of_copy(&there, group_in(&place.dir)));
+        let file = temporary(path, &place.dir, mode & mode_of_files(inputs, &place.dir))?;
+        Ok(Self { place, to: To::Temporary(file), existing: Existing::Replace })
     }
 
     /// Starts writing the file `path`, which only its owner may read: it contains a heap. Symbolic links are not
     /// followed, input files are never replaced, and other existing files only if requested.
     pub(crate) fn create_private(path: &Path, inputs: &[&Path], existing: Existing) -> anyhow::Result<Self> {
         let refused = |why: &str| anyhow::anyhow!("cannot write {}: {why}", path.display());
-        match fs::symlink_metadata(path) {
-            Ok(there) if there.is_symlink() => {
-                return Err(refused("it is a symbolic link; use another name"));
+        let place = Place::new(path.to_owned(), path)?;
+        if let Some(there) = place.existing()? {
+            match there.kind {
+                EntryKind::Link => return Err(refused("it is a symbolic link; use another name")),
+                EntryKind::Directory => return Err(refused("it is a directory; name a file in it")),
+                EntryKind::Other => return Err(refused("it is not a regular file")),
+                EntryKind::File if is_one_of(path, &there, inputs) => {
+                    return Err(refused("it is an input file; use another name"));
+                }
+                EntryKind::File if existing == Existing::Keep => {
+                    return Err(refused("it exists; use another name, or --force to replace it"));
+                }
+                EntryKind::File => {}
             }
-            Ok(there) if there.is_dir() => return Err(refused("it is a directory; name a file in it")),
-            Ok(there) if !there.is_file() => return Err(refused("it is not a regular file")),
-            Ok(_) if is_one_of(path, inputs) => {
-                return Err(refused("it is an input file; use another name"));
-            }
-            Ok(_) if existing == Existing::Keep => {
-                return Err(refused("it exists; use another name, or --force to replace it"));
-            }
-            _ => {}
         }
-        let dir = directory_of(path);
         #[cfg(target_os = "linux")]
-        if let Some(file) = nameless::create(dir) {
-            return Ok(Self { path: path.to_owned(), to: To::Nameless(file), existing });
+        if let Some(file) = place.dir.create_linkable() {
+            return Ok(Self { place, to: To::Nameless(file), existing });
         }
-        let file = temporary(path, dir, 0o600)?;
-        Ok(Self { path: path.to_owned(), to: To::Temporary(file), existing })
+        let file = temporary(path, &place.dir, 0o600)?;
+        Ok(Self { place, to: To::Temporary(file), existing })
     }
 
     /// Gives the name `path` to a complete private file of the same file system.
@@ -110,115 +168,147 @@ impl OutFile {
     /// Those of the system: some file systems have no links.
     #[cfg(target_os = "linux")]
     pub(crate) fn link_private(path: &Path, file: &File, existing: Existing) -> io::Result<()> {
-        nameless::publish(file, path, existing)
+        let place = Place::new(path.to_owned(), path).map_err(io::Error::other)?;
+        publish_nameless(file, &place.dir, &place.name, existing)
     }
 
     /// Returns the final path of the file.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.place.path
     }
 
     /// Returns a path by which what was written can be read before it has its name.
     pub(crate) fn unnamed_path(&self) -> PathBuf {
         match &self.to {
-            To::Temporary(file) => file.path().to_owned(),
             #[cfg(target_os = "linux")]
-            To::Nameless(file) => nameless::path_of(file),
-            To::Directly(_) => self.path.clone(),
+            To::Temporary(file) => path_of(file.as_file()),
+            #[cfg(not(target_os = "linux"))]
+            To::Temporary(file) => file.path(),
+            #[cfg(target_os = "linux")]
+            To::Nameless(file) => path_of(file),
+            To::Directly(_) => self.place.path.clone(),
         }
     }
 
     /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> anyhow::Result<()> {
-        let fail = || format!("cannot write {}", self.path.display());
+        let Place { dir, name, path } = &self.place;
+        let fail = || format!("cannot write {}", path.display());
         self.to.out().flush().with_context(fail)?;
         let named = match (self.to, self.existing) {
             (To::Directly(_), _) => Ok(()),
-            (To::Temporary(file), Existing::Replace) => file.publish(&self.path),
-            (To::Temporary(file), Existing::Keep) => file.publish_new(&self.path),
+            (To::Temporary(file), Existing::Replace) => file.publish(name),
+            (To::Temporary(file), Existing::Keep) => file.publish_new(name),
             #[cfg(target_os = "linux")]
-            (To::Nameless(file), existing) => nameless::publish(&file, &self.path, existing),
+            (To::Nameless(file), existing) => publish_nameless(&file, dir, name, existing),
         };
+        #[cfg(not(target_os = "linux"))]
+        let _ = dir;
         named.with_context(fail)
     }
 }
 
-/// Files that get their name when they are complete.
-#[cfg(target_os = "linux")]
-mod nameless {
-    use std::os::fd::AsRawFd;
+/// A file that goes when another one is complete. It is removed in the directory in which it was found, if it is still
+/// the same.
+pub(crate) struct OldFile {
+    place: Place,
+    there: Entry,
+}
 
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-    use rustix::io::Errno;
-
-    use super::{Existing, File, PREFIX, Path, PathBuf, SUFFIX, Temporary, directory_of, io};
-
-    /// Creates one that only its owner may read, unless the file system requires a name.
-    pub(super) fn create(dir: &Path) -> Option<File> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        Some(File::from(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?))
+impl OldFile {
+    /// Finds the file at `path`, if there is one.
+    pub(crate) fn find(path: &Path) -> Option<Self> {
+        let place = Place::new(path.to_owned(), path).ok()?;
+        let there = place.existing().ok().flatten()?;
+        Some(Self { place, there })
     }
 
-    /// Returns a path to it for this process.
-    pub(super) fn path_of(file: &File) -> PathBuf {
-        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
-    }
-
-    /// Gives it its name.
-    pub(super) fn publish(file: &File, path: &Path, existing: Existing) -> io::Result<()> {
-        let own = path_of(file);
-        let link = |path: &Path| rustix::fs::linkat(CWD, &own, CWD, path, AtFlags::SYMLINK_FOLLOW);
-        match link(path) {
-            // A file that is replaced is so at once.
-            Err(Errno::EXIST) if existing == Existing::Replace => {
-                // Others remove what is not locked.
-                let _ = file.lock();
-                let mut builder = tempfile::Builder::new();
-                builder.prefix(PREFIX).suffix(SUFFIX);
-                let linked = Temporary::of(&builder, directory_of(path), |short| {
-                    link(short)?;
-                    file.try_clone()
-                });
-                linked?.publish(path)
-            }
-            linked => Ok(linked?),
-        }
+    /// Removes it.
+    pub(crate) fn remove(self) -> anyhow::Result<()> {
+        let removed = self.place.dir.remove_made(&self.place.name, self.there.id);
+        removed.with_context(|| format!("cannot remove {}", self.place.path.display()))
     }
 }
 
-/// Returns `true` if `path` is one of these files.
-fn is_one_of(path: &Path, inputs: &[&Path]) -> bool {
-    let Ok(real) = fs::canonicalize(path) else { return false };
-    inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == real))
+/// Gives a file without a name its name.
+#[cfg(target_os = "linux")]
+fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Existing) -> io::Result<()> {
+    match dir.link(file, name) {
+        // A file that is replaced is so at once.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
+            // Others remove what is not locked.
+            let _ = file.lock();
+            Temporary::link(dir, PREFIX, SUFFIX, file)?.publish(name)
+        }
+        linked => linked,
+    }
+}
+
+/// Refuses a link that another user may have made for root, who may write everywhere. Others may only write where the
+/// system lets them.
+fn refuse_link_of_another(link: &Entry, path: &Path, asked: &Path) -> anyhow::Result<()> {
+    #[cfg(unix)]
+    anyhow::ensure!(
+        link.is_of_this_user() || !rustix::process::geteuid().is_root(),
+        "cannot write {}: {} is a symbolic link of another user (UID {}); name the file itself",
+        asked.display(),
+        path.display(),
+        link.owner
+    );
+    #[cfg(not(unix))]
+    let _ = (link, path, asked);
+    Ok(())
+}
+
+/// Returns `true` if the file `there` at `path` is one of these files.
+fn is_one_of(path: &Path, there: &Entry, inputs: &[&Path]) -> bool {
+    #[cfg(unix)]
+    {
+        let _ = path;
+        inputs.iter().any(|input| FileId::of_path(input).is_ok_and(|id| id == there.id))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = there;
+        let Ok(real) = fs::canonicalize(path) else { return false };
+        inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == real))
+    }
 }
 
 /// Returns the directory that contains `path`.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    parent_of(path)
 }
 
-/// Creates the temporary file that becomes `path`, in its directory.
-fn temporary(path: &Path, dir: &Path, mode: u32) -> anyhow::Result<Temporary> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX).suffix(SUFFIX);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = mode;
+/// Creates the temporary file that becomes `path`, in its directory, and removes those of killed processes.
+///
+/// Each is locked by the process that writes it while that process lives.
+fn temporary(path: &Path, dir: &Arc<OpenDir>, mode: u32) -> anyhow::Result<Temporary> {
+    let create = || Temporary::create(dir, PREFIX, SUFFIX, mode);
     // The system's message names a temporary file, which the user does not know.
-    create(&builder, dir)
-        .map_err(|error| anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, dir)))
+    let explained = |error: io::Error| {
+        anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, directory_of(path)))
+    };
+    let mut file = create().map_err(explained)?;
+    // Another process may remove it as a leftover before it is locked. Without lock support (some network mounts)
+    // nobody can, and nothing is removed.
+    while file.as_file().lock().is_ok() && !file.is_there() {
+        file = create().map_err(explained)?;
+    }
+    remove_abandoned_files(dir, PREFIX, SUFFIX);
+    Ok(file)
 }
 
 /// Returns the maximum permissions of a file in the directory `dir` that is made from these inputs: JVMs write dumps
 /// that only their own user may read, and a file made from one contains its secrets. Missing inputs allow everything.
-pub(crate) fn mode_of_files(inputs: &[&Path], dir: &Path) -> u32 {
+pub(crate) fn mode_of_files(inputs: &[&Path], dir: &OpenDir) -> u32 {
     #[cfg(unix)]
     {
+        use std::os::unix::fs::MetadataExt;
         let there = inputs.iter().filter_map(|input| fs::metadata(input).ok()).filter(fs::Metadata::is_file);
         let group = group_in(dir);
         there.fold(0o666, |mode, input| {
-            let input = mode_of_copy(&input, group);
+            let input = mode_in_group(input.mode(), input.gid(), group);
             let of = |read: u32, all: u32| if input & read == 0 { 0 } else { all };
             mode & (0o600 | of(0o040, 0o060) | of(0o004, 0o006))
         })
@@ -231,31 +321,46 @@ pub(crate) fn mode_of_files(inputs: &[&Path], dir: &Path) -> u32 {
 }
 
 /// Returns the group of files that this process creates in a directory, if it can be determined.
-#[cfg(unix)]
-fn group_in(dir: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    const SETGID: u32 = 0o2000;
-    // Systems other than Linux always give a file the group of its directory.
-    let is_inherited = |dir: &fs::Metadata| dir.mode() & SETGID != 0 || !cfg!(target_os = "linux");
-    match fs::metadata(dir) {
-        Ok(dir) if is_inherited(&dir) => Some(dir.gid()),
-        Ok(_) => Some(rustix::process::getegid().as_raw()),
-        Err(_) => None,
+fn group_in(dir: &OpenDir) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        const SETGID: u32 = 0o2000;
+        // Systems other than Linux always give a file the group of its directory.
+        let is_inherited = |dir: &Entry| dir.mode & SETGID != 0 || !cfg!(target_os = "linux");
+        match dir.entry() {
+            Ok(dir) if is_inherited(&dir) => Some(dir.group),
+            Ok(_) => Some(rustix::process::getegid().as_raw()),
+            Err(_) => None,
+        }
     }
+    #[cfg(not(unix))]
+    {
+        let _ = dir;
+        None
+    }
+}
+
+/// Returns the mode of a file that replaces another one.
+fn mode_of_copy(file: &Entry, group: Option<u32>) -> u32 {
+    if cfg!(unix) { mode_in_group(file.mode, file.group, group) } else { 0o666 }
 }
 
 /// Returns the mode of a file for a copy with another group: the members of that group are "others" to the original,
 /// so its group bits do not apply to them.
-#[cfg(unix)]
-fn mode_of_copy(file: &fs::Metadata, group: Option<u32>) -> u32 {
-    use std::os::unix::fs::MetadataExt;
-    let mode = file.mode();
-    if group == Some(file.gid()) { mode } else { (mode & !0o070) | (mode & 0o007) << 3 }
+fn mode_in_group(mode: u32, of: u32, group: Option<u32>) -> u32 {
+    if group == Some(of) { mode } else { (mode & !0o070) | (mode & 0o007) << 3 }
 }
 
 /// Explains why no file can be created in `dir`, with advice.
 fn why(error: &io::Error, dir: &Path) -> String {
     let place = dir.display();
+    #[cfg(unix)]
+    if hprof_index::storage::open_dir::is_refused_link(error) {
+        return format!(
+            "{place} leads through a symbolic link that others may change, which root does not follow; name the directory \
+             itself"
+        );
+    }
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no directory {place}; create it, or name another file"),
         io::ErrorKind::NotADirectory => format!("{place} is not a directory; name another file"),
@@ -275,36 +380,6 @@ fn why(error: &io::Error, dir: &Path) -> String {
 /// Prefix of temporary files.
 const PREFIX: &str = ".hprof-cli-";
 const SUFFIX: &str = ".part";
-
-/// Creates a temporary file in `dir`, and removes those of killed processes.
-///
-/// Each is locked by the process that writes it while that process lives.
-fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Temporary> {
-    let mut file = Temporary::create(builder, dir)?;
-    // Another process may remove it as a leftover before it is locked. Without lock support (some network mounts)
-    // nobody can, and nothing is removed.
-    while file.as_file().lock().is_ok() && !file.path().exists() {
-        file = Temporary::create(builder, dir)?;
-    }
-    sweep(dir);
-    Ok(file)
-}
-
-/// Removes temporary files that no process has locked, as far as possible.
-fn sweep(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        if is_ours
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && let Ok(file) = File::options().write(true).open(entry.path())
-            && file.try_lock().is_ok()
-        {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
 
 impl Write for OutFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -411,7 +486,7 @@ mod tests {
             assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
             fs::remove_file(&out).unwrap();
         }
-        assert_eq!(mode_of_files(&[INPUT.as_ref()], dir.path()), 0o666);
+        assert_eq!(mode_of_files(&[INPUT.as_ref()], &OpenDir::open(dir.path()).unwrap()), 0o666);
     }
 
     #[cfg(unix)]
@@ -451,5 +526,101 @@ mod tests {
         assert_eq!(made(0o640), (other, 0o640));
         chown(&dump, None, Some(own)).unwrap();
         assert_eq!(made(0o640), (other, 0o600));
+    }
+
+    /// Has another user rename the directory of an output away, and put a link to a directory of ours there.
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_replaced_leads_nowhere_else() {
+        use std::os::unix::fs::symlink;
+        type Create = fn(&Path) -> anyhow::Result<OutFile>;
+        let ways: [(&str, Create); 4] = [
+            ("temporary", |path| OutFile::create(path, &[])),
+            ("new", |path| OutFile::create_private(path, &[], Existing::Keep)),
+            ("forced", |path| OutFile::create_private(path, &[], Existing::Replace)),
+            ("dropped", |path| OutFile::create(path, &[])),
+        ];
+        for (way, create) in ways {
+            let all = tempfile::tempdir().unwrap();
+            let [theirs, moved, ours] = ["theirs", "moved", "ours"].map(|name| all.path().join(name));
+            fs::create_dir(&theirs).unwrap();
+            fs::create_dir(&ours).unwrap();
+            fs::write(ours.join("out"), "mine").unwrap();
+            if way == "forced" {
+                fs::write(theirs.join("out"), "old").unwrap();
+            }
+            let mut file = create(&theirs.join("out")).unwrap();
+            file.write_all(b"new").unwrap();
+            fs::rename(&theirs, &moved).unwrap();
+            symlink(&ours, &theirs).unwrap();
+            // Under the same name as the temporary file, if it has one.
+            for entry in fs::read_dir(&moved).unwrap() {
+                let name = entry.unwrap().file_name();
+                fs::write(ours.join(name), "mine").unwrap();
+            }
+            if way == "dropped" {
+                drop(file)
+            } else {
+                file.commit().unwrap()
+            }
+            let contents = |dir: &Path| -> Vec<Vec<u8>> {
+                fs::read_dir(dir).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect()
+            };
+            assert!(contents(&ours).iter().all(|text| text == b"mine"), "{way}");
+            let expected: &[&[u8]] = if way == "dropped" { &[] } else { &[b"new"] };
+            assert_eq!(contents(&moved), expected, "{way}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_leftover_stays_and_nobody_waits_for_it() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(format!("{PREFIX}{name}{SUFFIX}"));
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, at("link")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), mode).unwrap();
+        fs::write(at("leftover"), "half").unwrap();
+        fs::write(at("other"), "half").unwrap();
+        let has_other = std::os::unix::fs::chown(at("other"), Some(4242), None).is_ok();
+        OutFile::create(&dir.path().join("out"), &[]).unwrap().commit().unwrap();
+        let there = |name: &str| fs::symlink_metadata(at(name)).is_ok();
+        assert!(there("link") && there("directory") && there("fifo") && !there("leftover"));
+        assert_eq!((there("other"), fs::read(&victim).unwrap()), (has_other, b"mine".into()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn root_follows_no_link_of_another_user() {
+        use std::os::unix::fs::{chown, lchown, symlink};
+        let all = tempfile::tempdir().unwrap();
+        let [theirs, ours] = ["theirs", "ours"].map(|name| all.path().join(name));
+        fs::create_dir(&theirs).unwrap();
+        fs::create_dir(&ours).unwrap();
+        if chown(&theirs, Some(4242), None).is_err() {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("NOT RUN: no permission to give a directory to another user");
+            }
+            return;
+        }
+        symlink(&ours, theirs.join("dir")).unwrap();
+        symlink(ours.join("file"), theirs.join("link")).unwrap();
+        for link in ["dir", "link"] {
+            lchown(theirs.join(link), Some(4242), None).unwrap();
+        }
+        for (name, why) in [("dir/file", "symbolic link"), ("link", "of another user (UID 4242)")] {
+            let path = theirs.join(name);
+            let error = OutFile::create(&path, &[]).map(drop).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(&path.display().to_string()), "{error}");
+            assert!(OutFile::create_private(&path, &[], Existing::Replace).is_err());
+        }
+        assert_eq!(fs::read_dir(&ours).unwrap().count(), 0);
+        OutFile::create(&theirs.join("own"), &[]).unwrap().commit().unwrap();
+        assert!(theirs.join("own").is_file());
     }
 }

@@ -60,8 +60,9 @@ impl IndexDirectories {
     ) -> (Option<T>, Vec<String>) {
         let (mut notes, mut distrusted) = (Vec::new(), Vec::new());
         let opened = self.candidates.iter().map(|path| (path.as_path(), PrivateDir::open(path)));
+        let own = self.temporary.get().map(|dir| (dir.path(), dir.private()));
         let temporary = self.temporary.get().map(TemporaryDir::path);
-        for (path, dir) in opened.chain(temporary.map(|path| (path, PrivateDir::open(path)))) {
+        for (path, dir) in opened.chain(own) {
             let dir = match dir {
                 Ok(dir) => dir,
                 Err(error) => {
@@ -111,8 +112,7 @@ impl IndexDirectories {
             // Another thread may have been faster: its directory is as good.
             let _ = self.temporary.set(TemporaryDir::create("hprof-cli-")?);
         }
-        let dir = self.temporary.get().map(TemporaryDir::path).ok_or(io::ErrorKind::NotFound)?;
-        let dir = Arc::new(PrivateDir::open(dir)?);
+        let dir = Arc::new(self.temporary.get().ok_or(io::ErrorKind::NotFound)?.private()?);
         Ok(IndexDirectory { dir, passed_over: None, is_new: false, is_kept: false })
     }
 
@@ -124,7 +124,7 @@ impl IndexDirectories {
             let tried = PrivateDir::create(path).and_then(|made| {
                 // Only creating a file is conclusive: permissions mean little on network mounts and for
                 // root.
-                tempfile::tempfile_in(path).map(|_| made)
+                made.0.dir().create_unnamed().map(|_| made)
             });
             match tried {
                 Ok((dir, is_new)) => {
@@ -284,7 +284,7 @@ impl IndexDirectory {
 
     /// Creates a temporary file in this directory, to be published by [`IndexDirectory::publish`].
     pub(crate) fn temporary(&self) -> io::Result<Temporary> {
-        Temporary::create_in(&self.dir, TEMPORARY)
+        Temporary::create(self.dir.dir(), TEMPORARY, "", 0o600)
     }
 
     /// Renames a temporary file, atomically replacing an older one.
@@ -292,7 +292,7 @@ impl IndexDirectory {
     /// Nothing is synced to the device: a file truncated by a power failure is detected by its length and
     /// checksums and built again, which is cheaper than making every run wait for the disk.
     pub(crate) fn publish(&self, file: Temporary, name: &str) -> io::Result<()> {
-        file.publish_in(&self.dir, name)
+        file.publish_in_place(name.as_ref())
     }
 
     /// Writes and publishes a stage's file.
@@ -336,7 +336,7 @@ pub(crate) fn remove(dir: &PrivateDir) -> io::Result<u64> {
         return Err(error);
     }
     drop(lock);
-    match fs::remove_dir(dir.path()) {
+    match dir.remove() {
         Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
             Err(error)
         }

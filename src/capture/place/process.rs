@@ -1,0 +1,74 @@
+//! Running children of places.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Maximum time for a child to remove what it created.
+const TO_END: Duration = Duration::from_secs(10);
+
+/// A child.
+#[derive(Debug)]
+pub(super) struct PlaceProcess {
+    pub(super) socket: OwnedFd,
+    child: Mutex<Child>,
+}
+
+impl PlaceProcess {
+    pub(super) fn new(socket: OwnedFd, child: Child) -> Self {
+        Self { socket, child: Mutex::new(child) }
+    }
+
+    /// Ends its stdin, whereupon it removes what it created, and waits for it.
+    fn end(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = Instant::now();
+        // Its user may have stopped it.
+        while matches!(child.try_wait(), Ok(None)) {
+            if start.elapsed() > TO_END {
+                let _ = child.kill();
+                let _ = child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct RunningPlaces {
+    processes: Mutex<Vec<Arc<PlaceProcess>>>,
+}
+
+impl RunningPlaces {
+    fn processes(&self) -> MutexGuard<'_, Vec<Arc<PlaceProcess>>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, process: PlaceProcess) -> Arc<PlaceProcess> {
+        let process = Arc::new(process);
+        self.processes().push(process.clone());
+        process
+    }
+
+    /// Ends a child, and waits for it.
+    pub(super) fn end_one(&self, process: &Arc<PlaceProcess>) {
+        let mut processes = self.processes();
+        let at = processes.iter().position(|one| Arc::ptr_eq(one, process));
+        let own = at.map(|at| processes.swap_remove(at));
+        drop(processes);
+        if let Some(own) = own {
+            own.end();
+        }
+    }
+
+    /// Ends all, and waits for them. None can be started afterwards.
+    pub(super) fn end(&self) {
+        let mut processes = self.processes();
+        processes.drain(..).for_each(|process| process.end());
+        std::mem::forget(processes);
+    }
+}
