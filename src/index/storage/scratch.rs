@@ -106,11 +106,36 @@ impl ScratchArena {
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed.
+    fn take_with_spare(&self, bytes: u64) -> bool {
+        let mut taken = self.take(bytes);
+        if taken {
+            return true;
+        }
+        let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let Spare { large, small } = &mut *spare;
+        while !taken && let Some(pages) = small.pop().or_else(|| large.pop()) {
+            self.give_back(pages);
+            taken = self.take(bytes);
+        }
+        taken
+    }
+
     /// Returns the number of bytes left in the budget, including spare memory.
     pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
+    }
+
+    /// Returns a count of memory outside of arrays, which is taken from the same budget.
+    pub fn reserve(&self) -> Reserved {
+        Reserved { arena: self.clone(), bytes: 0 }
+    }
+
+    /// Returns an array without elements.
+    pub fn empty<T>(&self) -> Array<T> {
+        self.array_in(ArrayPlace::Nowhere, 0)
     }
 
     /// Returns an array of `len` zeros.
@@ -324,6 +349,29 @@ pub fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
 /// Returns the bytes as atomics, for sharing between threads.
 pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
+}
+
+/// Memory outside of arrays that counts against the budget of an arena, until it is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    arena: ScratchArena,
+    bytes: u64,
+}
+
+impl Reserved {
+    /// Takes more memory before it is allocated; returns `false` if the budget does not suffice.
+    #[must_use]
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let is_taken = self.arena.take_with_spare(bytes);
+        self.bytes += if is_taken { bytes } else { 0 };
+        is_taken
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.arena.0.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// A stack whose lower part is moved to the arena when it grows.
