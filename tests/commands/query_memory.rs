@@ -94,8 +94,14 @@ fn what_has_to_be_in_memory_is_refused_with_numbers() {
     let index = dir.path().to_str().unwrap();
     assert_eq!(run(&dump, index, 2_000_000, &["index"]).status.code(), Some(0));
     for (query, says) in [
-        ("SELECT r.a FROM (SELECT n.key AS a, n.other AS b, n.text AS c FROM Node n) r", "the rows of the query"),
-        ("SELECT n.key, max(toString(n.text)), min(n.other) FROM Node n GROUP BY n.key", "the values of min and max"),
+        (
+            "SELECT r.a FROM (SELECT n.key AS a, n.other AS b, n.text AS c FROM Node n) r",
+            "the rows of the query",
+        ),
+        (
+            "SELECT n.key, max(toString(n.text)), min(n.other) FROM Node n GROUP BY n.key",
+            "the values of min and max",
+        ),
     ] {
         let refused = run(&dump, index, DATA_KIB, &["oql", query, "--memory", BUDGET]);
         let said = stderr(&refused);

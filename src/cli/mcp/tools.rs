@@ -291,9 +291,7 @@ impl Tool {
                 Kind::Dump | Kind::Text => value.as_str().is_some_and(|text| {
                     !text.is_empty() && !text.contains('\0') && text.chars().count() <= MAX_CHARACTERS
                 }),
-                Kind::Count(min, max) => {
-                    value.as_u64().is_some_and(|count| (*min..=*max).contains(&count))
-                }
+                Kind::Count(min, max) => value.as_u64().is_some_and(|count| (*min..=*max).contains(&count)),
                 Kind::Flag => value.is_boolean(),
                 Kind::OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             };

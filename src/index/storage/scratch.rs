@@ -129,8 +129,8 @@ impl ScratchArena {
     }
 
     /// Returns a count of memory outside of arrays, which is taken from the same budget.
-    pub fn reserve(&self) -> Reserved {
-        Reserved { arena: self.clone(), bytes: 0 }
+    pub fn reserve(&self) -> ReservedMemory {
+        ReservedMemory { arena: self.clone(), all: 0, bytes: 0 }
     }
 
     /// Returns an array without elements.
@@ -351,24 +351,33 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
+/// Memory outside of arrays that is never refused, in bytes: that of ordinary queries.
+const FREE_BYTES: u64 = 1 << 20;
+
 /// Memory outside of arrays that counts against the budget of an arena, until it is dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedMemory {
     arena: ScratchArena,
+    /// Number of bytes taken, and the part of them that was taken from the budget.
+    all: u64,
     bytes: u64,
 }
 
-impl Reserved {
+impl ReservedMemory {
     /// Takes more memory before it is allocated; returns `false` if the budget does not suffice.
     #[must_use]
     pub fn take(&mut self, bytes: u64) -> bool {
-        let is_taken = self.arena.take_with_spare(bytes);
-        self.bytes += if is_taken { bytes } else { 0 };
+        let all = self.all.saturating_add(bytes);
+        let more = all.saturating_sub(FREE_BYTES).saturating_sub(self.bytes);
+        let is_taken = more == 0 || self.arena.take_with_spare(more);
+        if is_taken {
+            (self.all, self.bytes) = (all, self.bytes + more);
+        }
         is_taken
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
         self.arena.0.left.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -519,6 +528,23 @@ mod tests {
             }
         }
         assert_eq!(moves, 1);
+    }
+
+    #[test]
+    fn memory_outside_of_arrays_is_taken_from_the_budget_and_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let arena = ScratchArena::new(dir.path().to_owned(), 4 << 20);
+        // Memory that no array uses any more is as good as what was never taken.
+        drop(arena.array::<u8>(3 << 20).unwrap());
+        let mut reserved = arena.reserve();
+        assert!(reserved.take(FREE_BYTES) && arena.left() == 4 << 20);
+        assert!(reserved.take(3 << 20) && arena.left() == 1 << 20);
+        assert!(!reserved.take((1 << 20) + 1) && reserved.take(1 << 20) && arena.left() == 0);
+        assert!(!in_memory(&arena.array::<u8>(1).unwrap()));
+        drop(reserved);
+        assert_eq!(arena.left(), 4 << 20);
+        // Little is never refused.
+        assert!(ScratchArena::new(dir.path().to_owned(), 0).reserve().take(FREE_BYTES));
     }
 
     fn in_memory<T>(array: &Array<T>) -> bool {

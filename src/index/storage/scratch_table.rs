@@ -56,7 +56,7 @@ impl<T: Plain + Copy> ScratchVec<T> {
     fn grow(&mut self) -> io::Result<()> {
         let mut more = self.arena.array::<T>(self.len.saturating_mul(2).max(2))?;
         if let Some(place) = more.get_mut(..self.len) {
-            place.copy_from_slice(self.all());
+            place.copy_from_slice(self.as_slice());
         }
         (self.few, self.many) = (Vec::new(), more);
         Ok(())
@@ -74,25 +74,21 @@ impl<T: Plain + Copy> ScratchVec<T> {
 
     /// Returns the elements.
     #[inline]
-    pub fn all(&self) -> &[T] {
+    pub fn as_slice(&self) -> &[T] {
         if self.many.is_empty() { &self.few } else { self.many.get(..self.len).unwrap_or_default() }
     }
 
     /// Returns the elements.
     #[inline]
-    pub fn all_mut(&mut self) -> &mut [T] {
-        if self.many.is_empty() {
-            &mut self.few
-        } else {
-            self.many.get_mut(..self.len).unwrap_or_default()
-        }
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        if self.many.is_empty() { &mut self.few } else { self.many.get_mut(..self.len).unwrap_or_default() }
     }
 }
 
 /// A slot of a [`KeyTable`].
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Slot {
+struct KeySlot {
     key: [u32; 4],
     /// The number, plus one; 0 for an empty slot.
     number: u32,
@@ -104,7 +100,7 @@ pub struct KeyTable {
     arena: ScratchArena,
     few: FxHashMap<u128, u32>,
     /// All keys, once they are not few.
-    many: Array<Slot>,
+    many: Array<KeySlot>,
     len: usize,
 }
 
@@ -157,16 +153,19 @@ impl KeyTable {
         if let Some(known) = slot.number.checked_sub(1) {
             return Ok(Some(known));
         }
-        *slot = Slot { key: words(key), number: number.saturating_add(1) };
+        *slot = KeySlot { key: words(key), number: number.saturating_add(1) };
         self.len += 1;
         Ok(None)
     }
 
     #[cold]
     fn grow(&mut self) -> io::Result<()> {
-        let mut array = self.arena.zeroed::<Slot>(self.many.len().max(FEW_KEYS).saturating_mul(2))?;
+        let mut array = self.arena.zeroed::<KeySlot>(self.many.len().max(FEW_KEYS).saturating_mul(2))?;
         let more = &mut *array;
-        let few = self.few.drain().map(|(key, number)| Slot { key: words(key), number: number.saturating_add(1) });
+        let few = self
+            .few
+            .drain()
+            .map(|(key, number)| KeySlot { key: words(key), number: number.saturating_add(1) });
         for slot in few.chain(self.many.iter().copied().filter(|slot| slot.number != 0)) {
             if let Some(empty) = place(more, key(slot.key)).and_then(|at| more.get_mut(at)) {
                 *empty = slot;
@@ -179,7 +178,7 @@ impl KeyTable {
 
 /// Returns the slot that has a key, or the empty one at which it belongs; the number of slots is a power of two.
 #[inline]
-fn place(slots: &[Slot], key: u128) -> Option<usize> {
+fn place(slots: &[KeySlot], key: u128) -> Option<usize> {
     let mask = slots.len().checked_sub(1)?;
     let words = words(key);
     #[allow(clippy::cast_possible_truncation)] // The lower bits are as good as any.
@@ -220,7 +219,11 @@ mod tests {
             // Keys that differ only in their upper or lower halves; zero is one of them.
             let keys = |at: u32| [u128::from(at), u128::from(at + 1) << 96];
             for at in 0..50_000 {
-                assert!(keys(at).iter().all(|key| table.insert(*key, at).unwrap().is_none() && table.get(*key) == Some(at)));
+                assert!(
+                    keys(at)
+                        .iter()
+                        .all(|key| table.insert(*key, at).unwrap().is_none() && table.get(*key) == Some(at))
+                );
                 all.push(u64::from(at)).unwrap();
             }
             assert_eq!((table.len(), all.len()), (100_000, 50_000));
@@ -229,7 +232,7 @@ mod tests {
                 assert!(keys(at).iter().all(|key| table.insert(*key, 9).unwrap() == Some(at)));
             }
             assert_eq!((table.len(), table.get(50_000)), (100_000, None));
-            assert!(all.all().iter().copied().eq(0..50_000));
+            assert!(all.as_slice().iter().copied().eq(0..50_000));
         }
     }
 }

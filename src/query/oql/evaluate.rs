@@ -24,8 +24,8 @@ use hprof_index::storage::scratch_table::KeyTable;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
 
-use super::kept::KeptRows;
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
+use super::kept::KeptRows;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
@@ -337,9 +337,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn texts_of(&self, found: &QuerySet) -> KeyTable {
         let mut texts = KeyTable::new(self.kept.room(self.graph));
         let all = found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
-        let inserted = all.map(|text| self.kept.hash(&*text)).try_for_each(|key| texts.insert(key, 0).map(drop));
+        let inserted =
+            all.map(|text| self.kept.hash(&*text)).try_for_each(|key| texts.insert(key, 0).map(drop));
         if let Err(error) = inserted {
-            self.kept.fail(&error);
+            self.kept.record_error(&error);
         }
         texts
     }

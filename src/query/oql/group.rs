@@ -16,7 +16,7 @@ use super::tree::{Aggregate, Expression, ExpressionNode, StepName};
 use super::value::ExpressionValue;
 use crate::parallel;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::storage::scratch::Reserved;
+use hprof_index::storage::scratch::ReservedMemory;
 use hprof_index::storage::scratch_table::{KeyTable, ScratchVec};
 
 /// The sums of an aggregate.
@@ -37,7 +37,7 @@ struct AggregateSum {
 type Extreme = Option<(ExpressionValue, ExpressionValue)>;
 
 impl AggregateSum {
-    fn whole(&self) -> i128 {
+    fn whole_sum(&self) -> i128 {
         i128::from_ne_bytes(self.whole)
     }
 
@@ -45,7 +45,7 @@ impl AggregateSum {
         self.count += 1;
         self.numbers += u64::from(value.double().is_some());
         match (value.whole(), value.double()) {
-            (Some(whole), _) => self.whole = (self.whole() + i128::from(whole)).to_ne_bytes(),
+            (Some(whole), _) => self.whole = (self.whole_sum() + i128::from(whole)).to_ne_bytes(),
             (None, Some(double)) => (self.double, self.is_double) = (self.double + double, 1),
             (None, None) => {}
         }
@@ -54,14 +54,14 @@ impl AggregateSum {
     fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.numbers += other.numbers;
-        self.whole = self.whole().saturating_add(other.whole()).to_ne_bytes();
+        self.whole = self.whole_sum().saturating_add(other.whole_sum()).to_ne_bytes();
         self.double += other.double;
         self.is_double |= other.is_double;
     }
 
     #[allow(clippy::cast_precision_loss)]
     fn value(&self, what: Aggregate, extreme: Option<&Extreme>) -> ExpressionValue {
-        let sum = self.whole() as f64 + self.double;
+        let sum = self.whole_sum() as f64 + self.double;
         match what {
             Aggregate::Count => {
                 i64::try_from(self.count).map_or(ExpressionValue::Null, ExpressionValue::Whole)
@@ -72,7 +72,7 @@ impl AggregateSum {
             _ if self.numbers == 0 => ExpressionValue::Null,
             Aggregate::Sum if self.is_double != 0 => ExpressionValue::Double(sum),
             Aggregate::Sum => {
-                i64::try_from(self.whole()).map_or(ExpressionValue::Double(sum), ExpressionValue::Whole)
+                i64::try_from(self.whole_sum()).map_or(ExpressionValue::Double(sum), ExpressionValue::Whole)
             }
             Aggregate::Average => ExpressionValue::Double(sum / self.numbers as f64),
         }
@@ -100,7 +100,7 @@ fn extreme_bytes(extreme: &Extreme) -> u64 {
     values.max(size_of::<Extreme>() as u64)
 }
 
-/// Groups of a chunk of rows, in the order of their first rows.
+/// RowGroups of a chunk of rows, in the order of their first rows.
 #[derive(Default)]
 struct ChunkGroups {
     places: FxHashMap<u128, usize>,
@@ -114,9 +114,9 @@ struct ChunkGroups {
     extreme_bytes: u64,
 }
 
-/// Groups, in the order of their first rows.
+/// RowGroups, in the order of their first rows.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct RowGroups {
     kinds: Vec<Aggregate>,
     firsts: ScratchVec<u32>,
     /// For each group as many as there are aggregates.
@@ -124,10 +124,10 @@ pub(super) struct Groups {
     /// The same, if an aggregate is a minimum or maximum.
     extremes: Vec<Extreme>,
     /// Memory of these.
-    reserved: Reserved,
+    reserved: ReservedMemory,
 }
 
-impl Groups {
+impl RowGroups {
     /// Returns the number of groups.
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.firsts.len()).unwrap_or(u32::MAX)
@@ -137,17 +137,17 @@ impl Groups {
     pub(super) fn get(&self, group: u32) -> (u32, Vec<ExpressionValue>) {
         let (group, width) = (group as usize, self.kinds.len());
         let start = group.saturating_mul(width);
-        let sums = self.sums.all().get(start..start.saturating_add(width)).unwrap_or_default();
+        let sums = self.sums.as_slice().get(start..start.saturating_add(width)).unwrap_or_default();
         let value = |(at, (sum, what)): (usize, (&AggregateSum, &Aggregate))| {
             sum.value(*what, self.extremes.get(start + at))
         };
         let aggregates = sums.iter().zip(&self.kinds).enumerate().map(value).collect();
-        (self.firsts.all().get(group).copied().unwrap_or(u32::MAX), aggregates)
+        (self.firsts.as_slice().get(group).copied().unwrap_or(u32::MAX), aggregates)
     }
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Groups rows, in the order of the first row of each group.
+    /// RowGroups rows, in the order of the first row of each group.
     ///
     /// # Errors
     /// If their sums take more than memory and disk have. `at` is the place of the query.
@@ -158,14 +158,14 @@ impl<'a> Evaluator<'_, 'a> {
         condition: Option<&Code>,
         keys: &[Code],
         of: &[Aggregated],
-    ) -> Result<Groups, Wrong> {
+    ) -> Result<RowGroups, Wrong> {
         let room = self.kept.room(self.graph);
         let width = of.len();
         let with_records =
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
         let has_extremes = of.iter().any(is_extreme);
         let threads = rayon::current_num_threads() as u64;
-        let max_extreme_bytes = room.left() / 4 / threads.max(1);
+        let max_extreme_bytes = kept::share(room, 4 * threads.max(1));
         let chunk = |range| {
             let mut groups = ChunkGroups::default();
             self.each_row(source, range, with_records, |row| {
@@ -201,14 +201,15 @@ impl<'a> Evaluator<'_, 'a> {
             groups
         };
         // A group takes more the more aggregates there are.
-        let size = (CHUNK / u32::try_from(width / 4).unwrap_or(u32::MAX).saturating_add(1)).max(BLOCK) / BLOCK;
+        let size =
+            (CHUNK / u32::try_from(width / 4).unwrap_or(u32::MAX).saturating_add(1)).max(BLOCK) / BLOCK;
         let all = self.chunks_of_size(source, size.max(1) * BLOCK);
         let size_of_group = size_of::<(u128, usize)>() * 2
             + size_of::<(u128, u32)>()
             + width * (size_of::<AggregateSum>() + if has_extremes { size_of::<Extreme>() } else { 0 });
         let batch = kept::batch(room, u64::from(size * BLOCK) * size_of_group as u64);
         let mut places = KeyTable::new(room);
-        let mut merged = Groups {
+        let mut merged = RowGroups {
             kinds: of.iter().map(|aggregate| aggregate.what).collect(),
             firsts: ScratchVec::new(room),
             sums: ScratchVec::new(room),
@@ -222,17 +223,18 @@ impl<'a> Evaluator<'_, 'a> {
                 if groups.extreme_bytes > max_extreme_bytes {
                     return Err(kept::too_much(at, "the values of min and max", room));
                 }
-                merged.merge(&mut places, groups).map_err(kept::failed(at))?.ok_or_else(|| {
-                    kept::too_much(at, "the values of min and max", room)
-                })?;
+                merged
+                    .merge(&mut places, groups)
+                    .map_err(kept::scratch_error(at))?
+                    .ok_or_else(|| kept::too_much(at, "the values of min and max", room))?;
             }
         }
         // Aggregates without rows still result in one row.
         if merged.firsts.is_empty() && keys.is_empty() {
-            merged.firsts.push(u32::MAX).map_err(kept::failed(at))?;
+            merged.firsts.push(u32::MAX).map_err(kept::scratch_error(at))?;
             (0..width)
                 .try_for_each(|_| merged.sums.push(AggregateSum::default()))
-                .map_err(kept::failed(at))?;
+                .map_err(kept::scratch_error(at))?;
         }
         Ok(merged)
     }
@@ -241,7 +243,9 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn row_key(&self, codes: &[Code], row: &EvaluatedRow<'_, 'a>) -> u128 {
         match codes {
             [code] => self.kept.hash(&self.value(code, row).key()),
-            codes => self.kept.hash(&codes.iter().map(|code| self.value(code, row).key()).collect::<Vec<_>>()),
+            codes => {
+                self.kept.hash(&codes.iter().map(|code| self.value(code, row).key()).collect::<Vec<_>>())
+            }
         }
     }
 
@@ -265,7 +269,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-impl Groups {
+impl RowGroups {
     /// Adds the groups of a chunk; returns `None` if memory does not suffice.
     fn merge(&mut self, places: &mut KeyTable, mut groups: ChunkGroups) -> io::Result<Option<()>> {
         let width = self.kinds.len();
@@ -289,7 +293,7 @@ impl Groups {
                 continue;
             }
             let sums = groups.sums.get(from..from + width).unwrap_or_default();
-            for (sum, other) in self.sums.all_mut().iter_mut().skip(to).zip(sums) {
+            for (sum, other) in self.sums.as_mut_slice().iter_mut().skip(to).zip(sums) {
                 sum.merge(other);
             }
             let extremes = groups.extremes.get_mut(from..from + width).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hprof_index::ObjectGraph;
 use hprof_index::storage::human_bytes::HumanBytes;
-use hprof_index::storage::scratch::{Reserved, ScratchArena};
+use hprof_index::storage::scratch::{ReservedMemory, ScratchArena};
 
 use super::error::Wrong;
 
@@ -20,7 +20,7 @@ pub(super) struct KeptRows {
     room: OnceLock<ScratchArena>,
     hashers: [RandomState; 2],
     /// Memory of values that are not in the arena.
-    reserved: Mutex<Option<Reserved>>,
+    reserved: Mutex<Option<ReservedMemory>>,
     /// Error of a step that cannot return one.
     failed: OnceLock<String>,
 }
@@ -44,14 +44,22 @@ impl KeptRows {
     }
 
     /// Records an error of a step that cannot return one.
-    pub(super) fn fail(&self, error: &io::Error) {
+    pub(super) fn record_error(&self, error: &io::Error) {
         let _ = self.failed.set(error.to_string());
     }
 
     /// Returns the error that was recorded, if any.
-    pub(super) fn failed(&self, at: usize) -> Result<(), Wrong> {
+    pub(super) fn check(&self, at: usize) -> Result<(), Wrong> {
         self.failed.get().map_or(Ok(()), |text| Err(Wrong::new(at, text.clone())))
     }
+}
+
+/// Number of bytes that each share of the memory has at least.
+const MIN_SHARE: u64 = 1 << 20;
+
+/// Returns one of so many shares of the memory that is left, in bytes.
+pub(super) fn share(room: &ScratchArena, of: u64) -> u64 {
+    (room.left() / of.max(1)).max(MIN_SHARE)
 }
 
 /// Returns how many chunks are evaluated before their results are merged, if those of one take about `bytes`.
@@ -68,6 +76,6 @@ pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> Wrong {
 }
 
 /// Returns the error of the scratch arena at a place of a query.
-pub(super) fn failed(at: usize) -> impl Fn(io::Error) -> Wrong {
+pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> Wrong {
     move |error| Wrong::new(at, error.to_string())
 }

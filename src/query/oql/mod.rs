@@ -40,7 +40,7 @@ use super::objects::label::MAX_CHARS;
 
 use self::code::{Code, ValueTable};
 use self::evaluate::EvaluatedRow;
-use self::group::Groups;
+use self::group::RowGroups;
 use self::value::ExpressionValue;
 
 pub(crate) use bound::BoundExpression;
@@ -92,8 +92,8 @@ struct SelectResult {
     limit: Option<usize>,
     /// Table that rows belong to, if they are not objects.
     table: Option<Arc<ValueTable>>,
-    /// Groups that rows are numbers of.
-    groups: Option<Groups>,
+    /// RowGroups that rows are numbers of.
+    groups: Option<RowGroups>,
 }
 
 #[derive(Debug)]

@@ -425,7 +425,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         let mut found = QuerySet::new(evaluator.kept.room(evaluator.graph));
         let inserted = values().flatten().try_for_each(|value| evaluator.find(&mut found, value.clone()));
         if let Err(error) = inserted {
-            evaluator.kept.fail(&error);
+            evaluator.kept.record_error(&error);
         }
         Some(found)
     }

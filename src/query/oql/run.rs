@@ -12,7 +12,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use super::code::{Code, QuerySet, ValueTable};
 use super::error::{QueryError, Wrong};
 use super::evaluate::Evaluator;
-use super::group::{Groups, has_aggregate, not_grouped};
+use super::group::{RowGroups, has_aggregate, not_grouped};
 use super::kept;
 use super::lexer;
 use super::resolve::{NameScope, Resolver};
@@ -81,7 +81,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         }
         for row in one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator)) {
             if let Some(value) = row.into_iter().next() {
-                self.evaluator.find(&mut found, value).map_err(kept::failed(place(query)))?;
+                self.evaluator.find(&mut found, value).map_err(kept::scratch_error(place(query)))?;
             }
             if found.values.len() > MAX_ROWS {
                 return Err(too_many(place(query)));
@@ -191,7 +191,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// If a name in the query means nothing in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
         self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
-            .and_then(|answer| self.kept.failed(0).map(|()| answer))
+            .and_then(|answer| self.kept.check(0).map(|()| answer))
             .map_err(|wrong| wrong.locate(&query.text))
     }
 
@@ -258,8 +258,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 return Err(Wrong::new(select.at, "a grouped query returns columns: SELECT key, count(*)"));
             };
             let table = source.table().cloned();
-            let (rows, groups, codes) = self.grouped((select, items, most), condition, &ask, &source, names)?;
-            let result = SelectResult { items: Some(codes), groups: Some(groups), limit, table, ..plain(rows) };
+            let (rows, groups, codes) =
+                self.grouped((select, items, most), condition, &ask, &source, names)?;
+            let result =
+                SelectResult { items: Some(codes), groups: Some(groups), limit, table, ..plain(rows) };
             return Ok((Some(self::names(items)), result));
         }
         // Applied early if the first rows found are the ones requested.
@@ -314,8 +316,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         // Rows already truncated are complete: those of a UNION may be added.
         let limit = limit.filter(|_| !is_early);
         let is_distinct = select.is_distinct;
-        let result =
-            SelectResult { items, is_objects: is_given, is_distinct, limit, table, ..plain(rows) };
+        let result = SelectResult { items, is_objects: is_given, is_distinct, limit, table, ..plain(rows) };
         Ok((columns, result))
     }
 
@@ -366,7 +367,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         ask: &Asking<'_, '_, '_>,
         source: &Objects,
         names: NameScope<'_>,
-    ) -> Result<(SelectRows, Groups, Vec<Code>), Wrong> {
+    ) -> Result<(SelectRows, RowGroups, Vec<Code>), Wrong> {
         let keys: Vec<&ExpressionNode> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&ExpressionNode> = select.order.iter().map(|(node, _)| select.named(node)).collect();
         // Compares words, ignoring white space and comments between them.
@@ -394,8 +395,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let mut second = Resolver::new(self, select, names, ask);
         let codes: Vec<Code> = items.iter().map(|item| second.code(&item.node)).collect::<Result<_, _>>()?;
         let order_codes: Vec<Code> = order.iter().map(|node| second.code(node)).collect::<Result<_, _>>()?;
-        let groups =
-            self.groups(select.at, source, condition.as_ref(), &key_codes, &second.aggregates)?;
+        let groups = self.groups(select.at, source, condition.as_ref(), &key_codes, &second.aggregates)?;
         if order_codes.is_empty() {
             return Ok((SelectRows::Set((0..groups.len()).collect()), groups, codes));
         }
@@ -414,7 +414,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if self.bound.is_some() || self.kept.take(self.graph, bytes) {
             return Ok(());
         }
-        Err(kept::too_much(at, "the rows of the query in FROM or in an expression", self.kept.room(self.graph)))
+        Err(kept::too_much(
+            at,
+            "the rows of the query in FROM or in an expression",
+            self.kept.room(self.graph),
+        ))
     }
 
     /// Returns the objects that parts of an answer are, or that their values contain.

@@ -13,7 +13,7 @@ use super::SelectRows;
 use super::code::{Code, ValueTable};
 use super::error::Wrong;
 use super::evaluate::{EvaluatedRow, Evaluator};
-use super::group::Groups;
+use super::group::RowGroups;
 use super::kept;
 use super::scan::CHUNK;
 use super::selected::Objects;
@@ -107,32 +107,32 @@ struct SortedRows<'s> {
 }
 
 /// Row numbers in their order, in the scratch arena.
-type Run = Array<u32>;
+type SortedRun = Array<u32>;
 
 /// The first row of a run that was not merged yet.
-struct Head<'d> {
+struct RunHead<'d> {
     row: Sorted,
     run: usize,
     next: usize,
     downwards: &'d [bool],
 }
 
-impl PartialEq for Head<'_> {
+impl PartialEq for RunHead<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Head<'_> {}
+impl Eq for RunHead<'_> {}
 
-impl PartialOrd for Head<'_> {
+impl PartialOrd for RunHead<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// The first row is the greatest, as [`BinaryHeap`] returns that.
-impl Ord for Head<'_> {
+impl Ord for RunHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.row.order(&self.row, self.downwards)
     }
@@ -143,8 +143,9 @@ impl<'a> Evaluator<'_, 'a> {
     ///
     /// # Errors
     /// If memory and disk do not suffice for the row numbers, or memory for the keys of a few rows.
-    pub(super) fn sorted(&self, source: &Objects, order: &RowOrder<'_>) -> Result<Run, Wrong> {
-        let keys = |row: &EvaluatedRow<'_, 'a>| order.codes.iter().map(|code| self.sort_key(code, row)).collect();
+    pub(super) fn sorted(&self, source: &Objects, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
+        let keys =
+            |row: &EvaluatedRow<'_, 'a>| order.codes.iter().map(|code| self.sort_key(code, row)).collect();
         let each = |range: Range<u32>, visit: &mut dyn FnMut(Sorted) -> ControlFlow<()>| {
             self.each_row(source, range, true, |row| visit(Sorted { keys: keys(&row), number: row.number }));
         };
@@ -156,10 +157,10 @@ impl<'a> Evaluator<'_, 'a> {
     /// Does the same for groups.
     pub(super) fn sorted_groups(
         &self,
-        groups: &Groups,
+        groups: &RowGroups,
         table: Option<&ValueTable>,
         order: &RowOrder<'_>,
-    ) -> Result<Run, Wrong> {
+    ) -> Result<SortedRun, Wrong> {
         let one = |group| {
             let (first, aggregates) = groups.get(group);
             let row = EvaluatedRow::new(first, &aggregates, table);
@@ -173,11 +174,11 @@ impl<'a> Evaluator<'_, 'a> {
         self.sort_rows(&SortedRows { chunks, each: &each, one: &one }, order)
     }
 
-    fn sort_rows(&self, rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<Run, Wrong> {
+    fn sort_rows(&self, rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
         let RowOrder { downwards, most, at, .. } = *order;
         let room = self.kept.room(self.graph);
         let threads = rayon::current_num_threads().max(1) as u64;
-        let (max_bytes, max_chunk_bytes) = (room.left() / 4, room.left() / 8 / threads);
+        let (max_bytes, max_chunk_bytes) = (kept::share(room, 4), kept::share(room, 8 * threads));
         let run = |rows: &mut Vec<Sorted>| {
             let mut run = room.array::<u32>(rows.len())?;
             run.iter_mut().zip(rows.drain(..)).for_each(|(place, row)| *place = row.number);
@@ -207,11 +208,11 @@ impl<'a> Evaluator<'_, 'a> {
             }
             failed.map_or(Ok((found, runs)), Err)
         };
-        let (mut all, mut runs): (Vec<Sorted>, Vec<Run>) = (Vec::new(), Vec::new());
+        let (mut all, mut runs): (Vec<Sorted>, Vec<SortedRun>) = (Vec::new(), Vec::new());
         // In batches, to limit the memory for rows of unmerged chunks.
         let of_chunk = u64::from(CHUNK) * 2 * size_of::<Sorted>() as u64;
         for batch in rows.chunks.chunks(kept::batch(room, of_chunk)) {
-            for (found, more) in parallel::try_map(batch, chunk).map_err(kept::failed(at))? {
+            for (found, more) in parallel::try_map(batch, chunk).map_err(kept::scratch_error(at))? {
                 runs.extend(more);
                 all.extend(found);
             }
@@ -220,12 +221,12 @@ impl<'a> Evaluator<'_, 'a> {
             }
             if all.iter().map(Sorted::bytes).sum::<u64>() > max_bytes {
                 sort(&mut all, downwards, most);
-                runs.push(run(&mut all).map_err(kept::failed(at))?);
+                runs.push(run(&mut all).map_err(kept::scratch_error(at))?);
                 all.shrink_to(0);
             }
         }
         sort(&mut all, downwards, most);
-        let last = run(&mut all).map_err(kept::failed(at))?;
+        let last = run(&mut all).map_err(kept::scratch_error(at))?;
         if runs.is_empty() {
             return Ok(last);
         }
@@ -234,15 +235,20 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Merges runs. The keys of a row are evaluated again when it is the first of its run.
-    fn merge_runs(&self, runs: &[Run], rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<Run, Wrong> {
+    fn merge_runs(
+        &self,
+        runs: &[SortedRun],
+        rows: &SortedRows<'_>,
+        order: &RowOrder<'_>,
+    ) -> Result<SortedRun, Wrong> {
         let room = self.kept.room(self.graph);
         let count = runs.iter().map(|run| run.len()).sum::<usize>().min(order.most.unwrap_or(usize::MAX));
-        let mut merged = room.array::<u32>(count).map_err(kept::failed(order.at))?;
-        let max_bytes = room.left() / 4;
+        let mut merged = room.array::<u32>(count).map_err(kept::scratch_error(order.at))?;
+        let max_bytes = kept::share(room, 4);
         let head = |run: usize, at: usize| {
             let number = *runs.get(run)?.get(at)?;
             let row = Sorted { keys: (rows.one)(number), number };
-            Some(Head { row, run, next: at + 1, downwards: order.downwards })
+            Some(RunHead { row, run, next: at + 1, downwards: order.downwards })
         };
         let is_fitting = |bytes: u64| match bytes <= max_bytes {
             true => Ok(()),
@@ -297,10 +303,12 @@ impl<'a> Evaluator<'_, 'a> {
         let limit = limit.unwrap_or(usize::MAX);
         let room = self.kept.room(self.graph);
         let mut seen = KeyTable::new(room);
-        let mut is_new = |key, number| seen.insert(key, number).map_err(kept::failed(at)).map(|known| known.is_none());
+        let mut is_new = |key, number| {
+            seen.insert(key, number).map_err(kept::scratch_error(at)).map(|known| known.is_none())
+        };
         if let SelectRows::List(list, _) = rows {
             let table = source.table().map(std::convert::AsRef::as_ref);
-            let mut found = room.array::<u32>(list.len()).map_err(kept::failed(at))?;
+            let mut found = room.array::<u32>(list.len()).map_err(kept::scratch_error(at))?;
             let mut count = 0;
             for number in list.iter() {
                 if count >= limit {
@@ -313,7 +321,7 @@ impl<'a> Evaluator<'_, 'a> {
                     count += 1;
                 }
             }
-            let found = room.copy(found.get(..count).unwrap_or_default()).map_err(kept::failed(at))?;
+            let found = room.copy(found.get(..count).unwrap_or_default()).map_err(kept::scratch_error(at))?;
             return Ok(SelectRows::List(found, count));
         }
         let chunk = |range| {

@@ -64,11 +64,11 @@ struct FieldRules<'r, 'a> {
 impl<'a> FieldRules<'_, 'a> {
     /// Returns whether a rule names a field, or its name says that it holds a credential.
     fn is_named(&mut self, field: &'a str) -> bool {
-        let (named, says_so) = self.named(field);
+        let (named, says_so) = self.rules_of_name(field);
         *says_so || !named.is_empty()
     }
 
-    fn named(&mut self, field: &'a str) -> &(Vec<usize>, bool) {
+    fn rules_of_name(&mut self, field: &'a str) -> &(Vec<usize>, bool) {
         let rules = self.rules;
         self.of_name.entry(field).or_insert_with(|| {
             let named = rules
@@ -89,7 +89,9 @@ impl<'a> FieldRules<'_, 'a> {
         }
         let (summary, rules) = (self.objects.summary, self.rules);
         let (mut way, mut above) = (vec![class], None);
-        while let Some(next) = way.last().and_then(|class| summary.class_table().superclass_with_fields(*class)) {
+        while let Some(next) =
+            way.last().and_then(|class| summary.class_table().superclass_with_fields(*class))
+        {
             above = self.of_class.get(&next).cloned();
             if above.is_some() {
                 break;
@@ -116,7 +118,7 @@ impl<'a> FieldRules<'_, 'a> {
         }
         let matching = self.of_class(class);
         let (summary, rules) = (self.objects.summary, self.rules);
-        let (named, says_so) = self.named(field);
+        let (named, says_so) = self.rules_of_name(field);
         let is_it = |number: &usize| matching.get(*number) == Some(&true);
         named.iter().copied().find(is_it).or_else(|| {
             let declaring = summary.class_name(summary.class(declaring)?);
@@ -127,7 +129,7 @@ impl<'a> FieldRules<'_, 'a> {
     }
 
     /// Returns the fields that each class declares and whose names are in rules.
-    fn declared(&mut self) -> FxHashMap<ClassNumber, Vec<NamedField<'a>>> {
+    fn named_fields(&mut self) -> FxHashMap<ClassNumber, Vec<NamedField<'a>>> {
         let (objects, mut declared) = (self.objects, FxHashMap::<_, Vec<_>>::default());
         for (number, class) in objects.summary.numbered_classes() {
             let own = objects.slots(number).take_while(|slot| slot.class == number).take(MAX_FIELDS);
@@ -155,9 +157,12 @@ impl<'a> FieldRules<'_, 'a> {
         let summary = self.objects.summary;
         let table = summary.class_table();
         // The nearest class with such a field, from a class upwards: chains of classes without are skipped.
-        let nearest = table.derive(|class, above: Option<&Option<ClassNumber>>| {
-            if declared.contains_key(&class) { Some(class) } else { above.copied().flatten() }
-        });
+        let nearest =
+            table.derive(
+                |class, above: Option<&Option<ClassNumber>>| {
+                    if declared.contains_key(&class) { Some(class) } else { above.copied().flatten() }
+                },
+            );
         let nearest = |class: ClassNumber| nearest.get(class.0 as usize).copied().flatten();
         let (mut fields, mut count, mut cut) = (FxHashMap::<_, Vec<_>>::default(), 0, 0);
         for (number, _) in summary.numbered_classes().filter(|(_, class)| class.objects.get() > 0) {
@@ -192,7 +197,7 @@ pub(super) fn find(
 ) -> (Vec<Candidate>, u64) {
     let (summary, graph) = (objects.summary, objects.graph);
     let mut of = FieldRules { objects, rules, of_name: FxHashMap::default(), of_class: FxHashMap::default() };
-    let declared = of.declared();
+    let declared = of.named_fields();
     let (fields, mut omitted) = of.of_instances(&declared);
     let mut found = Vec::new();
     let add = |found: &mut Vec<Candidate>, omitted: &mut u64, one: Option<Candidate>| match one {

@@ -431,9 +431,9 @@ impl Grouping<'_, '_> {
             item.and_then(|item| item.characters(self.objects))
         };
         let order = |a: &[u32; 2], b: &[u32; 2]| same::order(text(a).as_ref(), text(b).as_ref());
-        let shown = sort_first(texts.all_mut(), top.max(1), order);
+        let shown = sort_first(texts.as_mut_slice(), top.max(1), order);
         groups.iter_mut().for_each(|group| group.text = u32::MAX);
-        for ([start, count], number) in texts.all().iter().take(shown).zip(0..) {
+        for ([start, count], number) in texts.as_slice().iter().take(shown).zip(0..) {
             let (start, count) = (*start, *count);
             let rows = groups.iter_mut().skip(start as usize).take(count as usize);
             rows.for_each(|group| group.text = number);
@@ -538,7 +538,9 @@ impl<'a> StringReader<'a> {
             is_cut,
             length: group.length.into(),
             count: group.count.into(),
-            shallow_bytes: tree.position(ObjectIndex(group.first)).map_or(0, |position| tree.shallow_bytes(position)),
+            shallow_bytes: tree
+                .position(ObjectIndex(group.first))
+                .map_or(0, |position| tree.shallow_bytes(position)),
             retained_bytes: reachable.map(|position| tree.retained_bytes(position)),
             total_bytes: group.bytes,
             wasted_bytes: group.wasted,
