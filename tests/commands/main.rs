@@ -31,6 +31,8 @@ mod hostile_leaks;
 mod hostile_look;
 mod hostile_names;
 #[cfg(unix)]
+mod hostile_secrets;
+#[cfg(unix)]
 mod hostile_size;
 mod hostile_waste;
 mod imports;
@@ -47,6 +49,8 @@ mod overview;
 mod pipes;
 mod places;
 mod processes;
+#[cfg(target_os = "linux")]
+mod query_memory;
 mod recover;
 mod redact;
 mod redact_classes;

@@ -214,6 +214,20 @@ fn answers_keep_to_their_bytes() {
             assert!(size <= bytes, "{tool}: {size} of {bytes}");
         }
     }
+    // Less than what has to fit is refused, not exceeded, in each tool.
+    for bytes in [1, 300, 4095] {
+        for (tool, mut arguments) in calls(&place.objects[0]) {
+            arguments["max_bytes"] = bytes.into();
+            let result = client.call(tool, arguments);
+            let text = result["content"][0]["text"].as_str().unwrap();
+            let says = "`max_bytes` has to be an integer from 4096 to 1048576";
+            assert!(result["isError"] == true && text.contains(says), "{tool}, {bytes}: {result}");
+        }
+    }
+    let list = client.ask("tools/list", json!({}));
+    for tool in list["result"]["tools"].as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["properties"]["max_bytes"]["minimum"], 4096, "{tool}");
+    }
     // What was cut is told, with the call that gives it.
     let cut = client
         .call("sql", json!({"dump": "d1", "query": "select * from objects", "top": 1000, "max_bytes": 4096}));

@@ -133,7 +133,7 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         if found.omitted > 0 {
             let count = grouped(found.omitted);
             let text = format!(
-                "{count} findings or names of values were not looked at: there may be more credentials"
+                "{count} findings, names of values or parts of long texts were not looked at: there may be more credentials"
             );
             cx.say("warning", &text);
         }

@@ -44,7 +44,7 @@ use hprof_query::objects::condition::size;
 #[cfg(feature = "serve")]
 pub(crate) const MAX_BYTES: usize = 16 << 10;
 
-/// Minimum of `--max-bytes`: evidence and one row have to fit.
+/// Minimum of `--max-bytes`, and of what a call may ask for: evidence and one row have to fit.
 const MIN_BYTES: usize = 4 << 10;
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -15,7 +15,7 @@ use super::message::{
 };
 use super::texts::{DOCUMENTS, DUMP_URI, INSTRUCTIONS, PROMPTS};
 use super::tools::{self, CallArguments, TOOLS, Tool};
-use super::{MIN_BYTES, budget, wire};
+use super::{budget, wire};
 use crate::cli::shared::context::locked;
 use crate::cli::shared::spool;
 
@@ -323,7 +323,7 @@ impl Server {
 
     fn max_bytes(&self, arguments: CallArguments<'_>) -> usize {
         let asked = arguments.count("max_bytes").and_then(|count| usize::try_from(count).ok());
-        asked.unwrap_or(self.max_bytes).max(MIN_BYTES)
+        asked.unwrap_or(self.max_bytes)
     }
 
     /// Lists the dumps.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::MIN_BYTES;
+
 /// Maximum number of rows that a call may ask for.
 const MAX_ROWS: u64 = 1000;
 
@@ -37,8 +39,8 @@ enum Kind {
     /// Handle of a dump.
     Dump,
     Text,
-    /// A number from 1.
-    Count(u64),
+    /// A number in a range (inclusive).
+    Count(u64, u64),
     Flag,
     OneOf(&'static [&'static str]),
 }
@@ -52,7 +54,7 @@ const fn optional(name: &'static str, kind: Kind, description: &'static str) -> 
 }
 
 const DUMP: Argument = required("dump", Kind::Dump, "Handle of the dump, from the tool dumps: d1, d2, …");
-const TOP: Argument = optional("top", Kind::Count(MAX_ROWS), "Number of rows (default 20, largest first)");
+const TOP: Argument = optional("top", Kind::Count(1, MAX_ROWS), "Number of rows (default 20, largest first)");
 const OBJECT: &str = "Object ID as in answers, such as 0x7c00012a8, or a class name";
 
 /// All tools, in the order in which they are useful.
@@ -197,8 +199,11 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 /// Arguments that every tool has.
-const COMMON: &[Argument] =
-    &[optional("max_bytes", Kind::Count(MAX_BYTES as u64), "Maximum length of this answer in bytes")];
+const COMMON: &[Argument] = &[optional(
+    "max_bytes",
+    Kind::Count(MIN_BYTES as u64, MAX_BYTES as u64),
+    "Maximum length of this answer in bytes",
+)];
 
 impl Tool {
     /// Returns the tool of a name.
@@ -214,7 +219,7 @@ impl Tool {
             let mut schema = match &argument.kind {
                 Kind::Dump => json!({"type": "string", "pattern": "^d[1-9][0-9]*$"}),
                 Kind::Text => json!({"type": "string", "minLength": 1, "maxLength": MAX_CHARACTERS}),
-                Kind::Count(max) => json!({"type": "integer", "minimum": 1, "maximum": max}),
+                Kind::Count(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
                 Kind::Flag => json!({"type": "boolean"}),
                 Kind::OneOf(words) => json!({"type": "string", "enum": words}),
             };
@@ -286,7 +291,7 @@ impl Tool {
                 Kind::Dump | Kind::Text => value.as_str().is_some_and(|text| {
                     !text.is_empty() && !text.contains('\0') && text.chars().count() <= MAX_CHARACTERS
                 }),
-                Kind::Count(max) => value.as_u64().is_some_and(|count| (1..=*max).contains(&count)),
+                Kind::Count(min, max) => value.as_u64().is_some_and(|count| (*min..=*max).contains(&count)),
                 Kind::Flag => value.is_boolean(),
                 Kind::OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             };
@@ -307,7 +312,7 @@ impl Kind {
                     "a text that is not empty, without a zero byte, of at most {MAX_CHARACTERS} characters"
                 )
             }
-            Self::Count(max) => format!("an integer from 1 to {max}"),
+            Self::Count(min, max) => format!("an integer from {min} to {max}"),
             Self::Flag => "true or false".to_owned(),
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
         }

@@ -43,6 +43,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
         };
     }
     if let Some(error) = error.downcast_ref::<QueryError>() {
+        if error.is_memory {
+            return Some("--memory SIZE allows more".into());
+        }
         return Some(match error.unknown_function? {
             "livepaths" => "`hprof-cli paths-to-root` shows paths from GC roots".into(),
             "reachables" => "`hprof-cli retained` shows what objects retain together".into(),

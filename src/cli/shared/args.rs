@@ -57,14 +57,14 @@ pub(crate) struct Input {
     #[command(flatten)]
     index: IndexDir,
 
-    /// Memory budget for building an index, for example 2GiB [default: available memory]
+    /// Memory budget, for example 2GiB [default: available memory]
     ///
-    /// A larger scratch arena is spilled to files in the index directory.
+    /// What exceeds it goes to files in the index directory, or is refused.
     #[arg(
         long,
         value_name = "SIZE",
         help_heading = "Index",
-        env = "HPROF_CLI_MEMORY",
+        env = MEMORY_VARIABLE,
         hide_env_values = true,
         value_parser = memory_size
     )]
@@ -135,7 +135,12 @@ impl Input {
         let index_dir = self.asked_index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
-        index_dir.into_iter().chain(heap_dump.into_iter().chain(threads).map(OsString::from)).collect()
+        // What the variable says, they read themselves.
+        let of_variable = std::env::var(MEMORY_VARIABLE).ok().and_then(|text| memory_size(&text).ok());
+        let memory = self.memory.filter(|memory| of_variable != Some(*memory));
+        let memory = memory.and_then(|Memory(bytes)| bytes).map(|bytes| format!("--memory={bytes}"));
+        let others = heap_dump.into_iter().chain(threads).chain(memory).map(OsString::from);
+        index_dir.into_iter().chain(others).collect()
     }
 
     /// Resolves selections in this dump: a class name may look like an object ID. The dump is opened only in that
@@ -467,6 +472,9 @@ const TABLE: Keyword<OutputFormat> = ("table", OutputFormat::Rows(Format::Table)
 const JSON: Keyword<OutputFormat> = ("json", OutputFormat::Rows(Format::Json), "One JSON document");
 const CSV: Keyword<OutputFormat> =
     ("csv", OutputFormat::Rows(Format::Csv), "Comma-separated values with a header line");
+
+/// Variable with the default memory budget.
+const MEMORY_VARIABLE: &str = "HPROF_CLI_MEMORY";
 
 /// A size, or none: an empty variable counts as unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

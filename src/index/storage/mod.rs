@@ -6,7 +6,7 @@
 //!   of a file are used only after their checksum was verified.
 //! * `bit_packed` packs columns of small numbers.
 //! * `scratch` provides large arrays for building, within the memory budget that [`memory`] determines;
-//!   beyond it, in files.
+//!   beyond it, in files. `scratch_table` has what grows in it.
 //! * `private_dir` provides directories that nobody else can change, because an index is trusted.
 //! * `open_dir` is how all files are created, renamed and removed: in a directory that stays open.
 //! * `trusted_path` resolves paths as far as nobody else can change what they lead to.
@@ -29,6 +29,7 @@ pub mod prefetch;
 #[cfg_attr(not(unix), allow(dead_code))]
 pub(crate) mod private_dir;
 pub mod scratch;
+pub mod scratch_table;
 pub mod store;
 #[cfg_attr(not(unix), allow(dead_code))]
 pub mod temporary_files;

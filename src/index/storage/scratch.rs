@@ -107,11 +107,36 @@ impl ScratchArena {
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed.
+    fn take_with_spare(&self, bytes: u64) -> bool {
+        let mut taken = self.take(bytes);
+        if taken {
+            return true;
+        }
+        let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let Spare { large, small } = &mut *spare;
+        while !taken && let Some(pages) = small.pop().or_else(|| large.pop()) {
+            self.give_back(pages);
+            taken = self.take(bytes);
+        }
+        taken
+    }
+
     /// Returns the number of bytes left in the budget, including spare memory.
     pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
+    }
+
+    /// Returns a count of memory outside of arrays, which is taken from the same budget.
+    pub fn reserve(&self) -> ReservedMemory {
+        ReservedMemory { arena: self.clone(), all: 0, bytes: 0 }
+    }
+
+    /// Returns an array without elements.
+    pub fn empty<T>(&self) -> Array<T> {
+        self.array_in(ArrayPlace::Nowhere, 0)
     }
 
     /// Returns an array of `len` zeros.
@@ -327,6 +352,38 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
+/// Memory outside of arrays that is never refused, in bytes: that of ordinary queries.
+const FREE_BYTES: u64 = 1 << 20;
+
+/// Memory outside of arrays that counts against the budget of an arena, until it is dropped.
+#[derive(Debug)]
+pub struct ReservedMemory {
+    arena: ScratchArena,
+    /// Number of bytes taken, and the part of them that was taken from the budget.
+    all: u64,
+    bytes: u64,
+}
+
+impl ReservedMemory {
+    /// Takes more memory before it is allocated; returns `false` if the budget does not suffice.
+    #[must_use]
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let all = self.all.saturating_add(bytes);
+        let more = all.saturating_sub(FREE_BYTES).saturating_sub(self.bytes);
+        let is_taken = more == 0 || self.arena.take_with_spare(more);
+        if is_taken {
+            (self.all, self.bytes) = (all, self.bytes + more);
+        }
+        is_taken
+    }
+}
+
+impl Drop for ReservedMemory {
+    fn drop(&mut self) {
+        self.arena.0.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// A stack whose lower part is moved to the arena when it grows.
 #[derive(Debug)]
 pub struct ScratchStack<T> {
@@ -472,6 +529,23 @@ mod tests {
             }
         }
         assert_eq!(moves, 1);
+    }
+
+    #[test]
+    fn memory_outside_of_arrays_is_taken_from_the_budget_and_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let arena = ScratchArena::new(dir.path().to_owned(), 4 << 20);
+        // Memory that no array uses any more is as good as what was never taken.
+        drop(arena.array::<u8>(3 << 20).unwrap());
+        let mut reserved = arena.reserve();
+        assert!(reserved.take(FREE_BYTES) && arena.left() == 4 << 20);
+        assert!(reserved.take(3 << 20) && arena.left() == 1 << 20);
+        assert!(!reserved.take((1 << 20) + 1) && reserved.take(1 << 20) && arena.left() == 0);
+        assert!(!in_memory(&arena.array::<u8>(1).unwrap()));
+        drop(reserved);
+        assert_eq!(arena.left(), 4 << 20);
+        // Little is never refused.
+        assert!(ScratchArena::new(dir.path().to_owned(), 0).reserve().take(FREE_BYTES));
     }
 
     fn in_memory<T>(array: &Array<T>) -> bool {

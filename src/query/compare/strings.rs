@@ -115,27 +115,45 @@ impl StringCensus {
     }
 
     /// Matches an old dump and a new one. Ties are in the order of the first copies.
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per text.
     pub fn compare(
         old: (Self, StringsDump<'_>),
         new: (Self, StringsDump<'_>),
         keep: Keep,
         top: Option<usize>,
-    ) -> Compared {
+    ) -> io::Result<Compared> {
         let ((old, before), (new, after)) = (old, new);
         let (before, after) = (before.objects(), after.objects());
         let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
-        let mut all = strings::matched((&old.answer, &before), (&new.answer, &after), is_kept);
-        let matching = all.len() as u64;
-        let changed = all.iter().filter(|copies| status(copies) != Status::Same).count() as u64;
         let order = |a: &Copies, b: &Copies| {
             let growth = |copies: &Copies| Reverse((bytes(copies).delta(), count(copies).delta()));
             growth(a).cmp(&growth(b)).then_with(|| a.order().cmp(&b.order()))
         };
         let top = top.unwrap_or(usize::MAX);
-        if top > 0 && top < all.len() {
-            all.select_nth_unstable_by(top - 1, order);
+        let keep_first = |all: &mut Vec<Copies>| {
+            if top > 0 && top < all.len() {
+                all.select_nth_unstable_by(top - 1, order);
+            }
+            all.truncate(top);
+        };
+        // Of each share no more than of all.
+        let reduce = |copies: &mut dyn Iterator<Item = Copies>| {
+            let mut kept: Vec<Copies> = copies.filter(is_kept).collect();
+            let matching = kept.len() as u64;
+            let changed = kept.iter().filter(|copies| status(copies) != Status::Same).count() as u64;
+            keep_first(&mut kept);
+            (kept, matching, changed)
+        };
+        let (mut all, mut matching, mut changed) = (Vec::new(), 0, 0);
+        let found = strings::matched(&old.basis, (&old.answer, &before), (&new.answer, &after), reduce)?;
+        for (kept, matching_of_share, changed_of_share) in found {
+            all.extend(kept);
+            matching += matching_of_share;
+            changed += changed_of_share;
         }
-        all.truncate(top);
+        keep_first(&mut all);
         all.sort_rows_by(order);
         let mut places = (0, 0);
         let rows = all.iter().map(|copies| {
@@ -149,7 +167,7 @@ impl StringCensus {
         let only_old = all.iter().filter(|copies| !copies.is_in_new());
         let (old, new) =
             (old.answer.of_copies(only_old, DumpSide::Old), new.answer.of_copies(all.iter(), DumpSide::New));
-        Compared { rows, matching, changed, totals, old, new }
+        Ok(Compared { rows, matching, changed, totals, old, new })
     }
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashSet;
 
 use crate::objects::reader::FieldPlace;
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::scratch::ScratchArena;
+use hprof_index::storage::scratch_table::KeyTable;
 
 use super::builtins::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};
-use super::value::{ExpressionValue, GroupKey};
+use super::value::ExpressionValue;
 
 /// An expression that can be evaluated for a row.
 #[derive(Debug)]
@@ -72,13 +73,20 @@ pub(super) struct ValueTable {
 }
 
 /// Result of another query, or contents of a list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct QuerySet {
     pub(super) objects: RoaringBitmap,
-    /// Values that are not objects.
-    pub(super) values: FxHashSet<GroupKey>,
-    /// Texts of the Strings among the objects; read when a text is first looked up.
-    pub(super) texts: OnceLock<FxHashSet<Box<str>>>,
+    /// Hashes of the values that are not objects.
+    pub(super) values: KeyTable,
+    /// Hashes of the texts of the Strings among the objects; read when a text is first looked up.
+    pub(super) texts: OnceLock<KeyTable>,
+}
+
+impl QuerySet {
+    /// Creates an empty set.
+    pub(super) fn new(room: &ScratchArena) -> Self {
+        Self { objects: RoaringBitmap::new(), values: KeyTable::new(room), texts: OnceLock::new() }
+    }
 }
 
 /// Kind of object for INSTANCEOF and IMPLEMENTS.

@@ -14,6 +14,8 @@ pub struct QueryError {
     pub query: Box<str>,
     /// `true` if the query names a class or an object that is not in the dump.
     pub is_unknown: bool,
+    /// `true` if the query needs more memory than the budget leaves.
+    pub is_memory: bool,
     /// Called jhat function without an equivalent in queries, in lower case.
     pub unknown_function: Option<&'static str>,
 }
@@ -26,17 +28,23 @@ pub(super) struct Wrong {
     /// Description of the error.
     pub(super) text: String,
     is_unknown: bool,
+    is_memory: bool,
     unknown_function: Option<&'static str>,
 }
 
 impl Wrong {
     pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_unknown: false, unknown_function: None }
+        Self { at, text: text.into(), is_unknown: false, is_memory: false, unknown_function: None }
     }
 
     /// Creates an error for something that is not in the dump.
     pub(super) fn unknown(at: usize, text: impl Into<String>) -> Self {
         Self { is_unknown: true, ..Self::new(at, text) }
+    }
+
+    /// Creates an error for a query that needs more memory than the budget leaves.
+    pub(super) fn memory(at: usize, text: impl Into<String>) -> Self {
+        Self { is_memory: true, ..Self::new(at, text) }
     }
 
     /// Creates an error for a call of a jhat function without an equivalent.
@@ -56,6 +64,7 @@ impl Wrong {
             text: self.text,
             query: source.into(),
             is_unknown: self.is_unknown,
+            is_memory: self.is_memory,
             unknown_function: self.unknown_function,
         }
     }

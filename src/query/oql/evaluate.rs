@@ -2,11 +2,12 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::Regex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
@@ -19,10 +20,12 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassKind;
+use hprof_index::storage::scratch_table::KeyTable;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
+use super::kept::KeptRows;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
@@ -58,6 +61,8 @@ pub struct Evaluator<'o, 'a> {
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
     /// Regular expressions that were compiled, by pattern.
     pub(super) patterns: Mutex<FxHashMap<Box<str>, Regex>>,
+    /// Memory for the rows of queries.
+    pub(super) kept: KeptRows,
     /// By class number: `true` if its objects are java.lang.Strings.
     pub(super) strings: Vec<bool>,
 }
@@ -115,6 +120,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             hides_contents: heap.hides_values(),
             fields: Mutex::default(),
             patterns: Mutex::default(),
+            kept: KeptRows::default(),
             strings: summary.classes().iter().map(is_string).collect(),
         }
     }
@@ -304,36 +310,46 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Adds a value to a set for `IN`; for a list its elements.
-    pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) {
+    pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) -> io::Result<()> {
+        match value {
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
+                let items = self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED);
+                items.into_iter().try_for_each(|item| self.find_one(found, &item))
+            }
+            value => self.find_one(found, &value),
+        }
+    }
+
+    fn find_one(&self, found: &mut QuerySet, value: &ExpressionValue) -> io::Result<()> {
         match value {
             ExpressionValue::Null => {}
             ExpressionValue::Object(object) => {
                 found.objects.insert(object.0);
             }
-            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
-                for item in self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED) {
-                    match item {
-                        ExpressionValue::Null => {}
-                        ExpressionValue::Object(object) => {
-                            found.objects.insert(object.0);
-                        }
-                        item => {
-                            found.values.insert(item.key());
-                        }
-                    }
-                }
-            }
             value => {
-                found.values.insert(value.key());
+                found.values.insert(self.kept.hash(&value.key()), 0)?;
             }
         }
+        Ok(())
+    }
+
+    /// Returns the hashes of the texts of the Strings in a set.
+    fn texts_of(&self, found: &QuerySet) -> KeyTable {
+        let mut texts = KeyTable::new(self.kept.room(self.graph));
+        let all = found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
+        let inserted =
+            all.map(|text| self.kept.hash(&*text)).try_for_each(|key| texts.insert(key, 0).map(drop));
+        if let Err(error) = inserted {
+            self.kept.record_error(&error);
+        }
+        texts
     }
 
     /// Returns whether a set for `IN` contains a value, by the same rules as a list.
     fn is_found(&self, value: &ExpressionValue, found: &QuerySet) -> bool {
         let says = |text: &str| {
-            let texts = || found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
-            found.texts.get_or_init(|| texts().map(Into::into).collect()).contains(text)
+            let texts = found.texts.get_or_init(|| self.texts_of(found));
+            texts.get(self.kept.hash(text)).is_some()
         };
         let is_object = match value {
             _ if found.objects.is_empty() => false,
@@ -349,34 +365,33 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Returns whether a value equals one of some values.
-    fn is_in(&self, value: &ExpressionValue, values: &FxHashSet<GroupKey>) -> bool {
+    fn is_in(&self, value: &ExpressionValue, values: &KeyTable) -> bool {
         if values.is_empty() {
             return false;
         }
-        let has = |key: GroupKey| values.contains(&key);
+        let has = |key: &GroupKey| values.get(self.kept.hash(key)).is_some();
         let has_text = |text: &str| {
             let mut units = text.encode_utf16();
             let unit = units.next().filter(|_| units.next().is_none());
-            unit.is_some_and(|unit| has(GroupKey::Char(unit))) || has(GroupKey::Text(text.into()))
+            unit.is_some_and(|unit| has(&GroupKey::Char(unit))) || has(&GroupKey::Text(text.into()))
         };
-        let has_char = |number: i64| u16::try_from(number).is_ok_and(|unit| has(GroupKey::Char(unit)));
+        let has_char = |number: i64| u16::try_from(number).is_ok_and(|unit| has(&GroupKey::Char(unit)));
         match value {
             ExpressionValue::Char(unit) => {
-                has(GroupKey::Char(*unit))
-                    || has(GroupKey::Whole((*unit).into()))
+                has(&GroupKey::Char(*unit))
+                    || has(&GroupKey::Whole((*unit).into()))
                     || has_text(&character(*unit))
             }
             ExpressionValue::Text(text) => has_text(text),
             ExpressionValue::Object(object) => {
-                has(GroupKey::Object(*object))
-                    || has(self.address(*object).key())
+                has(&GroupKey::Object(*object))
+                    || has(&self.address(*object).key())
                     || self.string(*object).is_some_and(|text| has_text(&text))
             }
             value => {
                 let key = value.key();
                 matches!(key, GroupKey::Whole(number) if has_char(number))
-                    || (values.contains(&key)
-                        && !matches!(key, GroupKey::Double(bits) if f64::from_bits(bits).is_nan()))
+                    || (has(&key) && !matches!(key, GroupKey::Double(bits) if f64::from_bits(bits).is_nan()))
             }
         }
     }

@@ -14,6 +14,7 @@ mod error;
 mod evaluate;
 mod fields;
 mod group;
+mod kept;
 mod lexer;
 mod lists;
 mod methods;
@@ -29,6 +30,7 @@ mod tree;
 mod value;
 
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::scratch::Array;
 use hprof_parser::ObjectId;
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ use super::objects::label::MAX_CHARS;
 
 use self::code::{Code, ValueTable};
 use self::evaluate::EvaluatedRow;
+use self::group::RowGroups;
 use self::value::ExpressionValue;
 
 pub(crate) use bound::BoundExpression;
@@ -89,6 +92,8 @@ struct SelectResult {
     limit: Option<usize>,
     /// Table that rows belong to, if they are not objects.
     table: Option<Arc<ValueTable>>,
+    /// RowGroups that rows are numbers of.
+    groups: Option<RowGroups>,
 }
 
 #[derive(Debug)]
@@ -96,9 +101,7 @@ enum SelectRows {
     /// One row per object, in address order.
     Set(RoaringBitmap),
     /// One row each, in this order; and the total number including rows that will not be shown.
-    List(Vec<u32>, usize),
-    /// Computed rows.
-    Values(Vec<Box<[ExpressionValue]>>),
+    List(Array<u32>, usize),
 }
 
 /// A row.
@@ -116,7 +119,6 @@ enum Origin<'s> {
     Object(ObjectIndex),
     /// A row of a SELECT's source, by number.
     Number(&'s SelectResult, u32),
-    Values(&'s [ExpressionValue]),
 }
 
 /// An object that is a row.
@@ -164,14 +166,12 @@ impl OqlResult {
             let count = match &part.rows {
                 SelectRows::Set(set) => set.len(),
                 SelectRows::List(_, all) => *all as u64,
-                SelectRows::Values(rows) => rows.len() as u64,
             };
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         if self.columns.is_none() && self.parts.len() > 1 {
             // An object in several parts is one row.
-            let has_objects =
-                |part: &SelectResult| part.items.is_none() && !matches!(part.rows, SelectRows::Values(_));
+            let has_objects = |part: &SelectResult| part.items.is_none();
             let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
         }
@@ -195,13 +195,12 @@ impl OqlResult {
         // Duplicates of earlier rows are not computed.
         let origins = origins.filter(move |origin| match origin {
             Origin::Object(object) => !is_union || seen.insert(object.0),
-            Origin::Number(..) | Origin::Values(_) => true,
+            Origin::Number(..) => true,
         });
         let cells = |values: &[ExpressionValue]| values.iter().map(|value| evaluator.cell(value)).collect();
         origins.skip(first).map(move |origin| match origin {
             Origin::Object(object) => OqlRow::Object(evaluator.object(object)),
             Origin::Number(part, number) => OqlRow::Cells(cells(&part.values_of(evaluator, number))),
-            Origin::Values(values) => OqlRow::Cells(cells(values)),
         })
     }
 }
@@ -215,7 +214,6 @@ impl SelectResult {
     fn origins<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Origin<'s>> + 's> {
         match &self.rows {
             _ if self.is_objects => Box::new(self.objects(evaluator).map(Origin::Object)),
-            SelectRows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
             _ if self.items.is_none() => Box::new(self.objects(evaluator).map(Origin::Object)),
             _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.most())),
         }
@@ -226,7 +224,6 @@ impl SelectResult {
         match &self.rows {
             SelectRows::Set(set) => Box::new(set.iter()),
             SelectRows::List(list, _) => Box::new(list.iter().copied()),
-            SelectRows::Values(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -250,16 +247,15 @@ impl SelectResult {
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
     ) -> Box<dyn Iterator<Item = Box<[ExpressionValue]>> + 's> {
-        if let SelectRows::Values(rows) = &self.rows {
-            return Box::new(rows.iter().cloned());
-        }
         let rows = self.numbers().map(move |number| self.values_of(evaluator, number));
         Box::new(rows.take(self.most()))
     }
 
     /// Returns the values shown for a row of the source.
     fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[ExpressionValue]> {
-        let row = EvaluatedRow::new(number, &[], self.table.as_deref());
+        let (number, aggregates) =
+            self.groups.as_ref().map_or((number, Vec::new()), |groups| groups.get(number));
+        let row = EvaluatedRow::new(number, &aggregates, self.table.as_deref());
         self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
     }
 }

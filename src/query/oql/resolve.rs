@@ -421,9 +421,11 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if !worth || values().any(|value| value.is_none()) {
             return None;
         }
-        let mut found = QuerySet::default();
-        for value in values().flatten() {
-            self.evaluator.find(&mut found, value.clone());
+        let evaluator = self.evaluator;
+        let mut found = QuerySet::new(evaluator.kept.room(evaluator.graph));
+        let inserted = values().flatten().try_for_each(|value| evaluator.find(&mut found, value.clone()));
+        if let Err(error) = inserted {
+            evaluator.kept.record_error(&error);
         }
         Some(found)
     }

@@ -11,12 +11,13 @@ use hprof_index::graph::numbers::ObjectIndex;
 
 use super::code::{Code, QuerySet, ValueTable};
 use super::error::{QueryError, Wrong};
-use super::evaluate::{EvaluatedRow, Evaluator};
-use super::group::{has_aggregate, not_grouped};
+use super::evaluate::Evaluator;
+use super::group::{RowGroups, has_aggregate, not_grouped};
+use super::kept;
 use super::lexer;
 use super::resolve::{NameScope, Resolver};
 use super::selected::{Around, Ask, Objects};
-use super::sort::{Sorted, sort};
+use super::sort::RowOrder;
 use super::source::{MAX_ROWS, too_many};
 use super::tree::{Expression, ExpressionNode, Select, SelectItem, Union};
 use super::value::ExpressionValue;
@@ -73,14 +74,14 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
 
     fn find(&self, query: &Union) -> Result<QuerySet, Wrong> {
         let answer = self.evaluator.union(query, self.around, None)?;
-        let mut found = QuerySet::default();
+        let mut found = QuerySet::new(self.evaluator.kept.room(self.evaluator.graph));
         if answer.columns.is_none() {
             found.objects = self.evaluator.objects_of_parts(&answer.parts);
             return Ok(found);
         }
         for row in one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator)) {
             if let Some(value) = row.into_iter().next() {
-                self.evaluator.find(&mut found, value);
+                self.evaluator.find(&mut found, value).map_err(kept::scratch_error(place(query)))?;
             }
             if found.values.len() > MAX_ROWS {
                 return Err(too_many(place(query)));
@@ -93,13 +94,20 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         let answer = self.evaluator.union(query, self.around, None)?;
         let max = self.evaluator.bound.unwrap_or(MAX_ROWS);
         let most = max + 1;
-        let mut values: Vec<ExpressionValue> = if answer.columns.is_none() {
-            let objects = self.evaluator.objects_of_parts(&answer.parts);
-            objects.iter().take(most).map(ObjectIndex).map(ExpressionValue::Object).collect()
+        let objects;
+        let found: Box<dyn Iterator<Item = ExpressionValue> + '_> = if answer.columns.is_none() {
+            objects = self.evaluator.objects_of_parts(&answer.parts);
+            Box::new(objects.iter().map(ObjectIndex).map(ExpressionValue::Object))
         } else {
             let rows = one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator));
-            rows.filter_map(|row| row.into_iter().next()).take(most).collect()
+            Box::new(rows.filter_map(|row| row.into_iter().next()))
         };
+        let mut values = Vec::new();
+        for value in found.take(most) {
+            // They are moved once, to where rows share them.
+            self.evaluator.keep(place(query), 2 * value.bytes())?;
+            values.push(value);
+        }
         if values.len() > max {
             return Err(too_many(place(query)));
         }
@@ -122,9 +130,16 @@ impl Ask for Asking<'_, '_, '_> {
         let Some(columns) = answer.columns else {
             return Ok(Objects::Set(self.evaluator.objects_of_parts(&answer.parts)));
         };
-        let mut rows = Vec::new();
+        let mut rows: Vec<Box<[ExpressionValue]>> = Vec::new();
         for values in answer.parts.iter().flat_map(|part| part.values(self.evaluator)) {
+            let before = rows.len();
             self.evaluator.flatten(values, &mut rows);
+            // A vector that grows exists twice for a moment.
+            let bytes = |row: &Box<[ExpressionValue]>| {
+                row.iter().map(ExpressionValue::bytes).sum::<u64>() + 16 + 2 * size_of_val(row) as u64
+            };
+            let bytes = rows.iter().skip(before).map(bytes).sum();
+            self.evaluator.keep(place(query), bytes)?;
             if rows.len() > MAX_ROWS {
                 return Err(too_many(place(query)));
             }
@@ -176,6 +191,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// If a name in the query means nothing in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
         self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
+            .and_then(|answer| self.kept.check(0).map(|()| answer))
             .map_err(|wrong| wrong.locate(&query.text))
     }
 
@@ -221,6 +237,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             is_distinct: false,
             limit: None,
             table: None,
+            groups: None,
         };
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
@@ -240,8 +257,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             let RowShape::Columns(items) = shape else {
                 return Err(Wrong::new(select.at, "a grouped query returns columns: SELECT key, count(*)"));
             };
-            let rows = self.grouped(select, items, condition, &ask, &source, names)?;
-            return Ok((Some(self::names(items)), plain(SelectRows::Values(rows))));
+            let table = source.table().cloned();
+            let (rows, groups, codes) =
+                self.grouped((select, items, most), condition, &ask, &source, names)?;
+            let result =
+                SelectResult { items: Some(codes), groups: Some(groups), limit, table, ..plain(rows) };
+            return Ok((Some(self::names(items)), result));
         }
         // Applied early if the first rows found are the ones requested.
         let is_listed =
@@ -283,17 +304,20 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         // Rows that are still to be expanded or merged must not be truncated yet.
         let is_final = !is_distinct && !is_given;
         let cut = if is_final { limit.into_iter().chain(most).min() } else { None };
-        let rows = self.cut(&rest, &order, select, cut);
+        let rows = self.cut(&rest, &order, select, cut)?;
         if is_distinct {
-            let rows = self.distinct(&rest, &rows, &items, limit);
-            let items = Some(items);
-            return Ok((columns, SelectResult { rows, items, is_objects: false, is_distinct, limit, table }));
+            let rows = self.distinct(select.at, &rest, &rows, &items, limit)?;
+            return Ok((
+                columns,
+                SelectResult { items: Some(items), is_distinct, limit, table, ..plain(rows) },
+            ));
         }
         let items = Some(items).filter(|_| columns.is_some() || is_given);
         // Rows already truncated are complete: those of a UNION may be added.
         let limit = limit.filter(|_| !is_early);
         let is_distinct = select.is_distinct;
-        Ok((columns, SelectResult { rows, items, is_objects: is_given, is_distinct, limit, table }))
+        let result = SelectResult { items, is_objects: is_given, is_distinct, limit, table, ..plain(rows) };
+        Ok((columns, result))
     }
 
     /// Returns the objects that the selected objects retain together.
@@ -313,29 +337,37 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Returns the rows of a source, sorted if requested; then at most `most`.
-    fn cut(&self, source: &Objects, order: &[Code], select: &Select, most: Option<usize>) -> SelectRows {
+    fn cut(
+        &self,
+        source: &Objects,
+        order: &[Code],
+        select: &Select,
+        most: Option<usize>,
+    ) -> Result<SelectRows, Wrong> {
         let set = match source {
             Objects::Set(set) | Objects::Rows(_, set) => set,
             // The source was narrowed to the rows found before.
-            Objects::Classes(_) => return SelectRows::Set(RoaringBitmap::new()),
+            Objects::Classes(_) => return Ok(SelectRows::Set(RoaringBitmap::new())),
         };
         if order.is_empty() {
-            return SelectRows::Set(set.clone());
+            return Ok(SelectRows::Set(set.clone()));
         }
         let downwards: Vec<bool> = select.order.iter().map(|(_, down)| *down).collect();
+        let order = RowOrder { codes: order, downwards: &downwards, most, at: select.at };
         let all = usize::try_from(set.len()).unwrap_or(usize::MAX);
-        SelectRows::List(self.sorted(source, order, &downwards, most), all)
+        Ok(SelectRows::List(self.sorted(source, &order)?, all))
     }
 
+    /// Returns the rows of a grouped query by number of their groups, the groups, and the expressions shown for each. At
+    /// most `most` rows are shown.
     fn grouped(
         &self,
-        select: &Select,
-        items: &[SelectItem],
+        (select, items, most): (&Select, &[SelectItem], Option<usize>),
         condition: Option<&ExpressionNode>,
         ask: &Asking<'_, '_, '_>,
         source: &Objects,
         names: NameScope<'_>,
-    ) -> Result<Vec<Box<[ExpressionValue]>>, Wrong> {
+    ) -> Result<(SelectRows, RowGroups, Vec<Code>), Wrong> {
         let keys: Vec<&ExpressionNode> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&ExpressionNode> = select.order.iter().map(|(node, _)| select.named(node)).collect();
         // Compares words, ignoring white space and comments between them.
@@ -363,23 +395,30 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let mut second = Resolver::new(self, select, names, ask);
         let codes: Vec<Code> = items.iter().map(|item| second.code(&item.node)).collect::<Result<_, _>>()?;
         let order_codes: Vec<Code> = order.iter().map(|node| second.code(node)).collect::<Result<_, _>>()?;
-        let groups = self.groups(source, condition.as_ref(), &key_codes, &second.aggregates);
+        let groups = self.groups(select.at, source, condition.as_ref(), &key_codes, &second.aggregates)?;
+        if order_codes.is_empty() {
+            return Ok((SelectRows::Set((0..groups.len()).collect()), groups, codes));
+        }
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let table = source.table().map(std::convert::AsRef::as_ref);
-        let mut rows: Vec<Sorted<Box<[ExpressionValue]>>> = groups
-            .iter()
-            .map(|group| {
-                let row = EvaluatedRow::new(group.first, &group.aggregates, table);
-                Sorted {
-                    keys: order_codes.iter().map(|code| self.sort_key(code, &row)).collect(),
-                    number: group.first,
-                    row: codes.iter().map(|code| self.value(code, &row)).collect(),
-                }
-            })
-            .collect();
         let downwards: Vec<bool> = select.order.iter().map(|(_, down)| *down).collect();
-        sort(&mut rows, &downwards, limit);
-        Ok(rows.into_iter().map(|sorted| sorted.row).collect())
+        let most = limit.into_iter().chain(most).min();
+        let order = RowOrder { codes: &order_codes, downwards: &downwards, most, at: select.at };
+        let table = source.table().map(std::convert::AsRef::as_ref);
+        let rows = self.sorted_groups(&groups, table, &order)?;
+        Ok((SelectRows::List(rows, groups.len() as usize), groups, codes))
+    }
+
+    /// Counts memory for values that a query keeps.
+    pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), Wrong> {
+        // The lists of rules are short.
+        if self.bound.is_some() || self.kept.take(self.graph, bytes) {
+            return Ok(());
+        }
+        Err(kept::too_much(
+            at,
+            "the rows of the query in FROM or in an expression",
+            self.kept.room(self.graph),
+        ))
     }
 
     /// Returns the objects that parts of an answer are, or that their values contain.
@@ -394,7 +433,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (None, SelectRows::List(list, _)) => {
                     all.extend(list.iter().copied().take(part.limit.unwrap_or(usize::MAX)));
                 }
-                (Some(items), SelectRows::Set(set)) if part.limit.is_none() => {
+                (Some(items), SelectRows::Set(set)) if part.limit.is_none() && part.groups.is_none() => {
                     let source = match &part.table {
                         Some(table) => Objects::Rows(table.clone(), set.clone()),
                         None => Objects::Set(set.clone()),

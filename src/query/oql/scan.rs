@@ -13,7 +13,7 @@ use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
 
 /// Number of objects per chunk: as many as a container of the bitmap holds.
-const CHUNK: u32 = 1 << 16;
+pub(super) const CHUNK: u32 = 1 << 16;
 
 impl<'a> Evaluator<'_, 'a> {
     /// Returns the objects of a range that `source` selects as a bit mask, at most one block.
@@ -77,8 +77,13 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Returns all rows that a source can have, in chunks.
     pub(super) fn chunks_of(&self, source: &Objects) -> Vec<Range<u32>> {
+        self.chunks_of_size(source, CHUNK)
+    }
+
+    /// Does the same for chunks of a size.
+    pub(super) fn chunks_of_size(&self, source: &Objects, size: u32) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
-        numbers::chunks(0..table.unwrap_or(self.graph.objects.len()), CHUNK)
+        numbers::chunks(0..table.unwrap_or(self.graph.objects.len()), size)
     }
 
     /// Returns the objects of a source for which a condition holds: the first `limit` of them, if there is a limit.

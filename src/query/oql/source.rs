@@ -135,8 +135,12 @@ impl Evaluator<'_, '_> {
             ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
                 // MAT omits nulls as well.
-                let values: Vec<ExpressionValue> =
-                    items.filter(|item| *item != ExpressionValue::Null).take(max + 1).collect();
+                let mut values: Vec<ExpressionValue> = Vec::new();
+                for item in items.filter(|item| *item != ExpressionValue::Null).take(max + 1) {
+                    // A row for each of them, and a vector that grows.
+                    self.keep(from.at, 3 * item.bytes() + 16)?;
+                    values.push(item);
+                }
                 if values.len() > max {
                     return Err(too_many(from.at));
                 }

@@ -128,6 +128,23 @@ impl ExpressionValue {
         }
     }
 
+    /// Returns about how many bytes the value takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let beside = match self {
+            Self::Text(text) => text.len(),
+            Self::Slice(_) => size_of::<Slice>(),
+            Self::Entry(_) => size_of::<(Self, Self)>(),
+            _ => 0,
+        };
+        // What the allocator adds to each allocation.
+        let added = if beside > 0 { 16 } else { 0 };
+        let inner = match self {
+            Self::Entry(entry) => entry.0.bytes() + entry.1.bytes(),
+            _ => 0,
+        };
+        (size_of::<Self>() + beside + added) as u64 + inner
+    }
+
     /// Returns the value as a floating-point number.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn double(&self) -> Option<f64> {

@@ -17,20 +17,28 @@ const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
 /// Maximum number of findings, and of names, of a chunk.
 const MAX_FOUND: usize = 1 << 13;
+/// Maximum number of names of all chunks: as many as are looked up.
+const MAX_NAMES: usize = 1 << 20;
+/// Number of chunks for each thread that are searched before their findings are taken.
+const BATCH: usize = 16;
 
 /// Results of the pass.
 #[derive(Debug, Default)]
 pub(super) struct ArrayFindings {
-    /// Secrets, by array.
-    pub(super) found: Vec<TextFinding>,
     /// Arrays that contain nothing but a name that says that its value is secret.
     pub(super) names: Vec<ObjectIndex>,
-    /// Number of findings beyond the limit.
+    /// Number of findings, names and parts of texts beyond the limits.
     pub(super) omitted: u64,
+    /// Secrets of a chunk, by array.
+    found: Vec<TextFinding>,
 }
 
-/// Reads all arrays of bytes and chars.
-pub(super) fn read(objects: &ObjectReader<'_>, search: &TextSearch<'_>) -> ArrayFindings {
+/// Reads all arrays of bytes and chars, and calls `add` with the secrets, by array.
+pub(super) fn read(
+    objects: &ObjectReader<'_>,
+    search: &TextSearch<'_>,
+    mut add: impl FnMut(TextFinding),
+) -> ArrayFindings {
     let graph = objects.graph;
     // The element type is in the record; that a class is one of arrays is enough to skip the blocks without any.
     let is_array: Vec<bool> = objects
@@ -70,14 +78,19 @@ pub(super) fn read(objects: &ObjectReader<'_>, search: &TextSearch<'_>) -> Array
                 });
             }
         }
+        pass.findings.omitted += pass.scratch.omitted;
         pass.findings
     };
-    parallel::map(&all, chunk).into_iter().fold(ArrayFindings::default(), |mut all, some| {
-        all.found.extend(some.found);
-        all.names.extend(some.names);
-        all.omitted += some.omitted;
-        all
-    })
+    let mut read = ArrayFindings::default();
+    for batch in all.chunks(rayon::current_num_threads().saturating_mul(BATCH).max(1)) {
+        for some in parallel::map(batch, chunk) {
+            some.found.into_iter().for_each(&mut add);
+            let room = MAX_NAMES.saturating_sub(read.names.len());
+            read.omitted += some.omitted + some.names.len().saturating_sub(room) as u64;
+            read.names.extend(some.names.into_iter().take(room));
+        }
+    }
+    read
 }
 
 /// Visitor of arrays.
@@ -99,6 +112,8 @@ impl<'a> HeapVisitor<'a> for Arrays<'_> {
         }
         let Some(elements) = record.elements else { return };
         let ArrayFindings { found, names, omitted } = &mut self.findings;
+        // What a chunk finds beyond the limit is not taken: looking for it would only take time.
+        self.scratch.is_full = found.len() >= MAX_FOUND;
         let mut add = |finding| {
             if found.len() < MAX_FOUND {
                 found.push(finding);

@@ -11,7 +11,7 @@ use hprof_parser::BasicType;
 
 use super::rules::{HeldKind, SecretRules};
 use super::values::{self, HeldValue, KnownValue};
-use super::{Candidate, SecretQuery, mask};
+use super::{Candidate, MAX_ROWS, SecretQuery, mask};
 use crate::objects::reader::{ObjectReader, Record};
 
 /// Maximum number of referrers of a name that are looked at, of all names together, and of fields of one.
@@ -190,6 +190,10 @@ impl NamedSearch<'_, '_> {
         let Some((object, value)) = values::value(self.objects, value, HeldKind::Text) else { return };
         let HeldValue::Text(text) = &value else { return };
         if text != name && is_value(self.rules, name, text, true) {
+            if self.found.len() >= MAX_ROWS {
+                self.omitted += 1;
+                return;
+            }
             let value = KnownValue::of(&value, self.query);
             self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
         }

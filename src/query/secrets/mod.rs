@@ -18,6 +18,7 @@ mod view;
 
 use std::collections::hash_map::Entry;
 
+use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::ObjectIndex;
@@ -35,6 +36,9 @@ use values::{HeldValue, KnownValue};
 
 /// Maximum number of referrers of an array that are looked at.
 const MAX_REFERRERS: usize = 64;
+
+/// Maximum number of rows, and of values of fields and of names that are looked at.
+const MAX_ROWS: usize = 1 << 16;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -137,24 +141,29 @@ pub fn secrets(
     query: SecretQuery,
 ) -> Secrets {
     let objects = ObjectReader::new(heap.summary(), graph, bytes);
-    let texts = arrays::read(&objects, &TextSearch::new(rules, query.seed));
-    let (held, omitted) = held::find(&objects, rules, query);
-    let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
+    let (held, mut omitted) = held::find(&objects, rules, query);
     let mut all = Groups {
         objects,
         query,
         is_key: rules.texts.iter().map(|rule| rule.is_key).collect(),
         groups: FxHashMap::default(),
         seen: FxHashSet::default(),
+        of_array: (None, FxHashSet::default()),
+        with_secrets: RoaringBitmap::new(),
+        omitted: 0,
     };
     // What a rule knows by its class is not said again because of its form, and neither because of a name.
     let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
     let held: FxHashSet<(u32, u64)> = explicit.iter().map(|held| (held.object.0, held.value.hash)).collect();
-    texts.found.into_iter().for_each(|finding| all.add_text(finding, &held));
+    let search = TextSearch::new(rules, query.seed);
+    let texts = arrays::read(&objects, &search, |finding| all.add_text(finding, &held));
+    omitted += texts.omitted;
     explicit.into_iter().for_each(|candidate| all.add_held(candidate));
-    let known: FxHashSet<u32> = all.seen.iter().map(|(_, _, object)| *object).collect();
-    let is_new = |candidate: &Candidate| !known.contains(&candidate.object.0);
+    let known = all.with_secrets.clone();
+    let is_new = |candidate: &Candidate| !known.contains(candidate.object.0);
     general.into_iter().filter(is_new).for_each(|candidate| all.add_held(candidate));
+    let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
+    omitted += unnamed;
     named.retain(is_new);
     // The holders of all at once.
     let mut groups: Vec<&mut Group> =
@@ -183,7 +192,7 @@ pub fn secrets(
     let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
     let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
     rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.start));
-    Secrets { rows, omitted: texts.omitted + omitted + unnamed }
+    Secrets { rows, omitted: omitted + all.omitted }
 }
 
 /// Findings, grouped by rule and value.
@@ -193,8 +202,14 @@ struct Groups<'a> {
     /// By rule about texts, whether it finds keys.
     is_key: Vec<bool>,
     groups: FxHashMap<(usize, u64), Group>,
-    /// Rules, values and objects that are counted.
+    /// Rules, values and objects of candidates that are counted.
     seen: FxHashSet<(usize, u64, u32)>,
+    /// The same of the texts of the last array.
+    of_array: (Option<u32>, FxHashSet<(usize, u64)>),
+    /// Objects with a secret.
+    with_secrets: RoaringBitmap,
+    /// Number of findings beyond [`MAX_ROWS`].
+    omitted: u64,
 }
 
 impl Groups<'_> {
@@ -205,26 +220,34 @@ impl Groups<'_> {
             return;
         }
         let key = (usize::from(finding.rule), finding.hash);
-        self.add(key, (object, object), None, |_| Source::Text(finding));
+        // An array has one owner, and its findings follow each other.
+        if self.of_array.0.replace(finding.array) != Some(finding.array) {
+            self.of_array.1.clear();
+        }
+        let is_first = self.of_array.1.insert(key);
+        self.add((key, is_first), (object, object), None, |_| Source::Text(finding));
     }
 
     fn add_held(&mut self, candidate: Candidate) {
         let Candidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
         let key = (rule, value.hash);
-        self.add(key, (object, from), holder, |_| Source::Held(value));
+        let is_first = self.seen.insert((rule, value.hash, object.0));
+        self.add((key, is_first), (object, from), holder, |_| Source::Held(value));
     }
 
     fn add(
         &mut self,
-        (rule, hash): (usize, u64),
+        (key, is_first): ((usize, u64), bool),
         (object, from): (ObjectIndex, ObjectIndex),
         holder: Option<String>,
         source: impl FnOnce(()) -> Source,
     ) {
-        let is_first = self.seen.insert((rule, hash, object.0));
+        self.with_secrets.insert(object.0);
+        let (rule, is_full) = (key.0, self.groups.len() >= MAX_ROWS);
         let is_unreachable = self.objects.graph.tree.reachable_position(object).is_none();
         let new = |source| Group { rule, copies: 1, is_unreachable, object, from, holder, source };
-        match self.groups.entry((rule, hash)) {
+        match self.groups.entry(key) {
+            Entry::Vacant(_) if is_full => self.omitted += 1,
             Entry::Vacant(place) => {
                 place.insert(new(source(())));
             }

@@ -11,6 +11,9 @@ use hprof_parser::BasicType;
 
 /// Maximum number of units that are searched at a time. Windows overlap by what a rule needs around a keyword.
 const MAX_WINDOW: usize = 1 << 16;
+/// Maximum number of findings of a rule in an array, and of all rules. What is around more keywords is not searched.
+const MAX_OF_RULE: u32 = 1 << 13;
+const MAX_OF_ARRAY: usize = 1 << 16;
 /// Maximum number of units of a name.
 const MAX_NAME: usize = 128;
 
@@ -72,6 +75,12 @@ pub(super) struct Scratch {
     open: Vec<usize>,
     buffer: Vec<u8>,
     found: Vec<TextFinding>,
+    /// Number of findings in this array by rule and view.
+    counts: Vec<u32>,
+    /// `true` if nothing more is searched.
+    pub(super) is_full: bool,
+    /// Number of windows that were not searched.
+    pub(super) omitted: u64,
 }
 
 impl<'r> TextSearch<'r> {
@@ -117,6 +126,7 @@ impl<'r> TextSearch<'r> {
     ) -> bool {
         if scratch.windows.is_empty() {
             scratch.windows.resize(self.rules.texts.len() * View::COUNT, (0, 0));
+            scratch.counts.resize(scratch.windows.len(), 0);
         }
         let mut may_be_name = None;
         self.set.each(elements, |number, start| {
@@ -142,9 +152,14 @@ impl<'r> TextSearch<'r> {
                 }
             }
         });
-        for number in std::mem::take(&mut scratch.open) {
+        let mut open = std::mem::take(&mut scratch.open);
+        for number in open.drain(..) {
             self.close(number, elements, array, scratch);
+            if let Some(count) = scratch.counts.get_mut(number) {
+                *count = 0;
+            }
         }
+        scratch.open = open;
         self.without_overlaps(&mut scratch.found).for_each(found);
         scratch.found.clear();
         may_be_name.is_some_and(|view| self.is_name(view, elements, &mut scratch.buffer))
@@ -204,6 +219,12 @@ impl<'r> TextSearch<'r> {
         scratch: &mut Scratch,
     ) {
         let view = View::of(number % View::COUNT);
+        let count = scratch.counts.get(number).copied().unwrap_or(MAX_OF_RULE);
+        if scratch.is_full || count >= MAX_OF_RULE || scratch.found.len() >= MAX_OF_ARRAY {
+            scratch.omitted += 1;
+            return;
+        }
+        let before = scratch.found.len();
         let Some(rule) = self.rules.texts.get(number / View::COUNT) else { return };
         let Some(regex) = rule.regex() else { return };
         let text = match view {
@@ -234,6 +255,9 @@ impl<'r> TextSearch<'r> {
                     hash: xxh3_64_with_seed(secret.as_bytes(), self.seed),
                 });
             }
+        }
+        if let Some(count) = scratch.counts.get_mut(number) {
+            *count += u32::try_from(scratch.found.len() - before).unwrap_or(u32::MAX);
         }
     }
 

@@ -4,12 +4,14 @@
 //! hash, which has the same seed in both ([`super::Basis`]), and compared.
 
 use std::cmp::Reverse;
+use std::io;
 
 use rayon::prelude::*;
 
 use crate::objects::reader::{Characters, ObjectReader};
+use hprof_index::storage::scratch::Array;
 
-use super::{EqualStrings, Grouping, StringBytes, StringReport, StringRows, contents};
+use super::{Basis, EqualStrings, Grouping, StoredRows, StringBytes, StringReport, StringRows, contents};
 
 /// A text that several Strings of one of two dumps have.
 #[derive(Debug, Clone, Copy)]
@@ -42,17 +44,21 @@ impl Copies {
 }
 
 /// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
-/// results must be of duplicates, with one [`super::Basis`].
-pub(crate) fn matched(
+/// results must be of duplicates, with this [`Basis`]. `reduce` is called for those of each share.
+///
+/// # Errors
+/// If neither memory nor disk has space for a few numbers for each text.
+pub(crate) fn matched<T: Send>(
+    basis: &Basis,
     (old, old_objects): (&StringReport, &ObjectReader<'_>),
     (new, new_objects): (&StringReport, &ObjectReader<'_>),
-    is_kept: impl Fn(&Copies) -> bool + Sync,
-) -> Vec<Copies> {
-    let (old, new) = (DumpTexts::new(old, old_objects), DumpTexts::new(new, new_objects));
+    reduce: impl Fn(&mut dyn Iterator<Item = Copies>) -> T + Sync,
+) -> io::Result<Vec<T>> {
+    let (old, new) = (DumpTexts::new(basis, old, old_objects)?, DumpTexts::new(basis, new, new_objects)?);
     let shares = u32::try_from(old.answer.shares.len().max(new.answer.shares.len())).unwrap_or(u32::MAX);
-    (0..shares)
+    let found = (0..shares)
         .into_par_iter()
-        .flat_map_iter(|share| {
+        .map(|share| {
             let in_new = new
                 .of_share(share)
                 .iter()
@@ -62,9 +68,10 @@ pub(crate) fn matched(
                 let copies = Copies { old: Some(*group), new: new.find(&old, group) };
                 copies.new.is_none_or(|new| new.count == 1).then_some(copies)
             });
-            in_new.chain(only_old).filter(&is_kept).collect::<Vec<_>>()
+            reduce(&mut in_new.chain(only_old))
         })
-        .collect()
+        .collect();
+    Ok(found)
 }
 
 impl StringReport {
@@ -74,7 +81,7 @@ impl StringReport {
             DumpSide::Old => copies.old,
             DumpSide::New => copies.new,
         };
-        Self { groups: copies.filter_map(group).collect(), ..self }
+        Self { groups: StoredRows::Few(copies.filter_map(group).collect()), ..self }
     }
 }
 
@@ -90,15 +97,15 @@ struct DumpTexts<'s, 'a> {
     answer: &'s StringReport,
     grouping: Grouping<'s, 'a>,
     /// Texts that several Strings have, by share and place.
-    groups: Vec<EqualStrings>,
+    groups: Array<EqualStrings>,
 }
 
 impl<'s, 'a> DumpTexts<'s, 'a> {
-    fn new(answer: &'s StringReport, objects: &'s ObjectReader<'a>) -> Self {
+    fn new(basis: &Basis, answer: &'s StringReport, objects: &'s ObjectReader<'a>) -> io::Result<Self> {
         let sizes = StringBytes::new(objects.summary);
-        let mut groups = answer.groups.clone();
+        let mut groups = basis.room.copy(answer.groups())?;
         groups.par_sort_unstable_by_key(|group| (group.share, group.start));
-        Self { answer, grouping: Grouping { objects, sizes, rows: StringRows::Duplicates }, groups }
+        Ok(Self { answer, grouping: Grouping { objects, sizes, rows: StringRows::Duplicates }, groups })
     }
 
     /// Returns the texts that several Strings of a share have.

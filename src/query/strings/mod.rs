@@ -15,6 +15,7 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 use regex::Regex;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -22,6 +23,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::storage::scratch::{Array, ScratchArena};
+use hprof_index::storage::scratch_table::ScratchVec;
 use hprof_parser::ObjectId;
 
 use super::objects::hiding;
@@ -100,7 +102,8 @@ pub struct Totals {
 }
 
 /// Strings of the same text, in one share.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 struct EqualStrings {
     /// Number of the share.
     share: u32,
@@ -108,8 +111,8 @@ struct EqualStrings {
     start: u32,
     /// Number of Strings.
     count: u32,
-    /// First String.
-    first: ObjectIndex,
+    /// Object index of the first String.
+    first: u32,
     /// Length in UTF-16 units.
     length: u32,
     /// Place in the share of the first String of this text, which other rows may have; after sorting by text, the rank
@@ -127,19 +130,40 @@ pub struct StringReport {
     /// Totals over all matching Strings.
     pub totals: Totals,
     shares: Vec<Array<StringItem>>,
-    /// Rows.
-    groups: Vec<EqualStrings>,
+    /// Rows: up to one for each String.
+    groups: StoredRows,
+}
+
+/// Rows without their texts.
+#[derive(Debug)]
+enum StoredRows {
+    Few(Vec<EqualStrings>),
+    /// In the scratch arena.
+    All(Array<EqualStrings>),
+}
+
+impl Default for StoredRows {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
 }
 
 impl StringReport {
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
-        self.groups.len()
+        self.groups().len()
     }
 
     /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+        self.groups().is_empty()
+    }
+
+    fn groups(&self) -> &[EqualStrings] {
+        match &self.groups {
+            StoredRows::Few(rows) => rows,
+            StoredRows::All(rows) => rows,
+        }
     }
 }
 
@@ -224,7 +248,7 @@ pub fn strings(
     question: &StringQuery,
 ) -> io::Result<StringReport> {
     let mut answer = strings_on(&Basis::new(graph), summary, graph, bytes, question)?;
-    if answer.groups.is_empty() {
+    if answer.is_empty() {
         answer.shares.clear();
     }
     Ok(answer)
@@ -241,32 +265,47 @@ pub(crate) fn strings_on(
     let objects = ObjectReader::new(summary, graph, bytes);
     let found = find::find(&objects, bytes, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
-    let (shares, counted): (Vec<Array<StringItem>>, Vec<Counted>) = (0u32..)
+    let room = &basis.room;
+    let counted: Vec<(Array<StringItem>, Counted)> = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
         .map(|(number, mut share)| {
-            let counted = search.groups(number, &mut share);
-            (share, counted)
+            let (mut groups, mut totals) = search.groups(number, &mut share);
+            totals.rows = groups.len() as u64;
+            // Of each share no more than of all.
+            if let Some(order) = Grouping::order(question).filter(|_| question.top.is_some()) {
+                keep_first(&mut groups, question.top, order);
+            }
+            Ok((share, (room.copy(&groups)?, totals)))
         })
-        .unzip();
+        .collect::<io::Result<_>>()?;
     let mut totals = Totals { unreadable: found.unreadable, ..Totals::default() };
-    let mut groups = Vec::with_capacity(counted.iter().map(|(groups, _)| groups.len()).sum());
-    for (some, of_share) in counted {
-        groups.extend(some);
+    let count = counted.iter().map(|(_, (groups, _))| groups.len()).sum();
+    let (mut groups, mut shares) = (room.array::<EqualStrings>(count)?, Vec::with_capacity(counted.len()));
+    let mut start = 0;
+    for (share, (some, of_share)) in counted {
+        if let Some(place) = groups.get_mut(start..start + some.len()) {
+            place.copy_from_slice(&some);
+        }
+        start += some.len();
         totals.add(&of_share);
+        shares.push(share);
     }
-    totals.rows = groups.len() as u64;
-    search.sort(&mut groups, &shares, question);
-    Ok(StringReport { totals, shares, groups })
+    let shown = search.sort(&mut groups, &shares, question, room)?;
+    if shown < groups.len() {
+        groups = room.copy(groups.get(..shown).unwrap_or_default())?;
+    }
+    Ok(StringReport { totals, shares, groups: StoredRows::All(groups) })
 }
 
 /// Rows of a share, and its totals.
-type Counted = (Vec<EqualStrings>, Totals);
+type Counted = (Array<EqualStrings>, Totals);
 
 impl Totals {
     fn add(&mut self, other: &Self) {
         self.strings += other.strings;
+        self.rows += other.rows;
         self.distinct += other.distinct;
         self.duplicated += other.duplicated;
         self.characters += other.characters;
@@ -327,7 +366,7 @@ impl Grouping<'_, '_> {
             start,
             // The number of objects fits.
             count: u32::try_from(same.len()).unwrap_or(u32::MAX),
-            first: same.first().map_or(ObjectIndex(0), |item| ObjectIndex(item.string)),
+            first: same.first().map_or(0, |item| item.string),
             length: same.first().map_or(0, |item| item.length),
             text,
             bytes: all,
@@ -335,62 +374,92 @@ impl Grouping<'_, '_> {
         }
     }
 
-    /// Sorts rows and truncates them to the first `top`.
-    fn sort(&self, groups: &mut Vec<EqualStrings>, shares: &[Array<StringItem>], question: &StringQuery) {
-        let top = question.top.unwrap_or(usize::MAX);
-        if question.sort_by == StringOrder::Text {
-            self.number_texts(groups, shares, top);
-        }
-        let order = |a: &EqualStrings, b: &EqualStrings| {
-            let by_key = match question.sort_by {
+    /// Returns the order of rows, unless it is that of their texts.
+    fn order(question: &StringQuery) -> Option<impl Fn(&EqualStrings, &EqualStrings) -> Ordering + Sync> {
+        let sort_by = question.sort_by;
+        let order = move |a: &EqualStrings, b: &EqualStrings| {
+            let by_key = match sort_by {
                 StringOrder::Bytes => b.bytes.cmp(&a.bytes),
                 StringOrder::Count => b.count.cmp(&a.count),
                 StringOrder::Length => b.length.cmp(&a.length),
                 StringOrder::Wasted => b.wasted.cmp(&a.wasted),
-                StringOrder::Address => Ordering::Equal,
-                StringOrder::Text => a.text.cmp(&b.text),
+                StringOrder::Address | StringOrder::Text => Ordering::Equal,
             };
             by_key.then(a.first.cmp(&b.first))
         };
-        if top == 0 {
-            groups.clear();
-        } else if top < groups.len() {
-            groups.select_nth_unstable_by(top - 1, order);
-            groups.truncate(top);
-        }
-        groups.par_sort_unstable_by(order);
+        (sort_by != StringOrder::Text).then_some(order)
+    }
+
+    /// Sorts rows up to the first `top`, and returns the number of these.
+    fn sort(
+        &self,
+        groups: &mut [EqualStrings],
+        shares: &[Array<StringItem>],
+        question: &StringQuery,
+        room: &ScratchArena,
+    ) -> io::Result<usize> {
+        let top = question.top.unwrap_or(usize::MAX);
+        Ok(match Self::order(question) {
+            Some(order) => sort_first(groups, top, order),
+            None => {
+                self.number_texts(groups, shares, top, room)?;
+                sort_first(groups, top, |a, b| a.text.cmp(&b.text).then(a.first.cmp(&b.first)))
+            }
+        })
     }
 
     /// Numbers the texts of rows in their order: the first `top` of them, with the others after them. Each text is
     /// compared once for all its rows, which are adjacent.
-    fn number_texts(&self, groups: &mut [EqualStrings], shares: &[Array<StringItem>], top: usize) {
+    fn number_texts(
+        &self,
+        groups: &mut [EqualStrings],
+        shares: &[Array<StringItem>],
+        top: usize,
+        room: &ScratchArena,
+    ) -> io::Result<()> {
         // Start and number of the rows of each text.
         let mut start = 0u32;
-        let mut texts: Vec<(u32, u32)> = (groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)))
-            .map(|rows| {
-                // The number of objects fits.
-                let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-                let text = (start, count);
-                start = start.saturating_add(count);
-                text
-            })
-            .collect();
-        let text = |(start, _): &(u32, u32)| {
+        let mut texts = ScratchVec::<[u32; 2]>::new(room);
+        for rows in groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)) {
+            // The number of objects fits.
+            let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            texts.push([start, count])?;
+            start = start.saturating_add(count);
+        }
+        let text = |[start, _]: &[u32; 2]| {
             let item = groups.get(*start as usize).and_then(|group| item(shares, group));
             item.and_then(|item| item.characters(self.objects))
         };
-        let order = |a: &(u32, u32), b: &(u32, u32)| same::order(text(a).as_ref(), text(b).as_ref());
-        if top > 0 && top < texts.len() {
-            texts.select_nth_unstable_by(top - 1, order);
-            texts.truncate(top);
-        }
-        texts.par_sort_unstable_by(order);
+        let order = |a: &[u32; 2], b: &[u32; 2]| same::order(text(a).as_ref(), text(b).as_ref());
+        let shown = sort_first(texts.as_mut_slice(), top.max(1), order);
         groups.iter_mut().for_each(|group| group.text = u32::MAX);
-        for ((start, count), number) in texts.into_iter().zip(0..) {
+        for ([start, count], number) in texts.as_slice().iter().take(shown).zip(0..) {
+            let (start, count) = (*start, *count);
             let rows = groups.iter_mut().skip(start as usize).take(count as usize);
             rows.for_each(|group| group.text = number);
         }
+        Ok(())
     }
+}
+
+/// Sorts the first `top` elements of an order to the front, and returns their number.
+fn sort_first<T: Send>(all: &mut [T], top: usize, order: impl Fn(&T, &T) -> Ordering + Sync) -> usize {
+    let Some(last) = top.checked_sub(1) else { return 0 };
+    if top < all.len() {
+        all.select_nth_unstable_by(last, &order);
+    }
+    let shown = top.min(all.len());
+    all.get_mut(..shown).unwrap_or_default().par_sort_unstable_by(order);
+    shown
+}
+
+/// Keeps the first `top` elements of an order, without order.
+fn keep_first<T>(all: &mut Vec<T>, top: Option<usize>, order: impl Fn(&T, &T) -> Ordering) {
+    let top = top.unwrap_or(usize::MAX);
+    if top > 0 && top < all.len() {
+        all.select_nth_unstable_by(top - 1, order);
+    }
+    all.truncate(top);
 }
 
 /// Returns the first String of a row.
@@ -433,7 +502,7 @@ impl<'a> StringReader<'a> {
     /// about `characters`.
     pub fn chunk(&self, start: usize, rows: usize, characters: usize) -> usize {
         let mut left = characters;
-        let groups = self.answer.groups.iter().enumerate().skip(start).take(rows);
+        let groups = self.answer.groups().iter().enumerate().skip(start).take(rows);
         let fit = groups.take_while(|(row, group)| {
             let fits = left > 0;
             left = left.saturating_sub((group.length as usize).min(self.most_of(*row)));
@@ -449,7 +518,7 @@ impl<'a> StringReader<'a> {
 
     /// Returns the row of this number.
     pub fn row(&self, number: usize) -> Option<StringRow> {
-        let group = self.answer.groups.get(number)?;
+        let group = self.answer.groups().get(number)?;
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
         let (text, is_cut) = match item.characters(&self.objects) {
@@ -458,18 +527,20 @@ impl<'a> StringReader<'a> {
             None => (String::new(), false),
         };
         let tree = &graph.tree;
-        let reachable = tree.reachable_position(group.first);
+        let reachable = tree.reachable_position(ObjectIndex(group.first));
         let sample = match self.rows {
             StringRows::Strings => Vec::new(),
             StringRows::Duplicates => self.sample(group),
         };
         Some(StringRow {
-            id: graph.objects.addresses.id_of(group.first).unwrap_or_default(),
+            id: graph.objects.addresses.id_of(ObjectIndex(group.first)).unwrap_or_default(),
             text,
             is_cut,
             length: group.length.into(),
             count: group.count.into(),
-            shallow_bytes: tree.position(group.first).map_or(0, |position| tree.shallow_bytes(position)),
+            shallow_bytes: tree
+                .position(ObjectIndex(group.first))
+                .map_or(0, |position| tree.shallow_bytes(position)),
             retained_bytes: reachable.map(|position| tree.retained_bytes(position)),
             total_bytes: group.bytes,
             wasted_bytes: group.wasted,
@@ -493,7 +564,7 @@ impl<'a> StringReader<'a> {
 /// are shown, with the number of characters to which they are truncated.
 fn cut_shared(answer: &StringReport, most: usize, mut left: u64) -> IdMap<usize, u32> {
     let (mut shown, mut cut) = (IdSet::default(), IdMap::default());
-    for (row, group) in answer.groups.iter().enumerate() {
+    for (row, group) in answer.groups().iter().enumerate() {
         let length = u32::try_from(most).unwrap_or(u32::MAX).min(group.length);
         if length <= ALWAYS {
             continue;

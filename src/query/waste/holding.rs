@@ -30,8 +30,11 @@ const FIRST_STEPS: usize = 4;
 const REMEMBERED: usize = 16;
 /// Minimum number of referrers of an object whose result is cached.
 const MANY_REFERRERS: usize = 16;
-/// Maximum number of objects in a thread's cache.
+/// Maximum number of objects in a thread's cache, and the number that always fits.
 const MAX_KNOWN: usize = 1 << 20;
+const MIN_KNOWN: usize = 1 << 16;
+/// Size of such an object in bytes, in a table that is half full, with the table before it doubled.
+const KNOWN_BYTES: u64 = 96;
 /// Maximum number of fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
 /// Maximum number of objects among which the nearest field is searched, and of referrers of one.
@@ -175,6 +178,8 @@ struct Climber<'s, 'a> {
     is_array: Vec<bool>,
     threads: ClassSet,
     loaders: ClassSet,
+    /// Maximum number of objects in a thread's cache.
+    max_known: usize,
     /// `true` if the class belongs to the program and inherits references from a class of the JDK, by class number.
     extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
@@ -194,8 +199,12 @@ impl<'s, 'a> Climber<'s, 'a> {
         });
         let extends_jdk = summary.classes().iter().zip(jdk_references);
         let extends_jdk = extends_jdk.map(|(row, references)| references && is_program(row));
+        // All caches together are a small part of the memory: most goes to arrays in the arena.
+        let share = search.room.left() / 16 / rayon::current_num_threads().max(1) as u64;
+        let max_known = usize::try_from(share / KNOWN_BYTES).unwrap_or(MAX_KNOWN);
         Self {
             search,
+            max_known: max_known.clamp(MIN_KNOWN, MAX_KNOWN),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             extends_jdk: extends_jdk.collect(),
@@ -338,7 +347,7 @@ impl<'s, 'a> Climber<'s, 'a> {
                 _ => break Up::default(),
             }
         };
-        if known.up.len() > MAX_KNOWN {
+        if known.up.len() >= self.max_known {
             known.up.clear();
         }
         let class = self.search.class(from);

@@ -32,7 +32,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
-        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format));
+        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format))?;
         show(cx, args, &source, &found, dumps)
     });
     shown?

@@ -1,0 +1,81 @@
+//! Memory for what a query keeps of its rows: in the scratch arena as far as possible, counted otherwise.
+//!
+//! DISTINCT, GROUP BY and IN keep a hash of 128 bits instead of values. Hashes are keyed with random numbers that the author
+//! of a dump does not know, so that no two values of a dump have the same one: for a billion values the probability is
+//! below 10^-20.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use hprof_index::ObjectGraph;
+use hprof_index::storage::human_bytes::HumanBytes;
+use hprof_index::storage::scratch::{ReservedMemory, ScratchArena};
+
+use super::error::Wrong;
+
+/// Memory for the rows of a query.
+#[derive(Debug, Default)]
+pub(super) struct KeptRows {
+    room: OnceLock<ScratchArena>,
+    hashers: [RandomState; 2],
+    /// Memory of values that are not in the arena.
+    reserved: Mutex<Option<ReservedMemory>>,
+    /// Error of a step that cannot return one.
+    failed: OnceLock<String>,
+}
+
+impl KeptRows {
+    /// Returns the scratch arena of all queries of an evaluator.
+    pub(super) fn room(&self, graph: &ObjectGraph) -> &ScratchArena {
+        self.room.get_or_init(|| graph.room())
+    }
+
+    /// Counts memory for values that are not in the arena, before it is taken; returns `false` if there is too little.
+    pub(super) fn take(&self, graph: &ObjectGraph, bytes: u64) -> bool {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.get_or_insert_with(|| self.room(graph).reserve()).take(bytes)
+    }
+
+    /// Returns the hash of a key.
+    pub(super) fn hash<K: Hash + ?Sized>(&self, key: &K) -> u128 {
+        let [upper, lower] = &self.hashers;
+        u128::from(upper.hash_one(key)) << 64 | u128::from(lower.hash_one(key))
+    }
+
+    /// Records an error of a step that cannot return one.
+    pub(super) fn record_error(&self, error: &io::Error) {
+        let _ = self.failed.set(error.to_string());
+    }
+
+    /// Returns the error that was recorded, if any.
+    pub(super) fn check(&self, at: usize) -> Result<(), Wrong> {
+        self.failed.get().map_or(Ok(()), |text| Err(Wrong::new(at, text.clone())))
+    }
+}
+
+/// Number of bytes that each share of the memory has at least.
+const MIN_SHARE: u64 = 1 << 20;
+
+/// Returns one of so many shares of the memory that is left, in bytes.
+pub(super) fn share(room: &ScratchArena, of: u64) -> u64 {
+    (room.left() / of.max(1)).max(MIN_SHARE)
+}
+
+/// Returns how many chunks are evaluated before their results are merged, if those of one take about `bytes`.
+pub(super) fn batch(room: &ScratchArena, bytes: u64) -> usize {
+    let threads = rayon::current_num_threads().max(1);
+    let fitting = usize::try_from(room.left() / 4 / bytes.max(1)).unwrap_or(usize::MAX);
+    fitting.clamp(threads, threads.saturating_mul(16))
+}
+
+/// Returns the error of a query that keeps more than the memory budget leaves.
+pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> Wrong {
+    let left = HumanBytes(room.left());
+    Wrong::memory(at, format!("{what} take more memory than the memory budget leaves ({left}); select less"))
+}
+
+/// Returns the error of the scratch arena at a place of a query.
+pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> Wrong {
+    move |error| Wrong::new(at, error.to_string())
+}
