@@ -9,7 +9,7 @@ use serde_json::json;
 
 use hprof_query::redact::ClassRenames;
 
-use super::{RedactArgs, with_suffix};
+use super::{WhatGoes, with_suffix};
 use crate::cli::shared::output::file::{Existing, OutFile};
 
 /// Returns the path of the file that belongs to a redacted dump.
@@ -18,7 +18,7 @@ pub(crate) fn path(output: &Path) -> PathBuf {
 }
 
 /// The file while it is written: only its owner may read it.
-pub(super) enum ClassMapping {
+pub(crate) enum ClassMapping {
     /// Classes are to be renamed.
     New(OutFile),
     /// They are not, and there is the file of the dump that is replaced.
@@ -28,14 +28,14 @@ pub(super) enum ClassMapping {
 
 impl ClassMapping {
     /// Creates the file if classes are to be renamed. Otherwise, that of another dump must not remain.
-    pub(super) fn create(
-        args: &RedactArgs,
+    pub(crate) fn create(
+        what: &WhatGoes,
         output: &Path,
         inputs: &[&Path],
         existing: Existing,
     ) -> anyhow::Result<Self> {
         let path = path(output);
-        if !args.what.classes.is_empty() {
+        if !what.classes.is_empty() {
             return Ok(Self::New(OutFile::create_private(&path, inputs, existing)?));
         }
         if fs::symlink_metadata(&path).is_err() {
@@ -51,9 +51,9 @@ impl ClassMapping {
     }
 
     /// Writes the names.
-    pub(super) fn write(self, args: &RedactArgs, renames: &ClassRenames) -> anyhow::Result<Self> {
+    pub(crate) fn write(self, what: &WhatGoes, renames: &ClassRenames) -> anyhow::Result<Self> {
         let Self::New(mut file) = self else { return Ok(self) };
-        let patterns: Vec<&str> = args.what.classes.iter().map(|pattern| pattern.text()).collect();
+        let patterns: Vec<&str> = what.classes.iter().map(|pattern| pattern.text()).collect();
         let text = json!({ "classes": renames.old_names(), "patterns": patterns });
         let written = file.write_all(format!("{text:#}\n").as_bytes());
         written.with_context(|| format!("cannot write {}", file.path().display()))?;
@@ -62,7 +62,7 @@ impl ClassMapping {
     }
 
     /// Removes the names of a dump that was replaced.
-    pub(super) fn remove_old(self) -> anyhow::Result<()> {
+    pub(crate) fn remove_old(self) -> anyhow::Result<()> {
         let Self::Old(path) = self else { return Ok(()) };
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
     }
