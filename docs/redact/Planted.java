@@ -1,13 +1,33 @@
 import java.io.File;
+import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
+import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.BitSet;
+import java.util.Date;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.UUID;
+import java.util.Vector;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicStampedReference;
+import java.util.concurrent.atomic.DoubleAdder;
+import java.util.concurrent.atomic.LongAccumulator;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.AbstractQueuedSynchronizer;
 
 /**
  * Texts and numbers in the places where programs have them. `planted.txt` lists what `search.py` searches for.
@@ -32,11 +52,53 @@ public class Planted {
     final Level level = Level.GOLD_QUARTZ_TIER;
   }
 
+  /** A synchronizer of the program. */
+  static class Gate extends AbstractQueuedSynchronizer {
+    Gate(int state) {
+      setState(state);
+    }
+  }
+
+  /** Numbers in counters, synchronizers, buffers and bits. */
+  static void numbers() throws Exception {
+    HELD.add(new AtomicInteger(Integer.parseInt("1914" + "730501")));
+    HELD.add(new AtomicLong(Long.parseLong("45391488034" + "36402")));
+    LongAdder adder = new LongAdder();
+    adder.add(Long.parseLong("45391488034" + "36403"));
+    HELD.add(adder);
+    HELD.add(new LongAccumulator(Long::max, Long.parseLong("45391488034" + "36404")));
+    DoubleAdder sum = new DoubleAdder();
+    sum.add(Double.parseDouble("84105.73" + "05"));
+    HELD.add(sum);
+    HELD.add(new Semaphore(Integer.parseInt("1914" + "730506")));
+    HELD.add(new CountDownLatch(Integer.parseInt("1914" + "730507")));
+    HELD.add(new Gate(Integer.parseInt("1914" + "730508")));
+    HELD.add(new Vector<>(1, Integer.parseInt("1914" + "730509")));
+    HELD.add(new AtomicIntegerArray(new int[] {Integer.parseInt("1914" + "730510"), 7}));
+    HELD.add(new AtomicLongArray(new long[] {Long.parseLong("45391488034" + "36411")}));
+    HELD.add(OptionalInt.of(Integer.parseInt("1914" + "730512")));
+    HELD.add(OptionalLong.of(Long.parseLong("45391488034" + "36413")));
+    HELD.add(new UUID(Long.parseLong("45391488034" + "36414"), 1));
+    HELD.add(new Date(Long.parseLong("45391488034" + "36415")));
+    HELD.add(BitSet.valueOf(new long[] {Long.parseLong("45391488034" + "36416")}));
+    HELD.add(Duration.ofSeconds(Long.parseLong("45391488034" + "36419")));
+    HELD.add(new BigDecimal(Long.parseLong("45391488034" + "36420")));
+    HELD.add(new AtomicStampedReference<>("x", Integer.parseInt("1914" + "730521")));
+    HELD.add(LongBuffer.wrap(new long[] {Long.parseLong("45391488034" + "36422")}));
+    long card = Long.parseLong("45391488034" + "36423");
+    boolean[] bits = new boolean[64];
+    for (int at = 0; at < 64; at++) {
+      bits[at] = (card >> at & 1) == 1;
+    }
+    HELD.add(bits);
+  }
+
   static String text(String where) {
     return new StringBuilder("planted-").append(where).append("-Okapi-").append(where.length()).toString();
   }
 
   public static void main(String[] arguments) throws Exception {
+    numbers();
     HELD.add(LITERAL);
     HELD.add(text("string"));
     HELD.add(text("zażółć-unicode"));

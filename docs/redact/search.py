@@ -3,7 +3,8 @@
 
 usage: search.py IN OUT PLANTED [--strings N]
 
-PLANTED has lines `text TEXT`, `number NUMBER` and, for names that stay, `stays TEXT`. A text is searched as UTF-8, Latin-1, UTF-16 of both byte orders, and
+PLANTED has lines `text TEXT`, `number NUMBER`, `bits NUMBER` (64 elements of a boolean[], the lowest bit first) and, for names that
+stay, `stays TEXT`. A text is searched as UTF-8, Latin-1, UTF-16 of both byte orders, and
 reversed; whole, and each part of 8 characters. A number as 4 and 8 bytes of both byte orders, as a double, as an
 unsigned number of arbitrary length (BigInteger's magnitude), and in digits.
 With --strings N: lines of N or more printable characters (as `strings -n N`, also of UTF-16) that are in both files.
@@ -40,6 +41,13 @@ def forms_of_number(text):
         yield number.to_bytes((number.bit_length() + 7) // 8, "big"), "magnitude"
 
 
+def forms_of_bits(text):
+    yield bytes(int(text) >> at & 1 for at in range(64)), "boolean[]"
+
+
+FORMS = {"text": forms_of_text, "number": forms_of_number, "bits": forms_of_bits}
+
+
 def strings(data, least):
     yield from re.findall(rb"[\x20-\x7e]{%d,}" % least, data)
     for pattern in (rb"(?:[\x20-\x7e]\0){%d,}", rb"(?:\0[\x20-\x7e]){%d,}"):
@@ -59,10 +67,10 @@ def main():
             if kind == "stays":
                 verdict = "stays" if after.find(what.encode()) >= 0 else "is gone"
                 print(f"{verdict}, as a name: {what!r}")
-            if kind not in ("text", "number"):
+            if kind not in FORMS:
                 continue
             planted += 1
-            forms = set((forms_of_text if kind == "text" else forms_of_number)(what))
+            forms = set(FORMS[kind](what))
             is_there = any(before.find(form) >= 0 for form, _ in forms)
             found_before += is_there
             hits = [name for form, name in forms if after.find(form) >= 0]

@@ -12,6 +12,7 @@ pub mod dominators;
 pub mod dump;
 pub mod frameworks;
 pub mod kept;
+pub mod keyed;
 pub mod leaks;
 pub mod objects;
 pub mod oql;

@@ -147,7 +147,7 @@ fn each(names: &[&str], test: impl Fn(&str, &Dump, &Tables<'_>)) {
     let test = |name: &str, dump: &Dump| {
         let (heap, graph) = dump.open_graph();
         let about =
-            About { name: "d".into(), labels: vec![("service".into(), "cart".into())], recording: None };
+            About { name: "d".into(), labels: vec![("service".into(), "cart".into())], ..About::default() };
         test(name, dump, &Tables::new(&heap, &graph, bytes(&heap), about));
     };
     for name in names {

@@ -181,7 +181,7 @@ fn opened(dump: &Dump, check: impl FnOnce(&Tables<'_>)) {
     let about = About {
         name: "a".to_owned(),
         labels: vec![("service".to_owned(), "cart".to_owned())],
-        recording: None,
+        ..About::default()
     };
     check(&Tables::new(&heap, &graph, bytes(&heap), about));
 }

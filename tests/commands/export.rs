@@ -220,8 +220,11 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
     }
     let options = Options { index_dir: Some(place.path("index")), ..Options::default() };
     let (heap, graph) = Heap::open_graph(Path::new(&dump), &options, &Quiet).unwrap();
-    let about =
-        About { name: "d".to_owned(), labels: vec![("k".to_owned(), "v,\"w\"".to_owned())], recording: None };
+    let about = About {
+        name: "d".to_owned(),
+        labels: vec![("k".to_owned(), "v,\"w\"".to_owned())],
+        ..About::default()
+    };
     let tables = Tables::new(&heap, &graph, heap.bytes(&Quiet).unwrap(), about);
     let of_class = tables.of_class(class).unwrap();
     let all = tables.all().map(|table| ("all", table as &dyn Table)).chain([("class", &*of_class)]);
@@ -275,6 +278,59 @@ fn secrets_are_written_only_when_they_are_asked_for() {
         // Not in any table.
         let tells = files.values().any(|file| String::from_utf8_lossy(file).contains(SECRET));
         assert_eq!(tells, has_text, "{strings}");
+    }
+}
+
+/// Hashes of texts, in order.
+fn hashes(place: &Folder, to: &str) -> Vec<i64> {
+    let files = place.files(to);
+    let text = std::str::from_utf8(&files["strings/dump=heap/part-0.ndjson"]).unwrap();
+    text.lines().map(|line| serde_json::from_str::<Json>(line).unwrap()["hash"].as_i64().unwrap()).collect()
+}
+
+#[test]
+fn only_who_has_the_key_can_confirm_a_text() {
+    let place = Folder::new();
+    let dump = place.write("heap.hprof", tiny("com.acme.Session"));
+    let strings = ["--tables", "strings"];
+    // The first export makes a key, the second uses it.
+    for to in ["one", "two"] {
+        assert_eq!(place.export(to, "ndjson", &[&[dump.as_str()], &strings[..]].concat()).0, 0);
+    }
+    let own = place.path("data/hprof-cli/export.key");
+    assert_eq!(fs::read(&own).unwrap().len(), 32);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let first = hashes(&place, "one");
+    assert!(!first.is_empty() && first == hashes(&place, "two"));
+    // Another key, also one that others have, gives other hashes.
+    let (other, zeros) = (place.text("other.key"), place.write("zeros.key", [0; 32]));
+    for (to, key) in [("three", &other), ("four", &zeros), ("five", &other)] {
+        let arguments = [&[dump.as_str(), "--hash-key", key], &strings[..]].concat();
+        assert_eq!(place.export(to, "ndjson", &arguments).0, 0);
+    }
+    let [third, fourth, fifth] = ["three", "four", "five"].map(|to| hashes(&place, to));
+    assert!(third != first && fourth != first && third != fourth && third == fifth);
+    let unkeyed = xxhash_rust::xxh3::xxh3_64(SECRET.as_bytes()).cast_signed();
+    assert!([&first, &third, &fourth].iter().all(|hashes| !hashes.contains(&unkeyed)));
+    // Never in the lake, through no link, and not where there are no hashes.
+    let (code, output) = place.export("six", "ndjson", &[&dump, "--hash-key", &place.text("six/key")]);
+    assert!(code == 2 && said(&output).contains("--hash-key"), "{}", said(&output));
+    assert!(!place.path("six/key").exists());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(place.path("nowhere"), place.path("link.key")).unwrap();
+        let (code, output) = place.export("seven", "ndjson", &[&dump, "--hash-key", &place.text("link.key")]);
+        assert!(code == 2 && said(&output).contains("symbolic link"), "{}", said(&output));
+        assert!(!place.path("nowhere").exists());
+    }
+    fs::remove_file(&own).unwrap();
+    for options in [&["--strings", "none"][..], &["--no-values"], &["--tables", "classes"]] {
+        assert_eq!(place.export("eight", "ndjson", &[&[dump.as_str()], options].concat()).0, 0);
+        assert!(!own.exists(), "{options:?}");
     }
 }
 

@@ -49,6 +49,7 @@ fn export(dumps: &[&str], lake: &str, options: &[&str]) {
     let mut export = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     export
         .arg("export")
+        .env("XDG_DATA_HOME", format!("{lake}-key"))
         .args(dumps)
         .args(["--output-dir", lake, "--index-dir", &format!("{lake}-index")])
         .args(options);

@@ -18,6 +18,7 @@ fn answers_are_as_recorded() {
     }
     trycmd::TestCases::new()
         .env("HPROF_CLI_INDEX_DIR", dir.path().to_str().unwrap())
+        .env("XDG_DATA_HOME", dir.path().join("data").to_str().unwrap())
         .case("tests/cmd/*.trycmd")
         .case("README.md")
         .run();

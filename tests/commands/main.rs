@@ -55,6 +55,7 @@ mod recover;
 mod redact;
 mod redact_classes;
 mod redact_hostile;
+mod redact_numbers;
 mod redact_proof;
 mod report;
 mod secrets;

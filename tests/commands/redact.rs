@@ -309,6 +309,21 @@ fn what_options_ask_for_is_done() {
 }
 
 #[test]
+fn texts_are_not_kept_where_values_are_hidden() {
+    let folder = Folder::new();
+    let (input, out) = (folder.write("in.hprof", dump(&Options::hotspot())), folder.text("out.hprof"));
+    let run = |arguments: &[&str]| {
+        let mut command = folder.command(&[&["redact", &input, "-o", &out], arguments].concat());
+        command.env("HPROF_CLI_HIDES_VALUES", "1").output().unwrap()
+    };
+    let output = run(&["--keep", "hunter*"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("--keep writes values"), "{}", stderr(&output));
+    assert!(!folder.path("out.hprof").exists());
+    let output = run(&["--thread-names"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[test]
 fn damage_is_not_copied_and_stays_visible() {
     let folder = Folder::new();
     let bytes = dump(&Options { segment_bytes: Some(600), ..Options::hotspot() });

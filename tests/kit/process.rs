@@ -44,6 +44,7 @@ impl Folder {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
+        command.env("XDG_DATA_HOME", self.path("data"));
         command
     }
 
@@ -128,6 +129,7 @@ impl Place {
 
     fn environment(&self, command: &mut Command) {
         command.env("XDG_CACHE_HOME", self.path("cache")).env("TMPDIR", self.path("tmp"));
+        command.env("XDG_DATA_HOME", self.path("data"));
         command.env_remove("HPROF_CLI_INDEX_DIR");
         if !self.dump.starts_with(self.dir.path()) {
             command.env("HPROF_CLI_INDEX_DIR", self.path("indexes"));

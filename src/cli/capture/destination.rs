@@ -17,6 +17,7 @@ use hprof_capture::{Compression, Error, Identity};
 use hprof_index::storage::trusted_path;
 use rustix::fs::{Access, AtFlags, CWD};
 
+use crate::cli::dump::redact::mapping::ClassMapping;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 
 /// Destination of a dump.
@@ -242,6 +243,15 @@ impl FileDestination {
                 let file = place.create(name, self.is_forced).with_context(fail)?;
                 Ok(PrivateFile::Foreign(file, path))
             }
+        }
+    }
+
+    /// Finds the names of classes that belong to the dump that is replaced.
+    pub(super) fn old_names(&self) -> anyhow::Result<ClassMapping> {
+        let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+        match &self.place {
+            DestinationPlace::Own(..) => ClassMapping::find_old(&self.path, existing),
+            DestinationPlace::Foreign(_) => Ok(ClassMapping::None),
         }
     }
 

@@ -22,6 +22,7 @@ use super::plan::{self, DumpResult, DumpRow};
 use super::redaction::Redaction;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
+use crate::cli::dump::redact::WhatGoes;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::child::duration;
 use crate::cli::shared::context::RunContext;
@@ -50,6 +51,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// users. With --via, the JVM may be where a command leads, such as `kubectl exec`: a helper is brought there, sends the
 /// dump compressed, and removes itself. Requires Linux.
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("keep", |arg| arg.requires("redact")),
+    mut_arg("thread_names", |arg| arg.requires("redact")),
+    mut_arg("lines", |arg| arg.requires("redact")),
+    mut_arg("strict_numbers", |arg| arg.requires("redact")),
+    mut_arg("zero", |arg| arg.requires("redact")),
+    mut_arg("classes", |arg| arg.requires("redact")),
+    mut_arg("break_equality", |arg| arg.requires("redact")),
+)]
 pub(crate) struct DumpArgs {
     /// Process ID of the JVM, or a part of its main class's name that no other running JVM has
     #[arg(value_name = "PID|NAME")]
@@ -78,6 +88,21 @@ pub(crate) struct DumpArgs {
     /// Replace values on the way, as `hprof-cli redact` does for a pipe
     #[arg(long, help_heading = "Output")]
     redact: bool,
+
+    #[command(flatten)]
+    what: WhatGoes,
+
+    /// Redact with the key of KEYFILE, or write a new one to it: dumps redacted with one key can be compared
+    ///
+    /// Who has the key can undo the redaction.
+    #[arg(
+        long,
+        value_name = "KEYFILE",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "What goes",
+        requires = "redact"
+    )]
+    key: Option<PathBuf>,
 
     /// Replace an existing file
     #[arg(long, help_heading = "Output")]
@@ -279,11 +304,12 @@ fn redacted<T>(
     destination: &Destination,
     take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
 ) -> anyhow::Result<T> {
-    let mut redaction = Redaction::new(pid, destination)?;
+    let mut redaction = Redaction::new(pid, destination, (&args.what, args.key.as_deref()))?;
     let taken = written(destination, |out| redaction.pass(destination, args.compression(), out, take))?;
     redaction.finish()?;
     if !args.quiet {
         cx.say("note", "values were redacted on the way; docs/redact.md tells what stays");
+        args.what.note(cx);
     }
     Ok(taken)
 }

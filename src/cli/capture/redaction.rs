@@ -1,22 +1,37 @@
 //! Redaction of a dump on its way from the JVM: only what has passed it is written.
 
 use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
+use anyhow::ensure;
 use hprof_capture::{Compression, Encoder, Error};
-use hprof_query::redact::{Redacted, redact_pipe};
+use hprof_query::keyed::Key;
+use hprof_query::redact::{ClassRenames, RedactOptions, Redacted, redact_pipe};
 
 use super::destination::{Destination, PrivateFile};
 use crate::cli::dump::redact::manifest::{self, Manifest};
+use crate::cli::dump::redact::mapping::{self, ClassMapping};
 use crate::cli::dump::redact::passing::Hashed;
-use crate::cli::dump::redact::{Done, WhatGoes, random_key};
+use crate::cli::dump::redact::{Done, WhatGoes};
+use crate::cli::shared::key_file;
 
 /// Redaction of one dump.
-pub(super) struct Redaction {
+pub(super) struct Redaction<'a> {
     /// Name of the source, for the manifest.
     source: String,
     /// `None` for a destination without a place beside it.
     manifest: Option<PrivateFile>,
+    what: &'a WhatGoes,
+    options: RedactOptions,
+    key: Key,
+    is_key_kept: bool,
+    /// File beside the dump with the names of renamed classes.
+    names: Option<PrivateFile>,
+    /// That of a dump that is replaced.
+    old_names: ClassMapping,
+    renames: Arc<ClassRenames>,
 }
 
 /// Result, and facts of the output.
@@ -26,14 +41,33 @@ struct Passed {
     output_bytes: u64,
 }
 
-impl Redaction {
+impl<'a> Redaction<'a> {
     /// Starts with the manifest, so that nothing is dumped if it cannot be written.
-    pub(super) fn new(pid: u32, destination: &Destination) -> anyhow::Result<Self> {
-        let manifest = match destination {
-            Destination::File(file) => Some(file.create(".manifest.json")?),
-            Destination::Device(_) | Destination::Stdout => None,
-        };
-        Ok(Self { source: format!("process {pid}"), manifest })
+    pub(super) fn new(
+        pid: u32,
+        destination: &Destination,
+        (what, key): (&'a WhatGoes, Option<&Path>),
+    ) -> anyhow::Result<Self> {
+        let (mut manifest, mut names, mut old_names) = (None, None, ClassMapping::None);
+        match destination {
+            Destination::File(file) => {
+                if what.classes.is_empty() {
+                    old_names = file.old_names()?;
+                } else {
+                    names = Some(file.create(mapping::SUFFIX)?);
+                }
+                manifest = Some(file.create(".manifest.json")?);
+            }
+            Destination::Device(_) | Destination::Stdout => ensure!(
+                what.classes.is_empty(),
+                "--classes writes the old names beside the dump; use --output FILE"
+            ),
+        }
+        let options = what.options()?;
+        let is_key_kept = key.is_some();
+        let key = key.map_or_else(key_file::random, key_file::read_or_create)?;
+        let (source, renames) = (format!("process {pid}"), Arc::default());
+        Ok(Self { source, manifest, what, options, key, is_key_kept, names, old_names, renames })
     }
 
     /// Has a dump written by `take`, redacts it, compresses it, and writes it to `out`.
@@ -47,7 +81,8 @@ impl Redaction {
         let failed = |source| Error::Output { source };
         let (from, mut to) = io::pipe().map_err(failed)?;
         let (taken, passed) = thread::scope(|scope| {
-            let redact = move || passed(from, compression, out);
+            let (options, key) = (&self.options, self.key.clone());
+            let redact = move || passed(options, key, from, compression, out);
             let redacting =
                 thread::Builder::new().name("redaction".to_owned()).spawn_scoped(scope, redact)?;
             let taken = take(&mut to);
@@ -67,6 +102,11 @@ impl Redaction {
             let why = "the redaction cannot follow what the JVM wrote, so nothing was kept";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
+        if let Some(pattern) = passed.done.redacted.renames.unmatched().first() {
+            let why = format!("--classes {pattern}: no class of the dump matches, so nothing was kept");
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        self.renames = passed.done.redacted.renames.clone();
         if let (Some(file), Some(path)) = (&mut self.manifest, destination.path()) {
             let text = manifest::text(&Manifest {
                 input: self.source.as_str().into(),
@@ -74,8 +114,8 @@ impl Redaction {
                 output: path,
                 output_bytes: passed.output_bytes,
                 output_hash: &passed.output_hash,
-                what: &WhatGoes::default(),
-                is_key_kept: false,
+                what: self.what,
+                is_key_kept: self.is_key_kept,
                 proof: None,
             });
             file.write_all(text.as_bytes()).map_err(failed)?;
@@ -85,17 +125,26 @@ impl Redaction {
 
     /// Gives the manifest its name. The dump has its own by then.
     pub(super) fn finish(self) -> anyhow::Result<()> {
+        if let Some(mut names) = self.names {
+            names.write_all(mapping::text(self.what, &self.renames).as_bytes())?;
+            names.commit()?;
+        }
+        self.old_names.remove_old()?;
         self.manifest.map_or(Ok(()), PrivateFile::commit)
     }
 }
 
 /// Redacts the bytes of a pipe.
-fn passed(from: impl Read, compression: Option<Compression>, out: &mut dyn Write) -> io::Result<Passed> {
-    let key = random_key().map_err(io::Error::other)?;
-    let options = WhatGoes::default().options().map_err(io::Error::other)?;
+fn passed(
+    options: &RedactOptions,
+    key: Key,
+    from: impl Read,
+    compression: Option<Compression>,
+    out: &mut dyn Write,
+) -> io::Result<Passed> {
     let mut from = Hashed::new(from);
     let mut out = Encoder::new(compression, Hashed::new(BufWriter::with_capacity(1 << 16, out)))?;
-    let redacted: Redacted = redact_pipe(&options, key, &mut from, &mut out, &|_| {})?;
+    let redacted: Redacted = redact_pipe(options, key, &mut from, &mut out, &|_| {})?;
     // The JVM would wait for a reader otherwise.
     io::copy(&mut from, &mut io::sink())?;
     let mut out = out.finish()?;

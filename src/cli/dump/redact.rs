@@ -2,7 +2,7 @@
 
 mod answer;
 pub(crate) mod manifest;
-mod mapping;
+pub(crate) mod mapping;
 pub(crate) mod passing;
 
 use std::ffi::OsString;
@@ -19,9 +19,10 @@ use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dump::recover::RecoverSource;
+use hprof_query::keyed::Key;
 use hprof_query::redact::proof::{ProofDump, ProofRow};
 use hprof_query::redact::{
-    self, ClassRenames, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
+    self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, Redacted, TextPatterns,
 };
 use hprof_report::answer::Answer;
 use hprof_report::table::TableBuilder;
@@ -33,6 +34,7 @@ use self::passing::{FilePosition, Hashed, UntilError};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::key_file;
 use crate::cli::shared::output::background::in_background;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 use crate::cli::shared::session::{AnswerSource, ensure_right};
@@ -125,7 +127,10 @@ pub(crate) struct WhatGoes {
     #[arg(long, help_heading = "What goes")]
     lines: bool,
 
-    /// Replace the values of AtomicInteger, AtomicLong and LongAdder, of which some are sizes of queues
+    /// Replace also numbers that only make answers more precise: limits of queues and threads, priorities and IDs of threads,
+    /// booleans
+    ///
+    /// Which answers suffer is said. Sizes of collections and states of threads stay; docs/redact.md lists all that stays.
     #[arg(long, help_heading = "What goes")]
     strict_numbers: bool,
 
@@ -139,7 +144,7 @@ pub(crate) struct WhatGoes {
     /// heap that are such names do not stay. The mapping is written to FILE.classes.json, beside the output. If a pattern
     /// matches no class, no file is written, and the exit code is 1.
     #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
-    classes: Vec<ClassPattern>,
+    pub(crate) classes: Vec<ClassPattern>,
 
     /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
     #[arg(long, help_heading = "What goes")]
@@ -171,8 +176,8 @@ fn write(
     let file = OutFile::create_private(output, &inputs, existing)?;
     let manifest_path = with_suffix(output, ".manifest.json");
     let mut manifest_file = OutFile::create_private(&manifest_path, &inputs, existing)?;
-    let mapping = ClassMapping::create(args, output, &inputs, existing)?;
-    let key = key(args.key.as_deref())?;
+    let mapping = ClassMapping::create(&args.what, output, &inputs, existing)?;
+    let key = args.key.as_deref().map_or_else(key_file::random, key_file::read_or_create)?;
     let bar = Bar::new(cx, args.quiet);
     let failed = || format!("cannot write {}", output.display());
     let out = Hashed::new(BufWriter::with_capacity(1 << 16, file));
@@ -199,12 +204,15 @@ fn write(
         let failed = || format!("cannot write {}", manifest_path.display());
         manifest_file.write_all(text.as_bytes()).with_context(failed)?;
         // Without it, the names in OUT could not be told any more.
-        let mapping = mapping.write(args, &result.done.redacted.renames)?;
+        let mapping = mapping.write(&args.what, &result.done.redacted.renames)?;
         file.commit()?;
         mapping.remove_old()?;
         manifest_file.commit()?;
     }
     answer::show(cx, args, &result)?;
+    if !args.quiet {
+        args.what.note(cx);
+    }
     let Some(why) = unwritten else { return Ok(result.outcome(true)) };
     cx.say("error", &format!("{why}: {} was not written", output.display()));
     Ok(Outcome::No)
@@ -278,7 +286,7 @@ fn proof(
     let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
     let proved = input.with_threads(|| {
         let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()), &options.classes)?;
-        let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
+        let kept = redact::kept_values_of_file(&plan, options, original.bytes);
         let rows = redact::proof::prove(&plan, &kept, options, original, redacted, &bar)?;
         std::io::Result::Ok((rows, plan))
     })?;
@@ -307,6 +315,17 @@ impl RedactArgs {
 }
 
 impl WhatGoes {
+    /// Says which answers are less precise.
+    pub(crate) fn note(&self, cx: &RunContext) {
+        if self.strict_numbers {
+            let answers = redact::finer_answers().join("; ");
+            cx.say(
+                "note",
+                &format!("--strict-numbers: what these answers say is wrong or missing: {answers}"),
+            );
+        }
+    }
+
     pub(crate) fn options(&self) -> anyhow::Result<RedactOptions> {
         let mut keep = TextPatterns::default();
         for pattern in &self.keep {
@@ -329,37 +348,6 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// Returns a random key, or that of a file, which is created if it does not exist.
-fn key(path: Option<&Path>) -> anyhow::Result<Key> {
-    if let Some(path) = path.filter(|path| path.exists()) {
-        let mut bytes = Vec::new();
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-        let bytes: Result<[u8; KEY_BYTES], _> = bytes.try_into();
-        let bytes = bytes
-            .map_err(|_| anyhow::anyhow!("{} is not a key: a key has {KEY_BYTES} bytes", path.display()))?;
-        return Ok(Key::new(bytes));
-    }
-    let bytes = random_bytes()?;
-    if let Some(path) = path {
-        let mut file = OutFile::create_private(path, &[], Existing::Keep)?;
-        file.write_all(&bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        file.commit()?;
-    }
-    Ok(Key::new(bytes))
-}
-
-/// Returns a key that is not kept.
-pub(crate) fn random_key() -> anyhow::Result<Key> {
-    Ok(Key::new(random_bytes()?))
-}
-
-fn random_bytes() -> anyhow::Result<[u8; KEY_BYTES]> {
-    let mut bytes = [0; KEY_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
-    Ok(bytes)
 }
 
 /// What is done with an input.
@@ -407,7 +395,7 @@ impl Redaction<'_> {
         };
         let from = DumpBytes::Mapped(bytes, &mut passed);
         let plan = Plan::read(from, &self.options.classes).with_context(failed)?;
-        let kept = redact::kept_texts_of_file(&plan, self.options, bytes);
+        let kept = redact::kept_values_of_file(&plan, self.options, bytes);
         let mut hash = Hashed::new(io::sink());
         let mut position = FilePosition::new(&source);
         let mut passed = |bytes: &[u8]| {
@@ -438,7 +426,7 @@ impl Redaction<'_> {
     fn redacted(
         &self,
         plan: &Plan,
-        kept: &KeptTexts,
+        kept: &KeptValues,
         from: DumpBytes<'_>,
         total: u64,
         out: &mut dyn Write,

@@ -20,6 +20,7 @@ use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
+use crate::cli::shared::key_file;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource as _, ensure_right};
@@ -28,6 +29,7 @@ use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::frameworks::Frameworks;
+use hprof_query::strings::TextKey;
 use hprof_query::tables::{About, Table, Tables, definitions};
 use hprof_report::number::counted;
 use hprof_report::tables::{Format, TableSource, Written, WrittenColumns};
@@ -57,7 +59,11 @@ const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "
 /// Values of `--strings`.
 const STRINGS: &[Keyword<Strings>] = &[
     ("none", Strings::None, "Nothing: their columns are null"),
-    ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
+    (
+        "hash",
+        Strings::Hash,
+        "A keyed hash of each String, the same for equal texts in all dumps with this key",
+    ),
     ("text", Strings::Text, "Everything, including secrets"),
 ];
 
@@ -66,6 +72,8 @@ const SUCCESS: &str = "_SUCCESS";
 
 /// Column of hashes, which `--strings none` hides.
 const HASH: &str = "hash";
+/// Tables with this column.
+const WITH_HASHES: [&str; 2] = ["strings", "properties"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FormatArg {
@@ -88,7 +96,8 @@ enum Strings {
 /// existing partition is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
 /// last, if all dumps were exported. A dump that cannot be read does not stop the others: the exit code is then 2,
 /// else 3 if a dump is damaged. The same dump always produces the same bytes. Dumps contain secrets: without
-/// --strings text, columns that contain values of the heap are null. `--schema` describes the tables.
+/// --strings text, columns that contain values of the heap are null; names of threads are written, except with
+/// --no-values. `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
     arg = hiding::no_values(),
@@ -113,6 +122,14 @@ pub(crate) struct ExportArgs {
     /// How to write strings and values from the heap
     #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
     strings: Strings,
+
+    /// Read the key of the hashes from KEYFILE, or write a new one to it [default: hprof-cli/export.key in your data
+    /// directory]
+    ///
+    /// Only who has the key can confirm a guessed text. Exports with one key can be joined by `hash`. The file is readable
+    /// only for its owner, and must not be in DIR.
+    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "Filter")]
+    hash_key: Option<PathBuf>,
 
     /// Write to this directory, which is created if it does not exist
     #[arg(
@@ -204,8 +221,8 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
         anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
     let dir = begin(to)?;
-    let run =
-        ExportRun { dumps: inputs.len(), args, to: &dir, format, frameworks: args.frameworks.rules(cx)? };
+    let (frameworks, text_key) = (args.frameworks.rules(cx)?, args.text_key(cx, to)?);
+    let run = ExportRun { dumps: inputs.len(), args, to: &dir, format, frameworks, text_key };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
@@ -253,6 +270,20 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     )
 }
 
+impl ExportArgs {
+    /// Returns the key of the hashes of texts. It is read, and its file created, only if hashes are written.
+    fn text_key(&self, cx: &RunContext, to: &Path) -> anyhow::Result<TextKey> {
+        let has_hashes = |table: &String| WITH_HASHES.iter().any(|with| table.eq_ignore_ascii_case(with));
+        let is_needed = self.strings != Strings::None
+            && !cx.hides_values
+            && (self.tables.is_empty() || self.tables.iter().any(has_hashes));
+        if !is_needed && self.hash_key.is_none() {
+            return Ok(TextKey::default());
+        }
+        Ok(TextKey::new(&key_file::of_hashes(self.hash_key.as_deref(), to)?))
+    }
+}
+
 /// Creates the directory, or opens it, and marks it as incomplete.
 fn begin(to: &Path) -> anyhow::Result<Arc<OpenDir>> {
     let dir = OpenDir::create_all(to, 0o777).with_context(|| {
@@ -298,6 +329,7 @@ struct ExportRun<'a> {
     to: &'a Arc<OpenDir>,
     format: Format,
     frameworks: Frameworks,
+    text_key: TextKey,
 }
 
 impl ExportRun<'_> {
@@ -309,7 +341,8 @@ impl ExportRun<'_> {
     ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
         let write = |heap: &Heap, graph: &ObjectGraph| {
             let bar = Bar::new(cx, input.quiet);
-            let about = About { name: name.to_owned(), labels: self.args.labels.clone(), recording: None };
+            let labels = self.args.labels.clone();
+            let about = About { name: name.to_owned(), labels, recording: None, text_key: self.text_key };
             self.write(cx, heap, graph, about, &bar)
         };
         let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;

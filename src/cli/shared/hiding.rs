@@ -18,9 +18,11 @@ const NO_VALUES: &str = "no_values";
 
 /// Options that read values of the heap: command, option, and the values of the option that do not.
 const READ_VALUES: &[(&str, &str, &[&str])] = &[
+    ("dump", "keep", &[]),
     ("export", "strings", &["none"]),
     ("instances", "conditions", &[]),
     ("instances", "sort", &["retained", "shallow", "address"]),
+    ("redact", "keep", &[]),
     ("roots", "thread", &[]),
     ("secrets", "show_values", &[]),
     ("show", "form", &["numbers"]),
@@ -73,7 +75,8 @@ pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
                 "show_values" => "show-values",
                 other => other,
             };
-            anyhow::bail!("--{name} reads values of the heap, which are hidden; omit it, or show values");
+            let does = if *option == "keep" { "writes" } else { "reads" };
+            anyhow::bail!("--{name} {does} values of the heap, which are hidden; omit it, or show values");
         }
     }
     Ok(())

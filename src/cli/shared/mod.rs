@@ -16,6 +16,7 @@ pub(crate) mod hiding;
 pub(crate) mod holder;
 #[cfg(target_os = "linux")]
 mod jvm_advice;
+pub(crate) mod key_file;
 pub(crate) mod keys;
 pub(crate) mod limit;
 pub(crate) mod messages;

@@ -121,6 +121,12 @@ impl<'a> DumpPart<'a> {
         segments.map(|segment| segment.start - RECORD_HEADER)
     }
 
+    /// Returns the ranges of the bodies of heap dump records, in file order.
+    pub fn heap_ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let segments = self.contents.dumps.iter().flat_map(|dump| &dump.segments);
+        segments.map(|segment| segment.start..segment.end)
+    }
+
     /// Returns the bytes of a STRING record, in modified UTF-8; `None` if it does not exist.
     pub fn string(&self, id: u64) -> Option<&'a [u8]> {
         let at = usize::try_from(self.contents.string(id)?).ok()?;

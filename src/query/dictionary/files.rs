@@ -91,6 +91,12 @@ names! {
     DIFFERENCES: Integer, "number of differences, or of texts that were found";
     ALLOWED: Integer, "number of texts that were found and may stay, and of differences that are expected, as `allowed_because` says";
     ALLOWED_BECAUSE as "allowed_because": Text, "why these may stay or differ";
+    KEPT_NUMBERS: Records, "numbers that stay, without zeros, by class and field, which docs/redact.md lists";
+    KEPT_FIELD as "field": Text, "field that the class declares";
+    NUMBERS: Integer, "number of values";
+    IS_BOOLEAN: Boolean, "whether the values are booleans";
+    NEEDED_BY: Text, "commands whose answers need them";
+    NEEDED_FOR: Text, "what the answers say by them";
     UNNAMED_CLASSES: Integer, "classes whose names are lost: each is named `unnamed.ClassN` with its fields";
     CLASSES_NAMED: Integer, "classes whose names are from the dump of `--names`";
     MEANS: Text, "consequence for the results, for people";

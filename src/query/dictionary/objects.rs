@@ -30,7 +30,7 @@ names! {
     VALUE_CLASS: Text, "class of most values";
     IS_TRUNCATED: Boolean, "whether the text is only the beginning";
     IS_VALUE_TRUNCATED: Boolean, "whether `value` is only the beginning";
-    HASH: Integer, "hash of the text (XXH3, 64 bits, signed): equal for equal texts in all dumps";
+    HASH: Integer, "keyed hash of the text (SipHash-1-3, 64 bits, signed): equal for equal texts in all dumps that were exported with one key";
     DATA: Text, "elements of an array as one text, with `--as hex` or `--as text`, up to 16 MiB; `fields` is then empty";
     DATA_FORM: Text, "form of `data`: `hex`, `utf-8`, `iso-8859-1` or `utf-16`";
     TYPE: Text, "type of the field: `int`, `byte`, ... or `Object` for references";

@@ -10,6 +10,7 @@ mod fact;
 mod known;
 #[cfg(test)]
 mod made;
+pub(crate) mod numbers;
 mod rules;
 mod template;
 #[cfg(test)]

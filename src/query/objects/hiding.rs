@@ -4,7 +4,7 @@
 //! contents of objects ask here at the place where a value becomes output, or an operand of a condition: computations that
 //! show only counts, such as those of duplicates, read everything.
 
-pub(crate) mod fields;
+pub mod fields;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -29,16 +29,19 @@ pub(crate) fn text(characters: &Characters<'_>, most: usize, hides: bool) -> Str
     if hides { masked(characters) } else { characters.text(most) }
 }
 
-/// Returns whether the number in a field that a class declares is shown although values are hidden: sizes of collections,
+/// Returns whether the number in a static field of a class is shown although values are hidden: sizes of collections,
 /// states of threads and other numbers that `redact` leaves in a dump.
 pub(crate) fn is_shown(summary: &Summary, class: ClassNumber, field: &str, kind: BasicType) -> bool {
     let name = summary.class(class).map(|class| summary.class_name(class));
-    name.is_some_and(|name| is_structure(name, field, kind))
+    name.is_some_and(|name| is_structure(name, name, field, kind))
 }
 
-/// Like [`is_shown`], of a field of the instances of a class.
-pub(crate) fn is_slot_shown(summary: &Summary, slot: &FieldSlot<'_>) -> bool {
-    is_shown(summary, slot.class, slot.name, slot.kind)
+/// Like [`is_shown`], of a field of an instance of a class.
+pub(crate) fn is_slot_shown(summary: &Summary, instance: ClassNumber, slot: &FieldSlot<'_>) -> bool {
+    let name = |class| summary.class(class).map(|class| summary.class_name(class));
+    let (instance, declaring) = (name(instance), name(slot.class));
+    let names = instance.zip(declaring);
+    names.is_some_and(|(instance, declaring)| is_structure(instance, declaring, slot.name, slot.kind))
 }
 
 #[cfg(test)]

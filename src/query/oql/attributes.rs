@@ -180,7 +180,7 @@ impl<'a> Evaluator<'_, 'a> {
                     slot.name,
                     slot.kind.java_name(),
                     bits.map_or(ExpressionValue::Null, |bits| {
-                        self.of_field(bits, || hiding::is_slot_shown(self.summary, &slot))
+                        self.of_field(bits, || hiding::is_slot_shown(self.summary, class, &slot))
                     }),
                 ))
             }

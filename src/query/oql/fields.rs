@@ -34,7 +34,7 @@ impl<'a> Evaluator<'_, 'a> {
                 }
                 let is_shown = || {
                     let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
-                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, &slot))
+                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, class, &slot))
                 };
                 bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
             }

@@ -1,7 +1,7 @@
 //! Short sequences of bytes: most Strings. Eight bytes are treated at once.
 
-use super::prf::{Absorb, Squeeze};
 use super::symbol::Symbol;
+use crate::keyed::{Absorb, Squeeze};
 
 /// One in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;

@@ -7,9 +7,9 @@
 use hprof_parser::BasicType;
 
 use super::bytes;
-use super::prf::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 use super::symbol::{Class, Symbol, class_of};
 use super::tables::Tables;
+use crate::keyed::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 
 /// Maximum number of rounds of a Feistel network.
 pub(super) const ROUNDS: usize = 8;
@@ -99,6 +99,21 @@ impl Cipher {
             let stream = Stream::new(&self.key, [squeeze.next(), squeeze.next()]);
             add_stream(kind, stream, rest);
             add(kind, function(start(2), rest), nonce);
+        }
+    }
+
+    /// Replaces a sequence of zeros and ones by its image.
+    pub(super) fn booleans(&self, tweak: u64, values: &mut [u8]) {
+        let count = values.len();
+        let start = |round: usize| {
+            let mut state = start(self.sequences, BasicType::Boolean, count, round);
+            state.word(tweak);
+            state
+        };
+        let (left, right) = values.split_at_mut(count / 2);
+        for round in (0..rounds(left.len())).step_by(2) {
+            add_bits(function(start(round), right), left);
+            add_bits(function(start(round + 1), left), right);
         }
     }
 
@@ -192,6 +207,17 @@ fn add<S: Symbol>(kind: BasicType, mut squeeze: Squeeze, values: &mut [S]) {
             let (digit, rest) = ((product >> 64) as u64, product as u64);
             *value = S::of_bits(class.advance(value.bits(), digit));
             fraction = rest;
+        }
+    }
+}
+
+/// Adds pseudorandom bits to zeros and ones.
+fn add_bits(mut squeeze: Squeeze, values: &mut [u8]) {
+    for chunk in values.chunks_mut(64) {
+        let mut bits = squeeze.next();
+        for value in chunk {
+            *value ^= u8::from(bits & 1 == 1);
+            bits >>= 1;
         }
     }
 }

@@ -9,9 +9,9 @@
 use hprof_parser::BasicType;
 
 use super::cipher::{Cipher, SHORT, absorb};
-use super::kept::KeptTexts;
-use super::prf::Key;
+use super::kept::KeptValues;
 use super::symbol::{Symbol, class_of, class_of_box};
+use crate::keyed::Key;
 
 /// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
 /// before it.
@@ -20,7 +20,7 @@ pub(super) const BLOCK: usize = 8 << 20;
 /// Treatment of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// It has no values except zero, or booleans.
+    /// It has no values except zero, or only `true`.
     Nothing,
     /// A text that stays.
     Kept,
@@ -114,13 +114,13 @@ impl Contents {
     /// Replaces the elements of an array, or of its next block.
     pub(super) fn array(
         &self,
-        kept: &KeptTexts,
+        kept: &KeptValues,
         kind: BasicType,
         chain: &mut BlockChain,
         data: &mut [u8],
     ) -> Treatment {
         match kind {
-            BasicType::Boolean => self.elements::<u8>(kept, BasicType::Boolean, chain, data),
+            BasicType::Boolean => self.booleans(chain, data),
             BasicType::Byte => self.elements::<u8>(kept, BasicType::Byte, chain, data),
             BasicType::Char => self.elements::<u16>(kept, BasicType::Char, chain, data),
             BasicType::Short => self.elements::<u16>(kept, BasicType::Short, chain, data),
@@ -131,22 +131,49 @@ impl Contents {
         }
     }
 
+    /// Replaces zeros and ones by others. Those of one value have no other such value, and stay.
+    fn booleans(&self, chain: &mut BlockChain, data: &mut [u8]) -> Treatment {
+        // Whatever else a byte may hold.
+        data.iter_mut().for_each(|value| *value = u8::from(*value != 0));
+        let before = chain.before;
+        self.go_on(chain, data);
+        if is_all_same(data) {
+            return Treatment::Nothing;
+        }
+        let mut tweak = self.cipher.tweak();
+        tweak.word(chain.length);
+        tweak.word(before);
+        let tweak = tweak.finish().next();
+        loop {
+            self.cipher.booleans(tweak, data);
+            if !is_all_same(data) {
+                return Treatment::Mapped;
+            }
+        }
+    }
+
+    /// Makes the result of the next block depend on this one.
+    #[inline(always)]
+    fn go_on(&self, chain: &mut BlockChain, data: &[u8]) {
+        if !chain.is_single {
+            let mut next = self.cipher.tweak();
+            next.word(chain.before);
+            absorb::<u8>(&mut next, data);
+            // Never 0, which is the first block.
+            chain.before = next.finish().next() | 1;
+        }
+    }
+
     #[inline(always)]
     fn elements<S: Symbol>(
         &self,
-        kept: &KeptTexts,
+        kept: &KeptValues,
         kind: BasicType,
         chain: &mut BlockChain,
         data: &mut [u8],
     ) -> Treatment {
         let BlockChain { is_single, length, before, holder } = *chain;
-        if !is_single {
-            let mut next = self.cipher.tweak();
-            next.word(before);
-            absorb::<u8>(&mut next, data);
-            // Never 0, which is the first block.
-            chain.before = next.finish().next() | 1;
-        }
+        self.go_on(chain, data);
         let Some(last) = data.iter().rposition(|byte| *byte != 0) else { return Treatment::Nothing };
         if is_single && kept.contains(kind, data) {
             return Treatment::Kept;

@@ -20,12 +20,10 @@ pub struct RedactCounts {
     pub arrays_kept: BTreeMap<KeptReason, u64>,
     /// Numbers in fields, statics and constants that were mapped.
     pub numbers_mapped: u64,
-    /// Numbers that the analyser reads, and booleans, which stay.
+    /// Numbers that answers need, and booleans, which stay.
     pub numbers_kept: u64,
     /// Cached hashes that were mapped.
     pub hashes_mapped: u64,
-    /// Values of counters (AtomicInteger, AtomicLong, LongAdder) that stay.
-    pub counters_kept: u64,
     /// Symbols that are names, which stay.
     pub symbols_kept: u64,
     /// Symbols with names of renamed classes.
@@ -67,7 +65,6 @@ impl RedactCounts {
         self.numbers_mapped += other.numbers_mapped;
         self.numbers_kept += other.numbers_kept;
         self.hashes_mapped += other.hashes_mapped;
-        self.counters_kept += other.counters_kept;
         self.symbols_kept += other.symbols_kept;
         self.symbols_renamed += other.symbols_renamed;
         self.symbols_mapped += other.symbols_mapped;

@@ -29,9 +29,16 @@ pub(super) struct Filter<'f> {
     pub(super) copy: Vec<u8>,
     /// Called with the number of bytes after each part.
     pub(super) advance: &'f dyn Fn(u64),
+    /// Counters that stay are found on the way.
+    pub(super) finds_counters: bool,
 }
 
-impl Filter<'_> {
+impl<'f> Filter<'f> {
+    pub(super) fn new(mapping: Mapping<'f>, out: &'f mut dyn Write, advance: &'f dyn Fn(u64)) -> Self {
+        let (counts, chain) = (RedactCounts::default(), BlockChain::new(0, 0));
+        Self { mapping, out, counts, written: 0, chain, copy: Vec::new(), advance, finds_counters: false }
+    }
+
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.written += bytes.len() as u64;
         (self.advance)(bytes.len() as u64);
@@ -174,6 +181,9 @@ impl RecordSink for Filter<'_> {
     }
 
     fn sub_records(&mut self, bytes: &[u8], _: u64, pieces: &[Range<usize>]) -> io::Result<()> {
+        if self.finds_counters {
+            self.mapping.counters.add(self.mapping.plan, bytes, pieces);
+        }
         let mut copy = std::mem::take(&mut self.copy);
         copy.resize(bytes.len(), 0);
         let mut tasks = Vec::with_capacity(pieces.len());

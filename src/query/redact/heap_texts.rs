@@ -7,7 +7,7 @@ use hprof_parser::names::java_class_name;
 use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
 
 use super::RedactOptions;
-use super::kept::{KeptReason, KeptTexts};
+use super::kept::{KeptReason, KeptValues};
 use super::plan::Plan;
 
 /// Maximum number of objects of one kind that are looked up.
@@ -19,7 +19,7 @@ const MAX_LINKS: usize = 64;
 const THREAD_CLASSES: [&str; 2] = ["java.lang.Thread", "java.lang.ThreadGroup"];
 
 /// Adds the texts.
-pub(super) fn add(kept: &mut KeptTexts, plan: &Plan, options: &RedactOptions, bytes: &[u8]) {
+pub(super) fn add(kept: &mut KeptValues, plan: &Plan, options: &RedactOptions, bytes: &[u8]) {
     let lookup = Lookup { plan, bytes };
     if !options.thread_names {
         let names = lookup.thread_names();
@@ -95,7 +95,7 @@ impl<'a> Lookup<'a> {
     /// Returns the names of threads: Strings, or their characters.
     fn thread_names(&self) -> IdSet<ObjectId> {
         let mut threads = Threads { lookup: self, names: IdSet::default() };
-        for range in &self.plan.thread_ranges {
+        for range in &self.plan.watched_ranges {
             let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
             let (start, end) = (at(range.start), at(range.end));
             heap::walk(self.bytes, self.plan.id_size(), start, end, end, &mut threads);

@@ -1,10 +1,11 @@
-//! Texts that stay: contents of arrays that are equal to one of them are not mapped.
+//! Texts that stay: contents of arrays that are equal to one of them are not mapped. And the counters that stay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use hprof_parser::{BasicType, mutf8};
 
+use super::counters::KeptCounters;
 use super::renames::ClassRenames;
 
 /// Reason for which a text stays.
@@ -75,9 +76,9 @@ impl TextPatterns {
     }
 }
 
-/// Texts that stay.
+/// Texts and counters that stay.
 #[derive(Debug, Default)]
-pub struct KeptTexts {
+pub struct KeptValues {
     /// By text, in UTF-8.
     texts: HashMap<Box<[u8]>, KeptReason>,
     /// Those that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
@@ -88,6 +89,7 @@ pub struct KeptTexts {
     longest: usize,
     /// Texts with the old names of these do not stay.
     renames: Arc<ClassRenames>,
+    pub(super) counters: KeptCounters,
 }
 
 /// Number of bits of `seen`.
@@ -106,7 +108,7 @@ fn bit_of(text: &[u8]) -> (usize, u64) {
     (at / 64, 1 << (at % 64))
 }
 
-impl KeptTexts {
+impl KeptValues {
     /// Creates a set with the texts that patterns match.
     pub fn new(patterns: TextPatterns, renames: Arc<ClassRenames>) -> Self {
         let longest = if patterns.0.is_empty() { 0 } else { MAX_TEXT };

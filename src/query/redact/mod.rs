@@ -1,6 +1,6 @@
 //! Redaction of a dump: its structure stays, its values go.
 //!
-//! * `prf`, `symbol` and `cipher` are the keyed permutations; `contents` maps arrays and numbers with them.
+//! * `symbol` and `cipher` are the keyed permutations, with the functions of [`crate::keyed`]; `contents` maps arrays and numbers with them.
 //! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
 //! * `renames` gives classes other names, if requested.
 //! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
@@ -11,12 +11,13 @@
 mod bytes;
 mod cipher;
 mod contents;
+mod counters;
 mod counts;
+mod families;
 mod filter;
 mod heap_texts;
 mod kept;
 mod plan;
-mod prf;
 pub mod proof;
 mod renames;
 mod stream;
@@ -30,16 +31,18 @@ mod values;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use contents::{BlockChain, Contents};
+use contents::Contents;
+use counters::KeptCounters;
 use filter::Filter;
 use values::Mapping;
 
 use crate::classes::pattern::ClassPattern;
+use crate::keyed::Key;
 
+pub use crate::objects::hiding::fields::finer_answers;
 pub use counts::RedactCounts;
-pub use kept::{KeptReason, KeptTexts, TextPatterns};
+pub use kept::{KeptReason, KeptValues, TextPatterns};
 pub use plan::Plan;
-pub use prf::{KEY_BYTES, Key};
 pub use renames::ClassRenames;
 pub use stream::{DumpBytes, StreamEnd};
 
@@ -86,17 +89,18 @@ impl Redacted {
 /// them among the objects.
 pub const HELD_BACK: u64 = 64 << 20;
 
-/// Returns the texts that stay in a dump.
-pub fn kept_texts(plan: &Plan, options: &RedactOptions) -> KeptTexts {
-    let mut kept = KeptTexts::new(options.keep.clone(), plan.renames.clone());
+/// Returns the texts that stay in a dump, as far as the plan has them.
+pub fn kept_values(plan: &Plan, options: &RedactOptions) -> KeptValues {
+    let mut kept = KeptValues::new(options.keep.clone(), plan.renames.clone());
     plan.add_names(&mut kept, options.thread_names);
     kept
 }
 
-/// Like [`kept_texts`], with the names of threads and the properties of a file. `bytes` is the dump.
-pub fn kept_texts_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -> KeptTexts {
-    let mut kept = kept_texts(plan, options);
+/// Like [`kept_values`], with the names of threads, the properties and the counters of a file. `bytes` is the dump.
+pub fn kept_values_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -> KeptValues {
+    let mut kept = kept_values(plan, options);
     heap_texts::add(&mut kept, plan, options, bytes);
+    kept.counters = KeptCounters::of_dump(plan, bytes);
     kept
 }
 
@@ -107,7 +111,7 @@ pub fn kept_texts_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) ->
 /// Those of `from` and `to`; [`io::ErrorKind::InvalidData`] if `from` is not a dump.
 pub fn redact(
     plan: &Plan,
-    kept: &KeptTexts,
+    kept: &KeptValues,
     options: &RedactOptions,
     key: Key,
     from: DumpBytes<'_>,
@@ -115,15 +119,19 @@ pub fn redact(
     advance: &dyn Fn(u64),
 ) -> io::Result<Redacted> {
     let mapping = Mapping::new(plan, kept, options, Contents::new(key));
-    let (counts, chain) = (RedactCounts::default(), BlockChain::new(0, 0));
-    let mut filter = Filter { mapping, out: to, counts, written: 0, chain, copy: Vec::new(), advance };
+    write(Filter::new(mapping, to, advance), from)
+}
+
+/// Writes what a filter lets through.
+fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<Redacted> {
     let end = stream::read_records(from, &mut filter)?;
     filter.out.flush()?;
-    Ok(Redacted { counts: filter.counts, end, written: filter.written, renames: plan.renames.clone() })
+    let renames = filter.mapping.plan.renames.clone();
+    Ok(Redacted { counts: filter.counts, end, written: filter.written, renames })
 }
 
 /// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
-/// threads and all properties go.
+/// threads and all properties go, and counters that come before what holds them.
 ///
 /// # Errors
 /// Those of [`redact`].
@@ -138,7 +146,12 @@ pub fn redact_pipe(
     from.take(HELD_BACK).read_to_end(&mut start)?;
     let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()), &options.classes)?;
     let options = RedactOptions { thread_names: true, ..options.clone() };
-    let kept = kept_texts(&plan, &options);
+    let mut kept = kept_values(&plan, &options);
+    kept.counters = KeptCounters::of_dump(&plan, &start);
+    // What holds a counter may come long after it.
+    kept.counters.has_more = true;
+    let mapping = Mapping::new(&plan, &kept, &options, Contents::new(key));
+    let filter = Filter { finds_counters: true, ..Filter::new(mapping, to, advance) };
     let mut from = start.as_slice().chain(from);
-    redact(&plan, &kept, &options, key, DumpBytes::Stream(&mut from), to, advance)
+    write(filter, DumpBytes::Stream(&mut from))
 }

@@ -12,11 +12,12 @@ use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
-use super::kept::{KeptReason, KeptTexts};
+use super::families::ClassFamily;
+use super::kept::{KeptReason, KeptValues};
 use super::renames::{ClassRenames, NameRecords, SymbolUse};
 use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
 use crate::classes::pattern::ClassPattern;
-use crate::objects::hiding::fields::{FieldTreatment, treatment};
+use crate::objects::hiding::fields::{FieldTreatment, holds_counter, instance_rules, treatment};
 use crate::parallel;
 
 /// Fields that a class itself declares.
@@ -26,6 +27,10 @@ pub(super) struct ClassFields {
     pub(super) changes: Vec<FieldChange>,
     /// References that `heap_texts` follows: start and name.
     pub(super) references: Vec<(u32, Box<str>)>,
+    /// Starts of references to counters that stay.
+    pub(super) counters: Vec<u32>,
+    /// Rules about its instances, a bit each.
+    pub(super) rules: u128,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
     /// Nearest superclass with fields.
@@ -63,8 +68,12 @@ pub struct Plan {
     pub(super) renames: Arc<ClassRenames>,
     /// Classes of threads and thread groups.
     pub(super) thread_classes: IdSet<ObjectId>,
-    /// Parts of the file with instances of these.
-    pub(super) thread_ranges: Vec<Range<u64>>,
+    /// Classes whose instances refer to counters that stay.
+    pub(super) holders: IdSet<ObjectId>,
+    /// Counters to which static fields refer.
+    pub(super) static_counters: Vec<ObjectId>,
+    /// Parts of the file with instances of threads and holders of counters.
+    pub(super) watched_ranges: Vec<Range<u64>>,
     /// Classes of the JDK and of Android, and names of their numeric fields and statics.
     #[cfg(test)]
     pub(super) numeric_fields: Vec<(String, String)>,
@@ -85,7 +94,7 @@ impl Plan {
     /// # Errors
     /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
     pub fn read(from: DumpBytes<'_>, renamed: &[ClassPattern]) -> io::Result<Self> {
-        let mut builder = PlanBuilder::default();
+        let mut builder = PlanBuilder::new();
         read_records(from, &mut builder)?;
         builder.finish(renamed)
     }
@@ -101,7 +110,7 @@ impl Plan {
     }
 
     /// Adds the names of classes, fields and frames to the texts that stay.
-    pub(super) fn add_names(&self, kept: &mut KeptTexts, thread_names: bool) {
+    pub(super) fn add_names(&self, kept: &mut KeptValues, thread_names: bool) {
         for name in ["app", "platform", "bootstrap"] {
             kept.add(name, KeptReason::LoaderName);
         }
@@ -128,7 +137,6 @@ struct RawClass {
     fields: Vec<(u64, BasicType)>,
 }
 
-#[derive(Default)]
 struct PlanBuilder {
     header: Option<Header>,
     strings: IdMap<u64, Box<[u8]>>,
@@ -145,17 +153,47 @@ struct PlanBuilder {
     numeric_statics: Vec<(ObjectId, u64)>,
     classes: IdMap<ObjectId, RawClass>,
     statics: IdSet<u64>,
-    /// References in static fields named `props`: class, field, object.
+    /// References in static fields with some names: class, field, object.
     references: Vec<(ObjectId, u64, ObjectId)>,
     ranges: Vec<IdRange>,
-    thread_classes: ThreadClasses,
-    thread_ranges: Vec<Range<u64>>,
+    thread_classes: ClassFamily,
+    /// Classes that hold counters.
+    holders: ClassFamily,
+    /// Both.
+    watched: IdSet<ObjectId>,
+    watched_ranges: Vec<Range<u64>>,
 }
 
 impl PlanBuilder {
+    fn new() -> Self {
+        Self {
+            header: None,
+            strings: IdMap::default(),
+            symbols: IdMap::default(),
+            order: Vec::new(),
+            serials: IdMap::default(),
+            sources: Vec::new(),
+            seen_sources: FxHashSet::default(),
+            loads: IdMap::default(),
+            #[cfg(test)]
+            numeric_statics: Vec::new(),
+            classes: IdMap::default(),
+            statics: IdSet::default(),
+            references: Vec::new(),
+            ranges: Vec::new(),
+            thread_classes: ClassFamily::named(&THREADS),
+            holders: ClassFamily::default(),
+            watched: IdSet::default(),
+            watched_ranges: Vec::new(),
+        }
+    }
+
     fn class(&mut self, class: SeenClass) {
         for (name, _) in &class.raw.fields {
             self.uses(*name, SymbolUse::Field);
+        }
+        if self.holds_counters(&class) {
+            self.holders.add(class.id);
         }
         for (name, kind, value) in class.statics {
             self.uses(name, SymbolUse::Field);
@@ -164,13 +202,23 @@ impl PlanBuilder {
             if !matches!(kind, BasicType::Object | BasicType::Boolean) {
                 self.numeric_statics.push((class.id, name));
             }
-            let is_props = || self.strings.get(&name).is_some_and(|name| &**name == b"props");
-            if kind == BasicType::Object && is_props() {
+            let is_wanted = || self.strings.get(&name).is_some_and(|name| STATICS.contains(&&**name));
+            if kind == BasicType::Object && is_wanted() {
                 self.references.push((class.id, name, ObjectId(value)));
             }
         }
         self.thread_classes.extends(class.id, class.raw.above);
-        self.classes.insert(class.id, class.raw);
+        self.holders.extends(class.id, class.raw.above);
+        // Readers take the first of several.
+        self.classes.entry(class.id).or_insert(class.raw);
+    }
+
+    /// Returns `true` if a class declares a field with a counter that stays, as far as its name is known.
+    fn holds_counters(&self, class: &SeenClass) -> bool {
+        let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes));
+        let Some(name) = self.loads.get(&class.id).and_then(|id| text(*id)) else { return false };
+        let mut references = class.raw.fields.iter().filter(|(_, kind)| *kind == BasicType::Object);
+        references.any(|(field, _)| text(*field).is_some_and(|field| holds_counter(&name, &field)))
     }
 
     fn uses(&mut self, symbol: u64, used: SymbolUse) {
@@ -205,6 +253,9 @@ impl PlanBuilder {
                 let hash = field_hash(&class, &name);
                 let treatment = treatment(&class, &name, *kind);
                 if treatment == FieldTreatment::Reference {
+                    if holds_counter(&class, &name) {
+                        fields.counters.push(fields.bytes);
+                    }
                     if FOLLOWED.contains(&name.as_str()) {
                         fields.references.push((fields.bytes, name.into()));
                     }
@@ -220,6 +271,7 @@ impl PlanBuilder {
                 let bytes = u32::try_from(kind.dump_bytes(header.id_size)).unwrap_or(u32::MAX);
                 fields.bytes = fields.bytes.saturating_add(bytes);
             }
+            fields.rules = instance_rules(&class);
             class_names.insert(*id, class);
             classes.insert(*id, fields);
         }
@@ -238,6 +290,14 @@ impl PlanBuilder {
                 fields.above = above;
             }
         }
+        // If the name of a class came after its instances, any part may have some.
+        let holders = classes.iter().filter(|(_, fields)| !fields.counters.is_empty());
+        let late: Vec<_> =
+            holders.map(|(id, _)| *id).filter(|id| !self.holders.classes.contains(id)).collect();
+        if !late.is_empty() {
+            self.watched_ranges = self.ranges.iter().map(|range| range.bytes.clone()).collect();
+            late.into_iter().for_each(|class| self.holders.add(class));
+        }
         let static_names = self.statics.iter().filter_map(|id| Some((*id, text(*id)?))).collect();
         let texts = self.symbols.iter();
         let renamed = |id| renames.symbol(id).or_else(|| self.strings.get(&id).map(|text| &**text));
@@ -247,6 +307,9 @@ impl PlanBuilder {
                 && text(*field).is_some_and(|field| field == "props")
         });
         let props = system.map(|(_, _, object)| *object);
+        let is_counter = |class, field| text(field).is_some_and(|field| holds_counter(&name(class), &field));
+        let counters = self.references.iter().filter(|(class, field, _)| is_counter(*class, *field));
+        let static_counters = counters.map(|(_, _, object)| *object).collect();
         Ok(Plan {
             header,
             classes,
@@ -259,7 +322,9 @@ impl PlanBuilder {
             ranges: self.ranges,
             thread_classes: self.thread_classes.classes,
             renames: Arc::new(renames),
-            thread_ranges: self.thread_ranges,
+            holders: self.holders.classes,
+            static_counters,
+            watched_ranges: self.watched_ranges,
             #[cfg(test)]
             numeric_fields,
         })
@@ -290,53 +355,11 @@ pub(super) fn field_hash(class: &str, field: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
 }
 
-/// Classes of threads, as far as they are read. Each is found once, in whatever order names, superclasses and subclasses are.
-#[derive(Default)]
-struct ThreadClasses {
-    classes: IdSet<ObjectId>,
-    /// Subclasses of classes that are none so far.
-    subclasses: IdMap<ObjectId, Vec<ObjectId>>,
-    /// Classes whose name is not read yet, by its symbol.
-    unnamed: IdMap<u64, Vec<ObjectId>>,
-}
-
-impl ThreadClasses {
-    fn loaded(&mut self, class: ObjectId, symbol: u64, name: Option<&[u8]>) {
-        match name {
-            None => self.unnamed.entry(symbol).or_default().push(class),
-            Some(name) if THREADS.contains(&name) => self.add(class),
-            Some(_) => {}
-        }
-    }
-
-    fn named(&mut self, symbol: u64, name: &[u8]) {
-        let classes = self.unnamed.remove(&symbol).unwrap_or_default();
-        if THREADS.contains(&name) {
-            classes.into_iter().for_each(|class| self.add(class));
-        }
-    }
-
-    fn extends(&mut self, class: ObjectId, above: ObjectId) {
-        if self.classes.contains(&above) {
-            self.add(class);
-        } else if !above.is_null() {
-            self.subclasses.entry(above).or_default().push(class);
-        }
-    }
-
-    fn add(&mut self, class: ObjectId) {
-        let mut found = vec![class];
-        while let Some(class) = found.pop() {
-            if self.classes.insert(class) {
-                found.extend(self.subclasses.remove(&class).unwrap_or_default());
-            }
-        }
-    }
-}
-
 /// Classes of threads and groups: the agent and Android use names of Java source.
 const THREADS: [&[u8]; 4] =
     [b"java/lang/Thread", b"java/lang/ThreadGroup", b"java.lang.Thread", b"java.lang.ThreadGroup"];
+/// Names of static fields whose references are followed.
+const STATICS: [&[u8]; 3] = [b"props", b"reservedMemory", b"RESERVED_MEMORY"];
 /// References by which texts are found.
 const FOLLOWED: [&str; 9] = ["name", "map", "table", "key", "val", "value", "next", "first", "props"];
 
@@ -354,7 +377,7 @@ impl RecordSink for PlanBuilder {
         match record.tag {
             tag::STRING => {
                 if let Ok((id, text)) = reader.string(&record) {
-                    self.thread_classes.named(id, text);
+                    self.thread_classes.symbol(id, text);
                     self.strings.insert(id, text.into());
                 }
             }
@@ -396,18 +419,19 @@ impl RecordSink for PlanBuilder {
 
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()> {
         let Some(header) = self.header else { return Ok(()) };
-        let thread_classes = &self.thread_classes.classes;
+        self.watched.extend(self.thread_classes.added.drain(..).chain(self.holders.added.drain(..)));
+        let watched = &self.watched;
         let seen = parallel::map(pieces, |piece| {
-            let mut visitor = PlanVisitor { thread_classes, seen: SeenPiece::default() };
+            let mut visitor = PlanVisitor { watched, seen: SeenPiece::default() };
             heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);
             (piece, visitor.seen)
         });
-        // Among classes may be classes of threads, with instances that follow.
+        // Among classes may be some that are watched, with instances that follow.
         let has_classes = seen.iter().any(|(_, seen)| !seen.classes.is_empty());
         for (piece, seen) in seen {
             let bytes = offset + piece.start as u64..offset + piece.end as u64;
-            if seen.has_threads || has_classes {
-                self.thread_ranges.push(bytes.clone());
+            if seen.has_watched || has_classes {
+                self.watched_ranges.push(bytes.clone());
             }
             if let Some(ids) = seen.ids {
                 self.ranges.push(IdRange { bytes, ids });
@@ -447,13 +471,13 @@ struct SeenClass {
 struct SeenPiece {
     /// Lowest and highest ID.
     ids: Option<(u64, u64)>,
-    has_threads: bool,
+    has_watched: bool,
     classes: Vec<SeenClass>,
     heap_names: Vec<u64>,
 }
 
 struct PlanVisitor<'p> {
-    thread_classes: &'p IdSet<ObjectId>,
+    watched: &'p IdSet<ObjectId>,
     seen: SeenPiece,
 }
 
@@ -469,7 +493,7 @@ impl<'a> HeapVisitor<'a> for PlanVisitor<'_> {
     #[inline(always)]
     fn instance(&mut self, record: heap::Instance<'a>) {
         self.see(record.id);
-        self.seen.has_threads = self.seen.has_threads || self.thread_classes.contains(&record.class);
+        self.seen.has_watched = self.seen.has_watched || self.watched.contains(&record.class);
     }
     #[inline(always)]
     fn object_array(&mut self, record: heap::ObjectArray<'a>) {

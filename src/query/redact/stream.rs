@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use hprof_index::remains::DumpPart;
 use hprof_parser::heap::{self, HeapVisitor};
-use hprof_parser::record::{RECORD_HEADER, Record, is_known, tag};
+use hprof_parser::record::{self, RECORD_HEADER, Record, is_known, tag};
 use hprof_parser::resync::{self, KnownClasses};
 use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_id, be_u32, heap_tag};
 
@@ -120,7 +121,11 @@ pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io
     };
     let input = Input { from, buffer, start: 0, end, offset: 0, is_over: false };
     let mut records = Records { input, id_size: IdSize::Eight, sink };
-    let lost_from = records.all()?.then_some(records.input.offset);
+    let is_lost = match records.input.from {
+        DumpBytes::Mapped(bytes, _) => records.mapped(bytes)?,
+        DumpBytes::Stream(_) => records.all()?,
+    };
+    let lost_from = is_lost.then_some(records.input.offset);
     Ok(StreamEnd { bytes: records.input.offset, lost_from })
 }
 
@@ -131,38 +136,147 @@ struct Records<'r, 's> {
 }
 
 impl Records<'_, '_> {
-    /// Returns `true` if the end is missing.
-    fn all(&mut self) -> io::Result<bool> {
+    fn header(&mut self) -> io::Result<Header> {
         let start = self.input.peek(LONGEST_HEADER)?;
         let header =
             Header::parse(start).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.id_size = header.id_size;
         self.sink.header(&header, start.get(..header.len).unwrap_or_default())?;
         self.input.advance(header.len);
+        Ok(header)
+    }
+
+    /// Reads a file, whose records are found as by all other commands. Returns `true` if the end is missing.
+    fn mapped(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let header = self.header()?;
+        let part = DumpPart::read(bytes, header);
+        let part = part.map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
+        let records = part.records().map(|range| (range, false));
+        let heaps =
+            part.heap_ranges().map(|range| (range.start.saturating_sub(RECORD_HEADER)..range.end, true));
+        let mut parts: Vec<(Range<usize>, bool)> = records.chain(heaps).collect();
+        parts.sort_unstable_by_key(|(range, _)| range.start);
+        let mut is_open = false;
+        for (range, is_heap) in parts {
+            self.between(bytes, range.start, &mut is_open)?;
+            if is_heap {
+                let Some(record) = Record::at(bytes, range.start) else { return Ok(true) };
+                is_open |= record.tag != tag::HEAP_DUMP;
+                // A truncated record states a length that is not there.
+                let is_cut = record.end() > bytes.len() as u64;
+                let left = if is_cut { record.length.into() } else { (range.len() - RECORD_HEADER) as u64 };
+                if self.heap(&record, left, false)? {
+                    return Ok(true);
+                }
+                continue;
+            }
+            while self.at() < range.end {
+                let Some(record) = Record::at(bytes, self.at()) else { return Ok(true) };
+                if self.other(&record)? {
+                    return Ok(true);
+                }
+            }
+        }
+        // What follows the last record is not read.
+        let ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
+        let is_blank = |byte: &u8| matches!(byte, 0 | b' ' | b'\r' | b'\n');
+        let rest = bytes.get(ends..).unwrap_or_default();
+        Ok(is_open || !rest.iter().all(is_blank))
+    }
+
+    /// Returns the offset in a file.
+    fn at(&self) -> usize {
+        usize::try_from(self.input.offset).unwrap_or(usize::MAX)
+    }
+
+    /// Passes on what is before the next record: ends of heap dumps, then a damaged region.
+    fn between(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<()> {
+        let at = self.empty_records(bytes, end, is_open)?;
+        let lost = end.saturating_sub(at);
+        if lost > 0 {
+            self.sink.damaged(lost as u64)?;
+            self.input.advance(lost);
+        }
+        Ok(())
+    }
+
+    /// Passes on heap dump records without a body up to an offset. Returns the offset of what follows.
+    fn empty_records(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<usize> {
+        loop {
+            let at = self.at();
+            let record = Record::at(bytes, at).filter(|record| record.body_offset() <= end);
+            // The tag of an end may be damaged, and its length.
+            let is_empty = |record: &Record| {
+                is_known(record.tag) && (record.length == 0 || record.tag == tag::HEAP_DUMP_END)
+            };
+            let Some(record) = record.filter(is_empty) else { return Ok(at) };
+            *is_open = record.tag == tag::HEAP_DUMP_SEGMENT;
+            self.sink.head(&record)?;
+            self.input.advance(RECORD_HEADER);
+        }
+    }
+
+    /// Reads a pipe. Returns `true` if the end is missing.
+    fn all(&mut self) -> io::Result<bool> {
+        self.header()?;
         let mut is_open = false;
         loop {
             let head = self.input.peek(RECORD_HEADER)?;
             if head.is_empty() {
                 return Ok(is_open);
             }
-            let Some(record) = Record::at(head, 0).filter(|record| is_known(record.tag)) else {
-                return Ok(true);
-            };
+            let Some(record) = Record::at(head, 0) else { return Ok(true) };
+            if !is_known(record.tag) {
+                if !self.resynchronize()? {
+                    return Ok(true);
+                }
+                continue;
+            }
             is_open = match record.tag {
                 tag::HEAP_DUMP_SEGMENT => true,
                 tag::HEAP_DUMP_END => false,
                 _ => is_open,
             };
             let is_lost = match record.tag {
-                tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => self.heap(&record)?,
-                // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
-                tag::ALLOC_SITES => self.table(&record, 34, 25)?,
-                tag::CPU_SAMPLES => self.table(&record, 8, 8)?,
-                _ => self.small(&record)?,
+                tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
+                    self.heap(&record, record.length.into(), record.tag == tag::HEAP_DUMP)?
+                }
+                _ => self.other(&record)?,
             };
             if is_lost {
                 return Ok(true);
             }
+        }
+    }
+
+    /// Passes over a damaged region of a pipe, up to a heap dump or many records. Returns `false` if there is none.
+    fn resynchronize(&mut self) -> io::Result<bool> {
+        loop {
+            let window = self.input.peek(WINDOW)?;
+            let mut budget = MAX_RECORDS;
+            let starts_here = |at: &usize| is_start(window, *at, self.id_size, &mut budget);
+            let found = (1..window.len()).find(starts_here);
+            // What is known at the end of a window may be the start of a record.
+            let skipped = found.unwrap_or(window.len().saturating_sub(RECORD_HEADER).max(1));
+            let is_over = found.is_none() && window.len() < WINDOW;
+            if is_over {
+                return Ok(false);
+            }
+            self.sink.damaged(skipped as u64)?;
+            self.input.advance(skipped);
+            if found.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Passes on a record that is not a heap dump. Returns `true` if its end is missing.
+    fn other(&mut self, record: &Record) -> io::Result<bool> {
+        match record.tag {
+            // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
+            tag::ALLOC_SITES => self.table(record, 34, 25),
+            tag::CPU_SAMPLES => self.table(record, 8, 8),
+            _ => self.small(record),
         }
     }
 
@@ -218,11 +332,10 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    fn heap(&mut self, record: &Record) -> io::Result<bool> {
+    /// Passes on a heap dump record with `left` bytes of sub-records; more if it is one of more than 4 GiB.
+    fn heap(&mut self, record: &Record, mut left: u64, is_single: bool) -> io::Result<bool> {
         self.sink.head(record)?;
         self.input.advance(RECORD_HEADER);
-        let is_single = record.tag == tag::HEAP_DUMP;
-        let mut left = u64::from(record.length);
         while left > 0 {
             let offset = self.input.offset;
             // What follows a segment is not needed to read it.
@@ -301,6 +414,37 @@ impl Records<'_, '_> {
         }
         Ok(false)
     }
+}
+
+/// Maximum number of records that a search in a window reads: in hostile files every byte can look like one.
+const MAX_RECORDS: usize = 1 << 20;
+/// Number of consecutive records, or of sub-records of a heap dump, that confirm a start.
+const ENOUGH: usize = 16;
+
+/// Returns `true` if a record starts at an offset of a window: many follow, or its sub-records are those of a heap dump.
+fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bool {
+    let Some(record) = Record::at(window, at).filter(|record| is_known(record.tag) && *budget > 0) else {
+        return false;
+    };
+    let chain = record::chain(window, at, ENOUGH, budget);
+    if chain.is_some_and(|chain| chain.records >= ENOUGH) {
+        return true;
+    }
+    if !matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {
+        return false;
+    }
+    struct Counted(usize);
+    impl HeapVisitor<'_> for Counted {
+        fn go_on(&mut self) -> bool {
+            self.0 += 1;
+            self.0 < ENOUGH
+        }
+    }
+    let mut counted = Counted(0);
+    let end = usize::try_from(record.end()).unwrap_or(usize::MAX).min(window.len());
+    let walked = heap::walk(window, id_size, record.body_offset(), end, end, &mut counted);
+    *budget = budget.saturating_sub(counted.0);
+    counted.0 >= ENOUGH && walked.error.is_none()
 }
 
 fn at_most(left: u64, bytes: usize) -> usize {

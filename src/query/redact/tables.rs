@@ -5,8 +5,8 @@
 
 use hprof_parser::BasicType;
 
-use super::prf::{Key, STREAM_BYTES, Stream};
 use super::symbol::Class;
+use crate::keyed::{Key, STREAM_BYTES, Stream};
 
 /// Number of rounds.
 const ROUNDS: usize = 6;

@@ -1,19 +1,20 @@
 use crate::objects::hiding::fields as fields_list;
+use crate::objects::hiding::fields::FieldTreatment;
 use std::collections::HashMap;
 use std::fs;
 
 use hprof_parser::BasicType;
 
 use super::contents::{BlockChain, Contents, Treatment};
-use super::kept::{KeptReason, KeptTexts};
-use super::prf::{Key, STREAM_BYTES, Stream};
+use super::kept::{KeptReason, KeptValues};
 use super::symbol::class_of;
+use crate::keyed::{Key, STREAM_BYTES, Stream};
 
 fn contents(seed: u8) -> Contents {
     Contents::new(Key::new([seed; 32]))
 }
 
-fn mapped(contents: &Contents, kept: &KeptTexts, kind: BasicType, data: &[u8]) -> (Vec<u8>, Treatment) {
+fn mapped(contents: &Contents, kept: &KeptValues, kind: BasicType, data: &[u8]) -> (Vec<u8>, Treatment) {
     let size = kind.dump_bytes(hprof_parser::IdSize::Eight);
     let mut chain = BlockChain::new((data.len() / size) as u64, data.len() as u64);
     let mut out = data.to_vec();
@@ -25,7 +26,7 @@ fn mapped(contents: &Contents, kept: &KeptTexts, kind: BasicType, data: &[u8]) -
 #[test]
 fn short_arrays_are_permuted() {
     let contents = contents(1);
-    let mut kept = KeptTexts::default();
+    let mut kept = KeptValues::default();
     for text in ["a", "ab", "zz", "abc"] {
         kept.add(text, KeptReason::FieldName);
     }
@@ -57,7 +58,7 @@ fn short_arrays_are_permuted() {
 #[test]
 fn arrays_of_all_types_and_lengths_keep_their_form() {
     let contents = contents(2);
-    let kept = KeptTexts::default();
+    let kept = KeptValues::default();
     for kind in BasicType::PRIMITIVES {
         let size = kind.dump_bytes(hprof_parser::IdSize::Eight);
         for length in [1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 63, 64, 65, 1000] {
@@ -71,8 +72,12 @@ fn arrays_of_all_types_and_lengths_keep_their_form() {
                     data.extend_from_slice(&value.to_be_bytes()[8 - size..]);
                 }
                 let (out, _) = mapped(&contents, &kept, kind, &data);
-                let elements = || data.chunks(size).zip(out.chunks(size));
-                assert!(elements().all(|(a, b)| a.iter().all(|x| *x == 0) == b.iter().all(|x| *x == 0)));
+                let mut elements = data.chunks(size).zip(out.chunks(size));
+                // Zeros and ones become one another.
+                assert!(
+                    kind == BasicType::Boolean
+                        || elements.all(|(a, b)| a.iter().all(|x| *x == 0) == b.iter().all(|x| *x == 0))
+                );
                 let before = images.insert(out, data.clone());
                 assert!(before.is_none_or(|before| before == data), "{kind:?} {length}");
             }
@@ -83,7 +88,7 @@ fn arrays_of_all_types_and_lengths_keep_their_form() {
 /// Bytes are permuted eight at a time, and numbers by tables: all others of the class differ.
 #[test]
 fn many_short_texts_and_numbers_are_permuted() {
-    let (contents, kept) = (contents(7), KeptTexts::default());
+    let (contents, kept) = (contents(7), KeptValues::default());
     let mut seen = HashMap::new();
     for length in [5, 8, 9, 16, 17, 31, 32] {
         for number in 0..3000_u32 {
@@ -108,7 +113,7 @@ fn many_short_texts_and_numbers_are_permuted() {
 
 #[test]
 fn unused_ends_stay_unused_and_the_same_key_gives_the_same() {
-    let kept = KeptTexts::default();
+    let kept = KeptValues::default();
     let data = [b"password=hunter2".as_slice(), &[0; 100]].concat();
     let (out, _) = mapped(&contents(3), &kept, BasicType::Byte, &data);
     assert!(out[..16].iter().all(|byte| (1..128).contains(byte)));
@@ -162,7 +167,7 @@ fn the_key_stream_is_that_of_chacha8() {
 /// Large arrays are mapped block by block.
 #[test]
 fn blocks_of_a_large_array_depend_on_those_before() {
-    let (contents, kept) = (contents(6), KeptTexts::default());
+    let (contents, kept) = (contents(6), KeptValues::default());
     let block: Vec<u8> = (0..1000_u32).map(|at| (at % 100 + 1) as u8).collect();
     let map = |first: &[u8]| {
         let mut chain = BlockChain::new(2000, u64::MAX);
@@ -210,7 +215,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
     let is_listed = |name: &str| {
         known.contains(name)
             || list.shown.contains(&name)
-            || list.stay.iter().any(|rule| rule.names().any(|field| field == name))
+            || list.kept.iter().any(|rule| rule.fields.contains(&name))
     };
     let mut missing = std::collections::BTreeSet::new();
     let mut dirs: Vec<_> = [
@@ -265,6 +270,131 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
     assert!(missing.is_empty(), "in neither list of kept_fields.txt: {missing:#?}");
 }
 
+/// The list in the documentation is the list that is used.
+#[test]
+fn the_list_is_in_the_documentation() {
+    use std::fmt::Write as _;
+    const START: &str = "<!-- numbers that stay: made by src/query/redact/tests.rs -->\n";
+    const END: &str = "<!-- end of the numbers that stay -->\n";
+    let mut table = String::from(
+        "\n| class | fields | only in instances of | for | what the answer says by it |\n|---|---|---|---|---|\n",
+    );
+    let joined = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    for rule in &fields_list::FIELDS.kept {
+        let note = match rule.kind {
+            fields_list::KeptKind::Needed => "",
+            fields_list::KeptKind::Finer => " (finer)",
+            fields_list::KeptKind::Held => " (the counter in it)",
+        };
+        let (fields, instances) = (joined(&rule.fields), joined(&rule.instances));
+        writeln!(
+            table,
+            "| `{}` | {fields}{note} | {instances} | {} | {} |",
+            rule.class, rule.commands, rule.answer
+        )
+        .unwrap();
+    }
+    table.push_str("\n| framework | classes | fields, if they are numbers or booleans | counters in |\n|---|---|---|---|\n");
+    for rules in crate::frameworks::numbers::all() {
+        let texts = |names: &std::collections::BTreeSet<String>, end: &str| {
+            names.iter().map(|name| format!("`{name}{end}`")).collect::<Vec<_>>().join(", ")
+        };
+        if rules.packages.is_empty() || rules.fields.is_empty() {
+            continue;
+        }
+        let (packages, fields) = (texts(&rules.packages, "*"), texts(&rules.fields, ""));
+        writeln!(table, "| {} | {packages} | {fields} | {} |", rules.framework, texts(&rules.counters, ""))
+            .unwrap();
+    }
+    table.push('\n');
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
+    let path = root.join("docs/redact.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(START).expect("the start of the list");
+    let (present, after) = rest.split_once(END).expect("the end of the list");
+    if std::env::var_os("HPROF_CLI_BLESS").is_some() {
+        fs::write(&path, [before, START, &table, END, after].concat()).unwrap();
+    } else {
+        assert!(present == table, "docs/redact.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it");
+    }
+}
+
+/// Numbers of the program stay in no class of the JDK, of another class of a framework, or of its own.
+#[test]
+fn numbers_stay_only_in_listed_fields() {
+    let stays = |class: &str, field: &str, kind: BasicType| {
+        let treatment = fields_list::treatment(class, field, kind).in_instance(0, false);
+        treatment == FieldTreatment::Stays
+    };
+    for (class, field) in [
+        ("com.acme.Account", "size"),
+        ("com.acme.Account", "count"),
+        ("java.util.concurrent.atomic.AtomicLong", "value"),
+        ("java.util.concurrent.atomic.AtomicInteger", "value"),
+        ("java.util.concurrent.atomic.AtomicBoolean", "value"),
+        ("java.util.concurrent.atomic.Striped64", "base"),
+        ("java.util.concurrent.atomic.Striped64$Cell", "value"),
+        ("java.util.concurrent.locks.AbstractQueuedSynchronizer", "state"),
+        ("java.util.concurrent.locks.AbstractQueuedLongSynchronizer", "state"),
+        ("java.util.concurrent.Phaser", "state"),
+        ("java.util.concurrent.FutureTask", "state"),
+        ("java.util.concurrent.locks.StampedLock", "state"),
+        ("java.util.Vector", "capacityIncrement"),
+        ("java.util.HashMap", "threshold"),
+        ("java.nio.Buffer", "position"),
+        ("java.nio.Buffer", "limit"),
+        ("java.nio.Buffer", "mark"),
+        ("java.nio.Buffer", "capacity"),
+        ("java.io.StringReader", "next"),
+        ("java.io.PushbackInputStream", "pos"),
+        ("java.lang.Enum", "ordinal"),
+        ("org.apache.commons.text.StrBuilder", "size"),
+        ("org.apache.kafka.clients.Metadata", "updateVersion"),
+    ] {
+        assert!(!stays(class, field, BasicType::Long), "{class} {field}");
+    }
+    let worker = fields_list::instance_rules("java.util.concurrent.ThreadPoolExecutor$Worker");
+    let state = fields_list::treatment(
+        "java/util/concurrent/locks/AbstractQueuedSynchronizer",
+        "state",
+        BasicType::Int,
+    );
+    assert_eq!(state.in_instance(worker, false), FieldTreatment::Stays);
+    assert_eq!(state.in_instance(worker, true), FieldTreatment::Mapped);
+    let semaphore = fields_list::instance_rules("java.util.concurrent.Semaphore$NonfairSync");
+    assert_eq!(state.in_instance(semaphore, false), FieldTreatment::Mapped);
+    assert!(stays("java.util.ArrayList", "size", BasicType::Int));
+    assert!(stays("com.acme.Account", "isOpen", BasicType::Boolean));
+    let is_open = fields_list::treatment("com.acme.Account", "isOpen", BasicType::Boolean);
+    assert_eq!(is_open.in_instance(0, true), FieldTreatment::Mapped);
+}
+
+/// Zeros and ones are permuted: each array of up to 12 has an image of its own, and hardly one is its own.
+#[test]
+fn arrays_of_booleans_are_permuted() {
+    let (contents, kept) = (contents(8), KeptValues::default());
+    for length in [1_u32, 2, 3, 5, 12] {
+        let mut images = HashMap::new();
+        let mut same = 0;
+        for number in 0..1_u32 << length {
+            let data: Vec<u8> = (0..length).map(|at| (number >> at & 1) as u8).collect();
+            let (out, treatment) = mapped(&contents, &kept, BasicType::Boolean, &data);
+            let is_plain = |data: &[u8]| data.iter().all(|value| *value == data[0]);
+            assert_eq!(is_plain(&out), is_plain(&data));
+            assert_eq!(treatment == Treatment::Nothing, is_plain(&data));
+            same += u32::from(out == data && !is_plain(&data));
+            assert_eq!(images.insert(out, data), None);
+        }
+        assert!(length < 12 || same < 10, "{same} of {length}");
+    }
+    let long: Vec<u8> = (0..1000_u32).map(|at| u8::from(at % 3 == 0)).collect();
+    let (out, _) = mapped(&contents, &kept, BasicType::Boolean, &long);
+    let ones = out.iter().filter(|value| **value == 1).count();
+    assert!(out.iter().all(|value| *value < 2) && (400..600).contains(&ones), "{ones}");
+    let hostile: Vec<u8> = [7, 0, 200].repeat(20);
+    assert!(mapped(&contents, &kept, BasicType::Boolean, &hostile).0.iter().all(|value| *value < 2));
+}
+
 /// Keys that are numbers, by the rules of `secrets`, never stay.
 #[test]
 fn numbers_that_are_secrets_do_not_stay() {
@@ -282,7 +412,10 @@ fn numbers_that_are_secrets_do_not_stay() {
             for field in texts("fields") {
                 let class = class.trim_end_matches('*');
                 let treatment = fields_list::treatment(class, field, BasicType::Long);
-                assert_ne!(treatment, fields_list::FieldTreatment::Stays, "{class} {field}");
+                assert!(
+                    !matches!(treatment, FieldTreatment::Stays | FieldTreatment::Finer),
+                    "{class} {field}"
+                );
                 checked += 1;
             }
         }

@@ -6,8 +6,9 @@ use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::contents::{BLOCK, BlockChain, Contents};
+use super::counters::KeptCounters;
 use super::counts::RedactCounts;
-use super::kept::KeptTexts;
+use super::kept::KeptValues;
 use super::plan::{FieldChange, Plan, field_hash};
 use crate::objects::hiding::fields::{FieldTreatment, treatment};
 
@@ -15,23 +16,34 @@ use crate::objects::hiding::fields::{FieldTreatment, treatment};
 #[derive(Debug)]
 pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) kept: &'a KeptTexts,
+    pub(super) kept: &'a KeptValues,
     pub(super) contents: Contents,
     /// Offsets of the fields of the plan, by number.
     offsets: Vec<u64>,
     pub(super) options: &'a RedactOptions,
+    pub(super) counters: KeptCounters,
 }
 
 impl<'a> Mapping<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        kept: &'a KeptTexts,
+        kept: &'a KeptValues,
         options: &'a RedactOptions,
         contents: Contents,
     ) -> Self {
         let offsets = plan.field_hashes.iter().map(|hash| contents.offset(*hash)).collect();
-        Self { plan, kept, contents, offsets, options }
+        Self { plan, kept, contents, offsets, options, counters: kept.counters.clone() }
     }
+
+    /// Returns what becomes of a field of an object whose class has these rules.
+    #[inline(always)]
+    fn treatment(&self, treatment: FieldTreatment, id: ObjectId, rules: u128) -> FieldTreatment {
+        match treatment {
+            FieldTreatment::Counter if self.counters.contains(id) => FieldTreatment::Stays,
+            _ => treatment.in_instance(rules, self.options.strict_numbers),
+        }
+    }
+
     /// Replaces the contents of an array, or its next blocks.
     pub(super) fn array(
         &self,
@@ -73,16 +85,12 @@ impl<'a> Mapping<'a> {
         }
         let mapped = match treatment {
             FieldTreatment::Reference => return,
-            FieldTreatment::Counter if !self.options.strict_numbers => {
-                counts.counters_kept += 1;
-                return;
-            }
             // A boolean is 0 or 1, whatever else the byte may hold.
             FieldTreatment::Stays if kind == BasicType::Boolean => {
                 counts.numbers_kept += 1;
                 1
             }
-            FieldTreatment::Stays => {
+            FieldTreatment::Stays | FieldTreatment::Finer | FieldTreatment::InInstances(_) => {
                 counts.numbers_kept += 1;
                 return;
             }
@@ -94,10 +102,21 @@ impl<'a> Mapping<'a> {
                 counts.hashes_mapped += 1;
                 self.contents.hash(kind, bits, holder)
             }
-            FieldTreatment::Counter | FieldTreatment::Boxed | FieldTreatment::Mapped => {
+            FieldTreatment::Counter
+            | FieldTreatment::Boxed
+            | FieldTreatment::Boolean
+            | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
                 match treatment {
                     FieldTreatment::Boxed => self.contents.boxed(kind, bits, holder),
+                    // There is no other value but false.
+                    _ if kind == BasicType::Boolean => 0,
+                    // It may be the size of a queue. A negative one is not known, another one would be wrong.
+                    FieldTreatment::Counter if kind == BasicType::Int && self.counters.has_more => {
+                        let sign = 1 << 31;
+                        let image = self.contents.number(kind, bits | sign, offset ^ holder);
+                        if self.options.zero { u64::from(u32::MAX) } else { image }
+                    }
                     _ if self.options.zero => 0,
                     _ => self.contents.number(kind, bits, offset ^ holder),
                 }
@@ -151,13 +170,15 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             return;
         }
         let holder = mapping.holder(record.id);
+        let rules = class.map_or(0, |class| class.rules);
         while let Some(fields) = class.filter(|_| at < record.end) {
             for FieldChange { start, kind, treatment, field } in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
                     let offset = mapping.offsets.get(*field as usize).copied().unwrap_or_default();
-                    mapping.value(*kind, *treatment, (offset, holder), out.part(from, to), counts);
+                    let treatment = mapping.treatment(*treatment, record.id, rules);
+                    mapping.value(*kind, treatment, (offset, holder), out.part(from, to), counts);
                 } else if from < record.end {
                     out.part(from, record.end).fill(0);
                 }
@@ -193,6 +214,10 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
         let counts = &mut self.counts;
         let mut out = Out { bytes: self.out, start: self.start };
         let out = out.part(record.offset, record.offset + record.len);
+        // Two identifiers are reserved.
+        if let Some(reserved) = out.get_mut(5 + 5 * w..5 + 7 * w) {
+            reserved.fill(0);
+        }
         // The constant pool, then the statics: counts, and entries with a type and a value.
         let constants_at = 9 + 7 * w;
         let mut at = constants_at + 2;
@@ -212,6 +237,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             if field.kind != BasicType::Object {
                 let name = plan.static_names.get(&field.name).map_or("", String::as_str);
                 let treatment = treatment(class, name, field.kind);
+                let treatment = treatment.in_instance(0, mapping.options.strict_numbers);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
                 let offset = mapping.contents.offset(field_hash(class, name));
                 mapping.value(field.kind, treatment, (offset, holder), value, counts);

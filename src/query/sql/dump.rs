@@ -13,6 +13,7 @@ use crate::objects::label::Labels;
 use crate::objects::reader::Bits;
 use crate::paths::steps::View;
 use crate::recordings::profile::flight::FlightFile;
+use crate::strings::TextKey;
 use crate::tables::{
     About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted,
 };
@@ -113,6 +114,8 @@ impl SqlDump {
                 name: source.schema.clone(),
                 labels: Vec::new(),
                 recording: source.recording.clone(),
+                // Texts can be read beside their hashes.
+                text_key: TextKey::default(),
             };
             Ok::<_, hprof_index::Error>(Inside {
                 tables: Tables::with_frameworks(

@@ -119,7 +119,7 @@ pub(crate) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
 }
 
 /// Returns whether the upper byte of each unit is zero.
-fn is_latin(bytes: &[u8], upper: usize) -> bool {
+pub(super) fn is_latin(bytes: &[u8], upper: usize) -> bool {
     bytes.chunks_exact(2).all(|unit| unit.get(upper) == Some(&0))
 }
 

@@ -6,8 +6,11 @@
 pub(crate) mod contents;
 mod find;
 pub mod holders;
+mod keyed_hash;
 mod matching;
 mod same;
+
+pub use keyed_hash::TextKey;
 
 use std::cmp::Ordering;
 use std::io;

@@ -9,6 +9,7 @@ use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::recordings::profile::flight::FlightFile;
 use crate::sorting::SortRows;
+use crate::strings::TextKey;
 use crate::threads::{ThreadRow, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
@@ -56,6 +57,8 @@ pub struct About {
     pub labels: Vec<(String, String)>,
     /// Recording of Flight Recorder.
     pub recording: Option<Arc<FlightFile>>,
+    /// Key of the hashes of texts.
+    pub text_key: TextKey,
 }
 
 impl<'a> Context<'a> {

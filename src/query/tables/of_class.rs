@@ -112,7 +112,7 @@ impl<'a> OfClass<'a> {
             (0u32..).zip(&set).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class)).collect();
         let (columns, wanted) = columns(&context, first);
         let hides = |slot: &FieldSlot<'_>| {
-            context.summary.hides_values() && !hiding::is_slot_shown(context.summary, slot)
+            context.summary.hides_values() && !hiding::is_slot_shown(context.summary, first, slot)
         };
         let hidden = context.objects.slots(first).take(wanted.len()).map(|slot| hides(&slot)).collect();
         let table = context.summary.class_table();

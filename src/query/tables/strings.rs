@@ -12,7 +12,7 @@ use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::hiding;
 use crate::objects::reader::{Characters, Record};
-use crate::strings::contents;
+use crate::strings::TextKey;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::Fields;
 
@@ -22,10 +22,6 @@ const LENGTH: usize = 2;
 const HASH: usize = 3;
 const ARRAY: usize = 4;
 const ARRAY_BYTES: usize = 5;
-
-/// Seed of the hashes of texts, the same for all dumps, so that they can be compared. The author of a dump can make
-/// texts collide: a hash is a key to group by, not a proof.
-pub(super) const SEED: u64 = 0;
 
 /// Maximum number of characters of a text; `length` is not limited. Many Strings may share one long array, and a
 /// malicious dump would grow many times.
@@ -37,6 +33,7 @@ const MAX_HASHED: usize = 1 << 32;
 
 /// Hashes of the Strings of a chunk.
 struct Hashes {
+    key: TextKey,
     /// Hashes by place, length and width of the characters.
     of_long: FxHashMap<(usize, usize, bool), i64>,
     /// Number of characters that may still be read.
@@ -48,7 +45,7 @@ impl Hashes {
     fn get(&mut self, characters: &Characters<'_>) -> Option<i64> {
         let mut hash = || {
             self.left = self.left.checked_sub(characters.len())?;
-            Some(contents::hash(characters, SEED).cast_signed())
+            Some(self.key.hash(characters).cast_signed())
         };
         if characters.len() < LONG {
             return hash();
@@ -181,7 +178,8 @@ impl Table for Strings<'_> {
     }
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let mut hashes = Hashes { of_long: FxHashMap::default(), left: MAX_HASHED };
+        let key = self.objects.context.about.text_key;
+        let mut hashes = Hashes { key, of_long: FxHashMap::default(), left: MAX_HASHED };
         self.objects.each_record(chunk, |object, record| {
             self.add(object, record, wanted, &mut hashes, batch);
         });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hprof_query::dictionary::names;
-use hprof_query::redact::proof::ProofRow;
+use hprof_query::redact::proof::{KeptNumbers, ProofRow};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
@@ -100,10 +100,9 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     line(
         "numbers",
         &format!(
-            "{} mapped, {} kept, {} of counters kept",
+            "{} mapped, {} kept",
             grouped(counts.numbers_mapped + counts.hashes_mapped),
-            grouped(counts.numbers_kept),
-            grouped(counts.counters_kept)
+            grouped(counts.numbers_kept)
         ),
     );
     line(
@@ -136,6 +135,7 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
     for row in rows {
         let is_search = row.what.starts_with("texts") || row.what == "secrets";
         let mut verdict = match (row.differences, is_search) {
+            (0, false) if !row.kept.is_empty() => numbers_that_stay(row),
             (0, false) => "equal".to_owned(),
             (0, true) => "nothing found".to_owned(),
             (count, false) => format!("FAILED: {}", counted(count, "difference")),
@@ -147,6 +147,16 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
         }
         line(row.what, &verdict);
     }
+}
+
+/// Returns the sums of the numbers that stay.
+fn numbers_that_stay(row: &ProofRow) -> String {
+    let sum = |is_boolean: bool, word: &str| {
+        let kept = || row.kept.iter().filter(|kept| kept.is_boolean == is_boolean);
+        let numbers = kept().map(|kept| kept.count).sum();
+        format!("{} of {}", counted(numbers, word), counted(kept().count() as u64, "field"))
+    };
+    format!("{} and {} stay: see docs/redact.md", sum(false, "number"), sum(true, "boolean"))
 }
 
 /// Case in which nothing was written.
@@ -174,6 +184,18 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a ProofRow> {
         Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
         Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
         Column::of(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
+        Column::records(names::KEPT_NUMBERS, kept_numbers(), |row: &&'a ProofRow| &row.kept),
+    ])
+}
+
+fn kept_numbers<'a>() -> Columns<'a, KeptNumbers> {
+    Columns::new([
+        Column::of(names::CLASS, |kept: &KeptNumbers| (&kept.class).into()),
+        Column::of(names::KEPT_FIELD, |kept: &KeptNumbers| (&kept.field).into()),
+        Column::of(names::NUMBERS, |kept: &KeptNumbers| kept.count.into()),
+        Column::of(names::IS_BOOLEAN, |kept: &KeptNumbers| kept.is_boolean.into()),
+        Column::of(names::NEEDED_BY, |kept: &KeptNumbers| kept.commands.into()),
+        Column::of(names::NEEDED_FOR, |kept: &KeptNumbers| (&kept.answer).into()),
     ])
 }
 

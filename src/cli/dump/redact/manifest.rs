@@ -58,6 +58,7 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "zero": args.zero,
             "break_equality": args.break_equality,
             "class_patterns": args.classes.len(),
+            "answers_that_suffer": args.strict_numbers.then(hprof_query::redact::finer_answers),
             "key": if result.is_key_kept { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
         },
         "counts": {
@@ -68,7 +69,6 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "arrays_kept": kept,
             "numbers_mapped": counts.numbers_mapped,
             "numbers_kept": counts.numbers_kept,
-            "counters_kept": counts.counters_kept,
             "hashes_mapped": counts.hashes_mapped,
             "classes_renamed": done.redacted.renames.old_names().len(),
             "symbols_renamed": counts.symbols_renamed,
@@ -96,6 +96,8 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
                 "differences": row.differences,
                 "allowed": row.allowed,
                 "allowed_because": row.reason,
+                "numbers_that_stay": row.kept.iter().map(|kept| kept.count).sum::<u64>(),
+                "fields_of_these": row.kept.len(),
             });
             rows.iter().map(row).collect::<Vec<_>>()
         }),

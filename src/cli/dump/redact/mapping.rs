@@ -8,16 +8,25 @@ use serde_json::json;
 
 use hprof_query::redact::ClassRenames;
 
-use super::{RedactArgs, with_suffix};
+use super::{WhatGoes, with_suffix};
 use crate::cli::shared::output::file::{Existing, OldFile, OutFile};
+
+/// What follows the name of a redacted dump in that of its file.
+pub(crate) const SUFFIX: &str = ".classes.json";
+
+/// Returns the contents of the file.
+pub(crate) fn text(what: &WhatGoes, renames: &ClassRenames) -> String {
+    let patterns: Vec<&str> = what.classes.iter().map(|pattern| pattern.text()).collect();
+    format!("{:#}\n", json!({ "classes": renames.old_names(), "patterns": patterns }))
+}
 
 /// Returns the path of the file that belongs to a redacted dump.
 pub(crate) fn path(output: &Path) -> PathBuf {
-    with_suffix(output, ".classes.json")
+    with_suffix(output, SUFFIX)
 }
 
 /// The file while it is written: only its owner may read it.
-pub(super) enum ClassMapping {
+pub(crate) enum ClassMapping {
     /// Classes are to be renamed.
     New(OutFile),
     /// They are not, and there is the file of the dump that is replaced.
@@ -27,16 +36,22 @@ pub(super) enum ClassMapping {
 
 impl ClassMapping {
     /// Creates the file if classes are to be renamed. Otherwise, that of another dump must not remain.
-    pub(super) fn create(
-        args: &RedactArgs,
+    pub(crate) fn create(
+        what: &WhatGoes,
         output: &Path,
         inputs: &[&Path],
         existing: Existing,
     ) -> anyhow::Result<Self> {
         let path = path(output);
-        if !args.what.classes.is_empty() {
+        if !what.classes.is_empty() {
             return Ok(Self::New(OutFile::create_private(&path, inputs, existing)?));
         }
+        Self::find_old(output, existing)
+    }
+
+    /// Finds the file of the dump that is replaced.
+    pub(crate) fn find_old(output: &Path, existing: Existing) -> anyhow::Result<Self> {
+        let path = path(output);
         let Some(old) = OldFile::find(&path) else { return Ok(Self::None) };
         ensure!(
             existing == Existing::Replace,
@@ -48,18 +63,16 @@ impl ClassMapping {
     }
 
     /// Writes the names.
-    pub(super) fn write(self, args: &RedactArgs, renames: &ClassRenames) -> anyhow::Result<Self> {
+    pub(crate) fn write(self, what: &WhatGoes, renames: &ClassRenames) -> anyhow::Result<Self> {
         let Self::New(mut file) = self else { return Ok(self) };
-        let patterns: Vec<&str> = args.what.classes.iter().map(|pattern| pattern.text()).collect();
-        let text = json!({ "classes": renames.old_names(), "patterns": patterns });
-        let written = file.write_all(format!("{text:#}\n").as_bytes());
+        let written = file.write_all(text(what, renames).as_bytes());
         written.with_context(|| format!("cannot write {}", file.path().display()))?;
         file.commit()?;
         Ok(Self::None)
     }
 
     /// Removes the names of a dump that was replaced.
-    pub(super) fn remove_old(self) -> anyhow::Result<()> {
+    pub(crate) fn remove_old(self) -> anyhow::Result<()> {
         let Self::Old(old) = self else { return Ok(()) };
         old.remove()
     }

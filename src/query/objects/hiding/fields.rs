@@ -1,53 +1,88 @@
-//! Numeric fields that stay, and what becomes of the others.
+//! Numeric fields that stay because an answer needs them, and what becomes of all others.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use hprof_parser::{BasicType, names};
 
-/// The list of fields: what stays, and why.
+use crate::frameworks::numbers;
+
+/// The list of fields: what stays, for which command.
 const LIST: &str = include_str!("kept_fields.txt");
 
 /// A rule of the list.
 #[derive(Debug)]
 pub(crate) struct KeptField {
-    /// Class, or its start if `is_prefix`.
-    class: &'static str,
-    is_prefix: bool,
-    /// Names of fields; `*` is all.
-    fields: Vec<&'static str>,
+    /// Class that declares the fields.
+    #[cfg(test)]
+    pub(crate) class: &'static str,
+    /// Names of fields.
+    pub(crate) fields: Vec<&'static str>,
+    /// Classes in whose instances the fields stay; all if empty.
+    pub(crate) instances: Vec<&'static str>,
+    pub(crate) kind: KeptKind,
+    /// Commands whose answers need them.
+    pub(crate) commands: &'static str,
+    /// What the answer says by them.
+    pub(crate) answer: &'static str,
 }
 
-#[cfg(test)]
-impl KeptField {
-    /// Returns the names of the fields.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.fields.iter().copied()
-    }
+/// What a rule of the list keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptKind {
+    /// Numbers without which an answer is wrong.
+    Needed,
+    /// Numbers without which an answer is only less precise.
+    Finer,
+    /// Numbers in the counters to which the fields refer.
+    Held,
 }
 
-/// Names of the list.
+/// Rules of the list.
 #[derive(Debug, Default)]
 pub(crate) struct FieldList {
-    pub(crate) stay: Vec<KeptField>,
+    pub(crate) kept: Vec<KeptField>,
+    /// Numbers of the rules about a class.
+    by_class: HashMap<&'static str, Vec<usize>>,
     /// Names that are read only to show the value.
     pub(crate) shown: Vec<&'static str>,
+}
+
+impl FieldList {
+    /// Returns the rules about fields that a class declares, with their numbers.
+    fn of_class(&self, class: &str) -> impl Iterator<Item = (usize, &KeptField)> {
+        let rules = self.by_class.get(class).into_iter().flatten();
+        rules.filter_map(|number| Some((*number, self.kept.get(*number)?)))
+    }
 }
 
 pub(crate) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
     let mut list = FieldList::default();
     for line in LIST.lines() {
-        let mut words = line.split_whitespace();
-        match words.next() {
-            Some("stay") => {
-                let (Some(class), Some(fields)) = (words.next(), words.next()) else { continue };
-                let fields = fields.split(',').collect();
-                let prefix = class.strip_suffix('*');
-                let (class, is_prefix) = (prefix.unwrap_or(class), prefix.is_some());
-                list.stay.push(KeptField { class, is_prefix, fields });
+        let mut parts = line.split('|').map(str::trim);
+        let mut words = parts.next().unwrap_or_default().split_whitespace();
+        let kind = match words.next() {
+            Some("stay") => KeptKind::Needed,
+            Some("finer") => KeptKind::Finer,
+            Some("held") => KeptKind::Held,
+            Some("shown") => {
+                list.shown.extend(words.next().into_iter().flat_map(|names| names.split(',')));
+                continue;
             }
-            Some("shown") => list.shown.extend(words.next().into_iter().flat_map(|names| names.split(','))),
-            _ => {}
-        }
+            _ => continue,
+        };
+        let (Some(class), Some(fields)) = (words.next(), words.next()) else { continue };
+        let instances = if words.next() == Some("in") { words.next() } else { None };
+        list.by_class.entry(class).or_default().push(list.kept.len());
+        list.kept.push(KeptField {
+            #[cfg(test)]
+            class,
+            fields: fields.split(',').collect(),
+            instances: instances.into_iter().flat_map(|names| names.split(',')).collect(),
+            kind,
+            commands: parts.next().unwrap_or_default(),
+            answer: parts.next().unwrap_or_default(),
+        });
     }
     list
 });
@@ -56,7 +91,8 @@ pub(crate) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
 #[cfg(test)]
 pub(crate) fn is_known(class: &str, field: &str) -> bool {
     let treatment = treatment(class, field, BasicType::Int);
-    FIELDS.shown.contains(&field) || matches!(treatment, FieldTreatment::Stays | FieldTreatment::Counter)
+    FIELDS.shown.contains(&field)
+        || !matches!(treatment, FieldTreatment::Mapped | FieldTreatment::Hash | FieldTreatment::MarkedHash)
 }
 
 /// Treatment of the number in a field.
@@ -64,10 +100,16 @@ pub(crate) fn is_known(class: &str, field: &str) -> bool {
 pub(crate) enum FieldTreatment {
     /// A reference.
     Reference,
-    /// The analyser reads it.
+    /// An answer needs it.
     Stays,
-    /// A counter of `java.util.concurrent.atomic`, which may be the size of a collection.
+    /// An answer is more precise with it.
+    Finer,
+    /// It stays in instances of some classes ([`instance_rules`]); the number of the rule.
+    InInstances(u8),
+    /// A counter of `java.util.concurrent.atomic`: it stays if a field of the list holds it.
     Counter,
+    /// A boolean, whose equality in all objects `waste` reads.
+    Boolean,
     /// A cached hash.
     Hash,
     /// A cached hash; negative ones are marks.
@@ -76,6 +118,20 @@ pub(crate) enum FieldTreatment {
     Boxed,
     /// Any other.
     Mapped,
+}
+
+impl FieldTreatment {
+    /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends
+    /// on the class, or on whether all numbers go that only make answers more precise.
+    #[inline(always)]
+    pub(crate) fn in_instance(self, rules: u128, is_strict: bool) -> Self {
+        let stays = match self {
+            Self::Finer | Self::Boolean => !is_strict,
+            Self::InInstances(rule) => rules >> rule & 1 == 1 && !(is_strict && is_finer(rule)),
+            _ => return self,
+        };
+        if stays { Self::Stays } else { Self::Mapped }
+    }
 }
 
 /// Classes whose instances are boxes.
@@ -89,18 +145,26 @@ const BOXES: [&str; 8] = [
     "java.lang.Float",
     "java.lang.Double",
 ];
-/// Classes of counters: their fields `value`, `base` and those of cells.
-const COUNTERS: [&str; 5] = [
-    "java.util.concurrent.atomic.AtomicInteger",
-    "java.util.concurrent.atomic.AtomicLong",
-    "java.util.concurrent.atomic.AtomicBoolean",
-    "java.util.concurrent.atomic.Striped64",
-    "java.util.concurrent.atomic.Striped64$Cell",
+/// Classes of counters that a field may hold, and their fields.
+const COUNTERS: [(&str, &str); 3] = [
+    ("java.util.concurrent.atomic.AtomicInteger", "value"),
+    ("java.util.concurrent.atomic.AtomicLong", "value"),
+    ("java.util.concurrent.atomic.Striped64", "base"),
 ];
+/// Fields of counters by which rules about frameworks read them.
+pub(crate) const COUNTED: [&str; 2] = ["value", "base"];
 
-/// Returns whether the value of a field that a class declares says nothing but how the heap is built.
-pub(crate) fn is_structure(class: &str, field: &str, kind: BasicType) -> bool {
-    matches!(treatment(class, field, kind), FieldTreatment::Reference | FieldTreatment::Stays)
+/// Returns whether the value of a field that a class declares says nothing but how the heap is built, in an instance of
+/// a class.
+pub(crate) fn is_structure(instance: &str, class: &str, field: &str, kind: BasicType) -> bool {
+    match treatment(class, field, kind) {
+        FieldTreatment::Reference
+        | FieldTreatment::Stays
+        | FieldTreatment::Finer
+        | FieldTreatment::Boolean => true,
+        FieldTreatment::InInstances(rule) => instance_rules(instance) >> rule & 1 == 1,
+        _ => false,
+    }
 }
 
 /// Returns the treatment of a field that a class declares.
@@ -109,15 +173,21 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
         return FieldTreatment::Reference;
     }
     let class = names::java_class_name(class);
-    if COUNTERS.contains(&&*class) && matches!(field, "value" | "base") {
-        return FieldTreatment::Counter;
+    let mut rules = FIELDS.of_class(&class);
+    let rule = rules.find(|(_, rule)| rule.kind != KeptKind::Held && rule.fields.contains(&field));
+    if let Some((number, rule)) = rule {
+        return match (rule.kind, u8::try_from(number)) {
+            (_, Ok(number)) if !rule.instances.is_empty() => FieldTreatment::InInstances(number),
+            (KeptKind::Finer, _) => FieldTreatment::Finer,
+            _ => FieldTreatment::Stays,
+        };
     }
-    let is_kept = |rule: &KeptField| {
-        let is_class = if rule.is_prefix { class.starts_with(rule.class) } else { *class == *rule.class };
-        is_class && rule.fields.iter().any(|name| *name == field || *name == "*")
-    };
-    if kind == BasicType::Boolean || FIELDS.stay.iter().any(is_kept) {
+    if numbers::framework(&class, field).is_some() {
         FieldTreatment::Stays
+    } else if kind == BasicType::Boolean {
+        FieldTreatment::Boolean
+    } else if COUNTERS.contains(&(&*class, field)) {
+        FieldTreatment::Counter
     } else if BOXES.contains(&&*class) && field == "value" {
         FieldTreatment::Boxed
     } else if field == "hash" && class.starts_with("java.util.concurrent.ConcurrentHashMap") {
@@ -127,4 +197,72 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
     } else {
         FieldTreatment::Mapped
     }
+}
+
+/// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
+pub(crate) fn instance_rules(class: &str) -> u128 {
+    static RULES: LazyLock<HashMap<&str, u128>> = LazyLock::new(|| {
+        let mut rules = HashMap::new();
+        for (number, rule) in FIELDS.kept.iter().enumerate() {
+            for class in &rule.instances {
+                *rules.entry(*class).or_default() |= 1 << number;
+            }
+        }
+        rules
+    });
+    RULES.get(&*names::java_class_name(class)).copied().unwrap_or_default()
+}
+
+/// Returns whether a rule makes answers only more precise.
+pub(crate) fn is_finer(rule: u8) -> bool {
+    FIELDS.kept.get(usize::from(rule)).is_some_and(|rule| rule.kind == KeptKind::Finer)
+}
+
+/// Returns `true` if the counter to which a field refers stays.
+pub(crate) fn holds_counter(class: &str, field: &str) -> bool {
+    let class = names::java_class_name(class);
+    let mut rules = FIELDS.of_class(&class);
+    rules.any(|(_, rule)| rule.kind == KeptKind::Held && rule.fields.contains(&field))
+        || numbers::holds_counter(&class, field)
+}
+
+/// Who needs a number that stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NumberNeed {
+    /// Commands.
+    pub(crate) commands: &'static str,
+    /// What the answer says by it, or the framework whose rules compute with it.
+    pub(crate) answer: String,
+}
+
+/// Returns who needs a number that stays.
+pub(crate) fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
+    let class = names::java_class_name(class);
+    let of = |commands, answer: &str| NumberNeed { commands, answer: answer.to_owned() };
+    let mut rules = FIELDS.of_class(&class);
+    let rule = rules.find(|(_, rule)| rule.kind != KeptKind::Held && rule.fields.contains(&field));
+    if let Some((_, rule)) = rule {
+        return Some(of(rule.commands, rule.answer));
+    }
+    if let Some(framework) = numbers::framework(&class, field) {
+        return Some(of("leaks", &format!("rules about {framework}")));
+    }
+    match treatment(&class, field, kind) {
+        FieldTreatment::Counter => {
+            Some(of("collections, leaks", "sizes and counts that another object holds"))
+        }
+        FieldTreatment::Boolean => Some(of("waste", "booleans: fields with one value")),
+        FieldTreatment::MarkedHash => Some(of("collections", "marks of nodes")),
+        _ => None,
+    }
+}
+
+/// Returns the answers that are less precise without the numbers of rules that make them finer.
+pub fn finer_answers() -> Vec<String> {
+    let finer = FIELDS.kept.iter().filter(|rule| rule.kind == KeptKind::Finer);
+    let mut answers: Vec<String> = finer.map(|rule| format!("{}: {}", rule.commands, rule.answer)).collect();
+    answers.push("waste: booleans that are equal in nearly all objects".to_owned());
+    answers.sort_unstable();
+    answers.dedup();
+    answers
 }

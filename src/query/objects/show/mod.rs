@@ -335,7 +335,8 @@ impl<'a> Shower<'a> {
             name: slot.name.to_owned(),
             class: summary.class(slot.class).map(|class| summary.class_name(class).to_owned()),
             kind: slot.kind,
-            value: self.value(value, || hiding::is_slot_shown(summary, &slot)),
+            value: self
+                .value(value, || class.is_some_and(|class| hiding::is_slot_shown(summary, class, &slot))),
         });
         parts.collect()
     }

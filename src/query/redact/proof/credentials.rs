@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
 
-use super::super::kept::KeptTexts;
+use super::super::kept::KeptValues;
 use super::pairs::readers;
 use super::{ProofDump, ProofRow};
 use crate::objects::reader::ObjectReader;
@@ -17,7 +17,7 @@ const SHORTEST: u64 = 4;
 const MAX_CHARACTERS: usize = 1 << 14;
 
 /// Searches both dumps for credentials.
-pub(super) fn compare(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn compare(kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
     let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
     let of = |dump: ProofDump<'_>| secrets(dump.heap, dump.graph, dump.bytes, &rules, query);
     let [before, after] = [a, b].map(of);
@@ -48,10 +48,9 @@ pub(super) fn compare(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> P
     }
     allowed.retain(|object| !found.contains(object));
     ProofRow {
-        what: "secrets",
-        differences: found.len() as u64,
         allowed: allowed.len() as u64,
         reason: Some("in texts that stay, or others that look like one by chance"),
+        ..ProofRow::compared("secrets", found.len() as u64)
     }
 }
 
@@ -71,7 +70,7 @@ impl<'a> Contents<'a> {
         Some(Self::Text(reader.string(object)?.text(MAX_CHARACTERS)))
     }
 
-    fn stays(&self, kept: &KeptTexts) -> bool {
+    fn stays(&self, kept: &KeptValues) -> bool {
         match self {
             Self::Text(text) => kept.contains_text(text),
             Self::Array(kind, data) => kept.contains(*kind, data),

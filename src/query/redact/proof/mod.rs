@@ -23,7 +23,7 @@ use std::io;
 use hprof_index::{Heap, ObjectGraph, Progress};
 
 use super::RedactOptions;
-use super::kept::KeptTexts;
+use super::kept::KeptValues;
 use super::plan::Plan;
 
 /// Result of one comparison or search.
@@ -37,11 +37,30 @@ pub struct ProofRow {
     pub allowed: u64,
     /// Why these may stay.
     pub reason: Option<&'static str>,
+    /// Numbers that stay, by class and field.
+    pub kept: Vec<KeptNumbers>,
+}
+
+/// Numbers, other than zero, that stay in a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptNumbers {
+    /// Name of the class that declares it, in the redacted dump.
+    pub class: String,
+    /// Name of the field.
+    pub field: String,
+    /// `true` if they are booleans.
+    pub is_boolean: bool,
+    /// Number of values.
+    pub count: u64,
+    /// Commands whose answers need them.
+    pub commands: &'static str,
+    /// What the answers say by them.
+    pub answer: String,
 }
 
 impl ProofRow {
     fn compared(what: &'static str, differences: u64) -> Self {
-        Self { what, differences, allowed: 0, reason: None }
+        Self { what, differences, allowed: 0, reason: None, kept: Vec::new() }
     }
 
     /// Returns `true` if nothing differs, and nothing was found that must not be there.
@@ -67,7 +86,7 @@ pub struct ProofDump<'a> {
 /// If neither memory nor disk has space for a few numbers per object.
 pub fn prove(
     plan: &Plan,
-    kept: &KeptTexts,
+    kept: &KeptValues,
     options: &RedactOptions,
     original: ProofDump<'_>,
     redacted: ProofDump<'_>,
@@ -76,7 +95,7 @@ pub fn prove(
     progress.begin("comparing the analyses", 0);
     let mut rows = structure::compare(plan, options, original, redacted)?;
     rows.push(equality::compare(options, original, redacted));
-    rows.extend(numbers::compare(options, kept, original, redacted));
+    rows.extend(numbers::compare(plan, options, kept, original, redacted));
     progress.begin("searching for texts", 0);
     rows.push(texts::same_place(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));

@@ -13,14 +13,14 @@ use hprof_parser::heap::PrimitiveArray;
 use hprof_parser::{BasicType, IdSize};
 
 use super::super::RedactOptions;
-use super::super::kept::{KeptReason, KeptTexts};
-use super::super::plan::field_hash;
+use super::super::kept::{KeptReason, KeptValues};
+use super::super::plan::{Plan, field_hash};
 use super::super::symbol::{Class, class_of, class_of_box};
 use super::chance::SameValues;
 use super::pairs::{fold, readers};
 use super::texts::SAME_PLACE;
-use super::{ProofDump, ProofRow};
-use crate::objects::hiding::fields::{FieldTreatment, treatment};
+use super::{KeptNumbers, ProofDump, ProofRow};
+use crate::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
 use crate::objects::reader::{FieldPlace, ObjectReader, Record};
 
 /// Minimum number of values of a class that has hardly one that stays.
@@ -40,23 +40,29 @@ struct NumberPlace {
 
 /// Compares all numbers in fields, statics, constants and arrays.
 pub(super) fn compare(
+    plan: &Plan,
     options: &RedactOptions,
-    kept: &KeptTexts,
+    kept: &KeptValues,
     a: ProofDump<'_>,
     b: ProofDump<'_>,
 ) -> [ProofRow; 2] {
     let readers = readers(a, b);
-    let fields = fields(&readers[0]);
+    let mut names = FieldNames::default();
+    let fields = fields(&readers[0], options, &mut names);
     let new = || Counts::new(options);
     let mut all = new();
-    statics(&mut all, a.heap.summary(), b.heap.summary());
+    statics(&mut all, &mut names, a.heap.summary(), b.heap.summary());
     let counts = fold(&readers, new, |counts, object, one, other| match (one, other) {
         (Record::Instance(one), Record::Instance(other)) => {
             let class = readers[0].graph.objects.class(object);
             for (at, place) in class.and_then(|class| fields.get(&class)).into_iter().flatten() {
                 let of = |fields| readers[0].value_at(fields, *at);
                 if let (Some(x), Some(y)) = (of(one.fields), of(other.fields)) {
-                    counts.number(*place, x.bits, y.bits);
+                    if place.treatment == FieldTreatment::Counter {
+                        counts.counter(*place, kept.counters.contains(one.id), x.bits, y.bits);
+                    } else {
+                        counts.number(*place, x.bits, y.bits);
+                    }
                 }
             }
         }
@@ -73,18 +79,28 @@ pub(super) fn compare(
         _ => {}
     });
     counts.into_iter().for_each(|counts| all.add(counts));
-    all.rows()
+    all.rows(&names, plan)
 }
 
+/// Names and types of fields by the hash of their place.
+type FieldNames = FxHashMap<u64, (String, String, BasicType)>;
+
 /// Returns the numeric fields of the instances of each class.
-fn fields(reader: &ObjectReader<'_>) -> FxHashMap<ClassNumber, Vec<(FieldPlace, NumberPlace)>> {
+fn fields(
+    reader: &ObjectReader<'_>,
+    options: &RedactOptions,
+    names: &mut FieldNames,
+) -> FxHashMap<ClassNumber, Vec<(FieldPlace, NumberPlace)>> {
     let summary = reader.summary;
-    let of_class = |class: ClassNumber| {
+    let mut of_class = |class: ClassNumber| {
+        let rules = summary.class(class).map_or(0, |class| instance_rules(summary.class_name(class)));
         let numbers = reader.slots(class).filter(|slot| slot.kind != BasicType::Object);
         let place = numbers.map(|slot| {
             let declaring = summary.class(slot.class).map_or("", |class| summary.class_name(class));
             let treatment = treatment(declaring, slot.name, slot.kind);
+            let treatment = treatment.in_instance(rules, options.strict_numbers);
             let hash = field_hash(declaring, slot.name);
+            names.entry(hash).or_insert_with(|| (declaring.to_owned(), slot.name.to_owned(), slot.kind));
             (slot.place, NumberPlace { kind: slot.kind, treatment, hash })
         });
         place.collect()
@@ -94,14 +110,18 @@ fn fields(reader: &ObjectReader<'_>) -> FxHashMap<ClassNumber, Vec<(FieldPlace, 
 }
 
 /// Compares the static fields of all classes.
-fn statics(counts: &mut Counts<'_>, a: &Summary, b: &Summary) {
+fn statics(counts: &mut Counts<'_>, names: &mut FieldNames, a: &Summary, b: &Summary) {
     let others: HashMap<_, _> = b.classes().iter().map(|class| (class.id, class)).collect();
     for class in a.classes() {
         let Some(other) = others.get(&class.id) else { continue };
         let name = a.class_name(class);
         for ((field, kind, x), (_, _, y)) in a.statics(class).zip(b.statics(other)) {
-            let treatment = treatment(name, field, kind);
-            counts.number(NumberPlace { kind, treatment, hash: field_hash(name, field) }, x, y);
+            let treatment = treatment(name, field, kind).in_instance(0, counts.options.strict_numbers);
+            let hash = field_hash(name, field);
+            if kind != BasicType::Object {
+                names.entry(hash).or_insert_with(|| (name.to_owned(), field.to_owned(), kind));
+            }
+            counts.number(NumberPlace { kind, treatment, hash }, x, y);
         }
     }
 }
@@ -111,8 +131,10 @@ struct Counts<'o> {
     options: &'o RedactOptions,
     /// Values that must stay, or keep their form, and do not.
     wrong: u64,
-    /// Names of threads and properties that are not the same.
+    /// Names of threads, properties and counters that are not the same.
     gone: u64,
+    /// Numbers that are the same, by the hash of the field.
+    kept: FxHashMap<u64, u64>,
     wide: SameValues,
     narrow: SameValues,
 }
@@ -120,20 +142,26 @@ struct Counts<'o> {
 impl<'o> Counts<'o> {
     fn new(options: &'o RedactOptions) -> Self {
         let values = || SameValues::new(options.break_equality);
-        Self { options, wrong: 0, gone: 0, wide: values(), narrow: values() }
+        Self { options, wrong: 0, gone: 0, kept: FxHashMap::default(), wide: values(), narrow: values() }
     }
 
     fn add(&mut self, other: Self) {
         self.wrong += other.wrong;
         self.gone += other.gone;
+        for (field, count) in other.kept {
+            *self.kept.entry(field).or_default() += count;
+        }
         self.wide.add(other.wide);
         self.narrow.add(other.narrow);
     }
 
-    fn rows(&self) -> [ProofRow; 2] {
+    fn rows(&self, names: &FieldNames, plan: &Plan) -> [ProofRow; 2] {
         let stay = ProofRow {
             allowed: self.gone,
-            reason: Some("names of threads and properties, which go if the dump was read from a pipe"),
+            reason: Some(
+                "names of threads, properties and counters, which go if the dump was read from a pipe",
+            ),
+            kept: self.kept_numbers(names, plan),
             ..ProofRow::compared("numbers_that_stay", self.wrong)
         };
         let (mut differences, mut allowed) = (0, 0);
@@ -144,18 +172,59 @@ impl<'o> Counts<'o> {
         [stay, ProofRow { differences, allowed, reason, ..ProofRow::compared("numbers_that_go", 0) }]
     }
 
+    /// Returns the numbers that stay, by field.
+    fn kept_numbers(&self, names: &FieldNames, plan: &Plan) -> Vec<KeptNumbers> {
+        let fields = self.kept.iter().filter_map(|(hash, count)| {
+            let (class, field, kind) = names.get(hash)?;
+            let need = need(class, field, *kind)?;
+            Some(KeptNumbers {
+                class: plan.renames().class(class).unwrap_or_else(|| class.clone()),
+                field: field.clone(),
+                is_boolean: *kind == BasicType::Boolean,
+                count: *count,
+                commands: need.commands,
+                answer: need.answer,
+            })
+        });
+        let mut fields: Vec<_> = fields.collect();
+        fields.sort_unstable_by(|a, b| (&a.class, &a.field).cmp(&(&b.class, &b.field)));
+        fields
+    }
+
+    /// Compares a counter, which stays if another object holds it.
+    fn counter(&mut self, place: NumberPlace, is_held: bool, x: u64, y: u64) {
+        let is_negative = |value: u64| place.kind == BasicType::Int && value >> 31 == 1;
+        if x != 0 && !is_negative(x) && is_negative(y) {
+            // A number that may be the size of a queue, of a dump from a pipe.
+            self.gone += u64::from(is_held);
+        } else if is_held {
+            self.number(NumberPlace { treatment: FieldTreatment::Stays, ..place }, x, y);
+        } else {
+            self.number(NumberPlace { treatment: FieldTreatment::Mapped, ..place }, x, y);
+        }
+    }
+
+    /// Compares a number that stays.
+    fn same(&mut self, place: NumberPlace, is_right: bool) {
+        *self.kept.entry(place.hash).or_default() += u64::from(is_right);
+        self.stays(is_right);
+    }
+
     /// Compares a number in a field or constant.
     fn number(&mut self, place: NumberPlace, x: u64, y: u64) {
         let NumberPlace { kind, treatment, .. } = place;
         let class = match treatment {
             FieldTreatment::Reference => return,
             _ if x == 0 => return self.stays(y == 0),
+            FieldTreatment::Mapped if kind == BasicType::Boolean => return self.stays(y == 0),
             // A boolean is 0 or 1, whatever else the byte may hold.
-            _ if kind == BasicType::Boolean => return self.stays(y == 1),
-            FieldTreatment::Stays => return self.stays(x == y),
-            FieldTreatment::Counter if !self.options.strict_numbers => return self.stays(x == y),
+            _ if kind == BasicType::Boolean => return self.same(place, y == 1),
+            FieldTreatment::Stays
+            | FieldTreatment::Finer
+            | FieldTreatment::InInstances(_)
+            | FieldTreatment::Boolean => return self.same(place, x == y),
             FieldTreatment::MarkedHash if kind == BasicType::Int && x >> 31 == 1 => {
-                return self.stays(x == y);
+                return self.same(place, x == y);
             }
             FieldTreatment::Boxed => class_of_box(kind, x),
             FieldTreatment::Hash | FieldTreatment::MarkedHash => class_of(kind, x),
@@ -191,7 +260,7 @@ impl<'o> Counts<'o> {
         }
     }
 
-    fn array(&mut self, kept: &KeptTexts, one: &PrimitiveArray<'_>, other: &PrimitiveArray<'_>) {
+    fn array(&mut self, kept: &KeptValues, one: &PrimitiveArray<'_>, other: &PrimitiveArray<'_>) {
         let (kind, size) = (one.element, one.element.dump_bytes(IdSize::Eight));
         let (Some(x), Some(y)) = (one.elements, other.elements) else { return };
         if kind != other.element || x.len() != y.len() {
@@ -208,7 +277,12 @@ impl<'o> Counts<'o> {
         }
         let pairs = || x.chunks_exact(size).map(bits_of).zip(y.chunks_exact(size).map(bits_of));
         let first = pairs().next().unwrap_or_default();
-        let is_repeated = x.len() > size && pairs().all(|pair| pair == first);
+        // Any byte that is not 0 is `true`.
+        let is_true = |(x, y): (u64, u64)| (u64::from(x != 0), y);
+        let form = |pair| if kind == BasicType::Boolean { is_true(pair) } else { pair };
+        let (first, y_first) = (form(first), y.first());
+        let is_long = x.len() > size || kind == BasicType::Boolean;
+        let is_repeated = is_long && pairs().all(|pair| form(pair) == first);
         if is_repeated {
             let class = class_of(kind, first.0);
             self.stays(class == class_of(kind, first.1));
@@ -216,7 +290,9 @@ impl<'o> Counts<'o> {
             let hash = || hash_of(&[length, u64::from(kind.code()), first.0]);
             return self.goes(class, first.0 == first.1, hash);
         }
-        self.stays(if kind == BasicType::Byte {
+        self.stays(if kind == BasicType::Boolean {
+            y.iter().all(|y| *y < 2) && y.iter().any(|y| Some(y) != y_first)
+        } else if kind == BasicType::Byte {
             x.iter().zip(y).all(|(x, y)| (x ^ y) < 0x80 && (*x == 0) == (*y == 0))
         } else {
             pairs().all(|(x, y)| class_of(kind, x) == class_of(kind, y))
@@ -245,7 +321,9 @@ impl<'o> Counts<'o> {
         is_same: bool,
         pairs: impl Fn() -> I,
     ) {
-        let chance_of = |value| chance(class_of(kind, value));
+        let chance_of = |value| {
+            if kind == BasicType::Boolean { 0.5 } else { chance(class_of(kind, value)) }
+        };
         let mut all = 1.0;
         for (value, _) in pairs() {
             all *= chance_of(value);

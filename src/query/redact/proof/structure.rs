@@ -35,27 +35,29 @@ pub(super) fn compare(
         ["objects", "references", "reachable_objects", "dominators", "retained_sizes", "collection_sizes"];
     rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::compared(what, count)));
     rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
-    rows.push(ProofRow::compared("threads", differences(&threads(a, old), &threads(b, new))));
+    let of_threads = |dump, names| threads(dump, names, options.strict_numbers);
+    rows.push(ProofRow::compared("threads", differences(&of_threads(a, old), &of_threads(b, new))));
     let found = differences(&suspects(a, old)?, &suspects(b, new)?);
     rows.push(ProofRow::compared("leak_suspects", found));
     let (one, two) = (wasted(a)?, wasted(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
     let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
-    if waste.differences > 0 && (is_broken || is_shared || options.zero) {
+    if waste.differences > 0 && (is_broken || is_shared || options.zero || options.strict_numbers) {
         let is_other = |row: &&String| {
             let kind = row.split(' ').next().unwrap_or_default();
             let is_of_strings = (is_broken || is_shared) && kind == "duplicate_strings";
-            let is_of_zeros = options.zero && kind == "constant_fields";
+            let is_of_zeros = (options.zero || options.strict_numbers) && kind == "constant_fields";
             !(is_of_strings || is_of_zeros || is_broken && OF_EQUALITY.contains(&kind))
         };
         let others = |rows: &[String]| rows.iter().filter(is_other).cloned().collect::<Vec<_>>();
         let others = differences(&others(&one), &others(&two));
         waste.allowed = waste.differences - others;
         waste.differences = others;
-        waste.reason = Some(match (is_broken, options.zero) {
-            (true, _) => "equal contents are different, as requested",
-            (false, true) => "numbers of a field are all 0, as requested",
-            (false, false) => SHARED_ARRAYS,
+        waste.reason = Some(match (is_broken, options.zero, options.strict_numbers) {
+            (true, ..) => "equal contents are different, as requested",
+            (false, true, _) => "numbers of a field are all 0, as requested",
+            (false, false, true) => "booleans of a field are all false, as requested",
+            (false, false, false) => SHARED_ARRAYS,
         });
     }
     rows.push(waste);
@@ -161,13 +163,16 @@ fn roots(dump: ProofDump<'_>) -> Vec<String> {
     dump.heap.summary().roots().iter().map(|root| format!("{root:?}")).collect()
 }
 
-/// Threads with states and stacks, without names.
-fn threads(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
+/// Threads with states and stacks, without names, and without numbers that only make answers more precise if these go.
+fn threads(dump: ProofDump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
     let report = threads.find(&ThreadQuery::default());
     let row = |row: &crate::threads::ThreadRow| {
         let mut thread = threads.thread(row);
         (thread.name, thread.group) = (None, None);
+        if is_strict {
+            (thread.thread_id, thread.priority, thread.native_address) = (None, None, None);
+        }
         let frames = thread.frames.iter_mut();
         let locals = frames.flat_map(|frame| {
             // `--lines` removes line numbers.

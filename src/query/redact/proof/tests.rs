@@ -3,7 +3,7 @@
 use hprof_index::{Heap, ObjectGraph, Options, Quiet};
 use hprof_writer::{HeapModel, Jdk, Layout, Root};
 
-use super::super::{DumpBytes, Key, Plan, RedactOptions, kept_texts_of_file, redact};
+use super::super::{DumpBytes, Key, Plan, RedactOptions, kept_values_of_file, redact};
 use super::ProofDump;
 use super::texts::anywhere_in_parts;
 
@@ -37,7 +37,7 @@ fn full_filters_and_little_memory_miss_nothing() {
     let original = dump();
     let plan = Plan::read(DumpBytes::Mapped(&original, &mut |_| ()), &[]).unwrap();
     let options = RedactOptions::default();
-    let kept = kept_texts_of_file(&plan, &options, &original);
+    let kept = kept_values_of_file(&plan, &options, &original);
     let mut out = Vec::new();
     let from = DumpBytes::Mapped(&original, &mut |_| ());
     redact(&plan, &kept, &options, Key::new([7; 32]), from, &mut out, &|_| ()).unwrap();

@@ -8,12 +8,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_parser::record::{BodyReader, Record as TopRecord, is_known, tag};
+use hprof_index::remains::DumpPart;
+use hprof_parser::record::{BodyReader, Record as TopRecord, tag};
 use hprof_parser::{BasicType, Header};
 
 use super::super::contents::BLOCK;
 use super::super::filter::array_of;
-use super::super::kept::KeptTexts;
+use super::super::kept::KeptValues;
 use super::super::plan::Plan;
 use super::pairs::{fold, readers};
 use super::windows::{Encodings, WINDOW, WINDOW_BYTES, Window, fingerprints, hash_of, runs};
@@ -43,7 +44,7 @@ const CHUNK: u32 = 1 << 16;
 const BYTES: usize = 4 << 20;
 
 /// Searches for characters at the same place of the same array.
-pub(super) fn same_place(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn same_place(kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
     let counts = fold(
         &readers(a, b),
         || (0_u64, 0_u64),
@@ -68,11 +69,11 @@ pub(super) fn same_place(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -
             }
         },
     );
+    let differences = counts.iter().map(|(found, _)| found).sum();
     ProofRow {
-        what: "texts_at_the_same_place",
-        differences: counts.iter().map(|(found, _)| found).sum(),
         allowed: counts.iter().map(|(_, allowed)| allowed).sum(),
         reason: Some("names that stay, and arrays of one repeated value"),
+        ..ProofRow::compared("texts_at_the_same_place", differences)
     }
 }
 
@@ -92,7 +93,7 @@ fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
 /// Two filters make the windows few that are compared: that of the fingerprints of the dump, and that of those which the
 /// redacted dump has too. If there are more than the filters or the memory for windows have space for, parts of them
 /// are searched for one after the other: the result is exact, unless it is a failure, which ends the search.
-pub(super) fn anywhere(plan: &Plan, kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
     let amount = characters(a) / PER_FINGERPRINT;
     anywhere_in_parts(plan, kept, (a, b), amount / MAX_FINGERPRINTS + 1, amount, MAX_WINDOWS)
 }
@@ -100,7 +101,7 @@ pub(super) fn anywhere(plan: &Plan, kept: &KeptTexts, a: ProofDump<'_>, b: Proof
 /// Like [`anywhere`], with the number of parts, of fingerprints of all parts, and of windows at once.
 pub(super) fn anywhere_in_parts(
     plan: &Plan,
-    kept: &KeptTexts,
+    kept: &KeptValues,
     (a, b): (ProofDump<'_>, ProofDump<'_>),
     parts: u64,
     amount: u64,
@@ -117,7 +118,8 @@ pub(super) fn anywhere_in_parts(
             break;
         }
     }
-    ProofRow { what: "texts_anywhere", differences, allowed, reason: Some("parts of names that stay") }
+    let reason = Some("parts of names that stay");
+    ProofRow { allowed, reason, ..ProofRow::compared("texts_anywhere", differences) }
 }
 
 /// Returns the number of characters in the arrays of a dump, approximately.
@@ -129,7 +131,7 @@ fn characters(dump: ProofDump<'_>) -> u64 {
 }
 
 /// Returns the hashes of all parts of names that stay.
-fn names(plan: &Plan, kept: &KeptTexts) -> FxHashSet<u64> {
+fn names(plan: &Plan, kept: &KeptValues) -> FxHashSet<u64> {
     let mut names = FxHashSet::default();
     let mut add = |text: &[u8]| {
         runs(text, Encodings::Narrow, OF_NAME, &mut |run| {
@@ -143,7 +145,7 @@ fn names(plan: &Plan, kept: &KeptTexts) -> FxHashSet<u64> {
 
 /// Search for texts, of which a part is searched for at once.
 struct TextSearch<'s> {
-    kept: &'s KeptTexts,
+    kept: &'s KeptValues,
     names: FxHashSet<u64>,
     a: ProofDump<'s>,
     b: ProofDump<'s>,
@@ -330,17 +332,19 @@ fn visit_texts(dump: ProofDump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + 
             }
         }
     });
-    // Symbols precede the objects; a damaged record ends them.
-    let (bytes, id_size) = (dump.bytes, summary.id_size());
-    let bodies = BodyReader::new(bytes, id_size);
-    let mut at = Header::parse(bytes).map_or(bytes.len(), |header| header.len);
-    while let Some(record) = TopRecord::at(bytes, at).filter(|record| is_known(record.tag)) {
-        if record.tag == tag::STRING
-            && let Ok((_, text)) = bodies.string(&record)
-        {
-            visit(None, text);
+    let bytes = dump.bytes;
+    let bodies = BodyReader::new(bytes, summary.id_size());
+    let part = Header::parse(bytes).ok().and_then(|header| DumpPart::read(bytes, header).ok());
+    for records in part.iter().flat_map(DumpPart::records) {
+        let mut at = records.start;
+        while let Some(record) = TopRecord::at(bytes, at).filter(|_| at < records.end) {
+            if record.tag == tag::STRING
+                && let Ok((_, text)) = bodies.string(&record)
+            {
+                visit(None, text);
+            }
+            at = usize::try_from(record.end()).unwrap_or(usize::MAX);
         }
-        at = usize::try_from(record.end()).unwrap_or(usize::MAX);
     }
 }
 

@@ -8,8 +8,6 @@ use crate::dictionary::names;
 use crate::dump::info;
 use crate::objects::reader::Characters;
 use crate::recordings::profile::rfc3339;
-use crate::strings::contents::hash;
-use crate::tables::strings::SEED;
 use hprof_index::model::problem::Severity;
 
 /// Returns the definition of `dumps`.
@@ -113,7 +111,7 @@ pub(in crate::tables) fn properties() -> Definition {
 pub(in crate::tables) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let hash = hash(&Characters::Utf16Le(&units), SEED);
+        let hash = context.about.text_key.hash(&Characters::Utf16Le(&units));
         rows.text(key).text(value).integer(hash.cast_signed()).end();
     }
     Ok(())

@@ -1,11 +1,12 @@
-//! Keyed functions that look random to who does not have the key: SipHash-1-3 and the key stream of ChaCha8.
+//! Keyed functions that look random to who does not have the key: SipHash-1-3 and the key stream of ChaCha8. Redaction maps
+//! values with them, and texts of exported tables are hashed with them.
 
 use std::fmt;
 
 /// Size of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// Key of a redaction. Who has it can undo the redaction.
+/// A secret key. Who has that of a redaction can undo it; who has that of hashes can confirm a guessed text.
 #[derive(Clone)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -31,7 +32,7 @@ impl Key {
     }
 
     /// Returns a pseudorandom function for one purpose. Those of different purposes are independent.
-    pub(super) fn prf(&self, purpose: u64) -> Prf {
+    pub(crate) fn prf(&self, purpose: u64) -> Prf {
         let [a, b, c, d] = self.words();
         let derive = |key: (u64, u64), part: u64| {
             let mut state = Prf::of(key).start();
@@ -46,15 +47,15 @@ impl Key {
 
 /// A pseudorandom function of words: SipHash-1-3, with more than 64 bits of output if needed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Prf([u64; 4]);
+pub(crate) struct Prf([u64; 4]);
 
 /// State of a [`Prf`] that is given its input.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Absorb([u64; 4]);
+pub(crate) struct Absorb([u64; 4]);
 
 /// Output of a [`Prf`]: any number of words.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Squeeze([u64; 4]);
+pub(crate) struct Squeeze([u64; 4]);
 
 #[inline(always)]
 fn round(state: &mut [u64; 4]) {
@@ -83,7 +84,7 @@ impl Prf {
     }
 
     /// Starts with no input.
-    pub(super) fn start(&self) -> Absorb {
+    pub(crate) fn start(&self) -> Absorb {
         Absorb(self.0)
     }
 }
@@ -91,7 +92,7 @@ impl Prf {
 impl Absorb {
     /// Adds a word to the input.
     #[inline(always)]
-    pub(super) fn word(&mut self, word: u64) {
+    pub(crate) fn word(&mut self, word: u64) {
         self.0[3] ^= word;
         round(&mut self.0);
         self.0[0] ^= word;
@@ -99,7 +100,7 @@ impl Absorb {
 
     /// Returns the output for the input so far.
     #[inline(always)]
-    pub(super) fn finish(mut self) -> Squeeze {
+    pub(crate) fn finish(mut self) -> Squeeze {
         self.0[2] ^= 0xee;
         for _ in 0..3 {
             round(&mut self.0);
@@ -111,7 +112,7 @@ impl Absorb {
 impl Squeeze {
     /// Returns the next word.
     #[inline(always)]
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
         self.0[1] ^= 0xdd;
         for _ in 0..3 {
@@ -125,17 +126,17 @@ impl Squeeze {
 /// processors.
 const LANES: usize = 4;
 /// Number of bytes of the key stream that are made at once.
-pub(super) const STREAM_BYTES: usize = LANES * 64;
+pub(crate) const STREAM_BYTES: usize = LANES * 64;
 
 /// Key stream of ChaCha8.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     state: [u32; 16],
 }
 
 impl Stream {
     /// Starts the key stream for a key and a nonce.
-    pub(super) fn new(key: &Key, nonce: [u64; 2]) -> Self {
+    pub(crate) fn new(key: &Key, nonce: [u64; 2]) -> Self {
         #[allow(clippy::cast_possible_truncation)] // The lower half.
         let low = |word: u64| word as u32;
         let high = |word: u64| (word >> 32) as u32;
@@ -163,7 +164,7 @@ impl Stream {
 
     /// Makes the next bytes.
     #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
-    pub(super) fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
+    pub(crate) fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];
         for (lanes, word) in start.iter_mut().zip(self.state) {
             *lanes = [word; LANES];

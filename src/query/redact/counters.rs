@@ -1,0 +1,85 @@
+//! Counters that stay: those that fields of the list hold, such as the sizes of queues.
+
+use std::ops::Range;
+
+use hprof_index::storage::id_map::IdSet;
+use hprof_parser::heap::{self, HeapVisitor, Instance};
+use hprof_parser::{ObjectId, be_id};
+
+use super::plan::Plan;
+use crate::parallel;
+
+/// Maximum number of counters that stay: of more, sizes of queues are not known.
+const MAX_COUNTERS: usize = 1 << 20;
+
+/// Objects of counters that stay.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeptCounters {
+    ids: IdSet<ObjectId>,
+    /// `true` if others may be sizes of collections too.
+    pub(super) has_more: bool,
+}
+
+impl KeptCounters {
+    /// Finds the counters of a dump.
+    pub(super) fn of_dump(plan: &Plan, bytes: &[u8]) -> Self {
+        let mut counters = Self::default();
+        counters.ids.extend(&plan.static_counters);
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let ranges = plan.watched_ranges.iter();
+        let ranges: Vec<_> = ranges.map(|range| at(range.start)..at(range.end)).collect();
+        counters.add(plan, bytes, &ranges);
+        counters
+    }
+
+    /// Adds the counters that objects in parts of the bytes hold.
+    pub(super) fn add(&mut self, plan: &Plan, bytes: &[u8], pieces: &[Range<usize>]) {
+        if plan.holders.is_empty() {
+            return;
+        }
+        let found = parallel::map(pieces, |piece| {
+            let mut finder = CounterFinder { plan, found: Vec::new() };
+            heap::walk(bytes, plan.id_size(), piece.start, piece.end, piece.end, &mut finder);
+            finder.found
+        });
+        for id in found.into_iter().flatten().filter(|id| !id.is_null()) {
+            if self.ids.len() < MAX_COUNTERS {
+                self.ids.insert(id);
+            } else {
+                self.has_more = true;
+            }
+        }
+    }
+
+    pub(super) fn contains(&self, id: ObjectId) -> bool {
+        self.ids.contains(&id)
+    }
+}
+
+/// Finds references to counters.
+struct CounterFinder<'p> {
+    plan: &'p Plan,
+    found: Vec<ObjectId>,
+}
+
+impl<'a> HeapVisitor<'a> for CounterFinder<'_> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        if !self.plan.holders.contains(&record.class) {
+            return;
+        }
+        let (mut class, mut at) = (self.plan.classes.get(&record.class), 0);
+        while let Some(fields) =
+            class.filter(|_| at < record.fields.len() && self.found.len() <= MAX_COUNTERS)
+        {
+            let starts = fields.counters.iter().map(|start| at + *start as usize);
+            self.found
+                .extend(starts.filter_map(|at| be_id(record.fields, at, self.plan.id_size()).map(ObjectId)));
+            at += fields.bytes as usize;
+            class = fields.above.and_then(|above| self.plan.classes.get(&above));
+            if fields.bytes == 0 && fields.above.is_none() {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Families of classes that are found while a dump is read once: some classes and all their subclasses.
+
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_parser::ObjectId;
+
+/// Classes of a family, as far as they are read. Each is found once, in whatever order names, superclasses and subclasses
+/// are.
+#[derive(Default)]
+pub(super) struct ClassFamily {
+    pub(super) classes: IdSet<ObjectId>,
+    /// Those that were found since the caller took them.
+    pub(super) added: Vec<ObjectId>,
+    /// Subclasses of classes that are not in it so far.
+    subclasses: IdMap<ObjectId, Vec<ObjectId>>,
+    /// Classes whose name is not read yet, by its symbol.
+    unnamed: IdMap<u64, Vec<ObjectId>>,
+    /// Names of the classes; a family may have none.
+    names: &'static [&'static [u8]],
+}
+
+impl ClassFamily {
+    /// Creates a family of the classes with these names.
+    pub(super) fn named(names: &'static [&'static [u8]]) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    pub(super) fn loaded(&mut self, class: ObjectId, symbol: u64, name: Option<&[u8]>) {
+        match name {
+            None => self.unnamed.entry(symbol).or_default().push(class),
+            Some(name) if self.names.contains(&name) => self.add(class),
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn symbol(&mut self, symbol: u64, name: &[u8]) {
+        let classes = self.unnamed.remove(&symbol).unwrap_or_default();
+        if self.names.contains(&name) {
+            classes.into_iter().for_each(|class| self.add(class));
+        }
+    }
+
+    pub(super) fn extends(&mut self, class: ObjectId, above: ObjectId) {
+        if self.classes.contains(&above) {
+            self.add(class);
+        } else if !above.is_null() {
+            self.subclasses.entry(above).or_default().push(class);
+        }
+    }
+
+    pub(super) fn add(&mut self, class: ObjectId) {
+        let mut found = vec![class];
+        while let Some(class) = found.pop() {
+            if self.classes.insert(class) {
+                self.added.push(class);
+                found.extend(self.subclasses.remove(&class).unwrap_or_default());
+            }
+        }
+    }
+}
