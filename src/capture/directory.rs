@@ -34,6 +34,22 @@ impl Directory {
         Ok(Self { fd: self.resolve(inner, Self::FLAGS)? })
     }
 
+    /// Opens a directory below this one, on whose path there are no links.
+    ///
+    /// # Errors
+    ///
+    /// If it does not exist there, or there are.
+    pub(crate) fn without_links(&self, inner: &str) -> std::io::Result<Self> {
+        let mut dir = self.fd.try_clone()?;
+        for part in inner.split('/').filter(|part| !part.is_empty()) {
+            if part == ".." {
+                return Err(Errno::XDEV.into());
+            }
+            dir = rustix::fs::openat(&dir, part, Self::FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(Self { fd: dir })
+    }
+
     /// Opens a directory in this one, which is not a link.
     pub(crate) fn entry(&self, name: &str) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -41,22 +57,16 @@ impl Directory {
     }
 
     /// Opens what a path leads to, with links resolved as if this directory were the root.
-    fn resolve(&self, inner: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    fn resolve(&self, inner: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.fd, inner, flags, Mode::empty(), resolve) {
             // Kernels before 5.6 lack this call, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => {
-                let mut dir = self.fd.try_clone().map_err(|_| Errno::MFILE)?;
                 let (parents, name) = inner.rsplit_once('/').unwrap_or(("", inner));
-                for part in parents.split('/').filter(|part| !part.is_empty()) {
-                    if part == ".." {
-                        return Err(Errno::XDEV);
-                    }
-                    dir = rustix::fs::openat(&dir, part, Self::FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
-                }
-                rustix::fs::openat(&dir, name, flags | OFlags::NOFOLLOW, Mode::empty())
+                let dir = self.without_links(parents)?.fd;
+                Ok(rustix::fs::openat(&dir, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
             }
-            opened => opened,
+            opened => Ok(opened?),
         }
     }
 

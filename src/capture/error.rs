@@ -77,6 +77,12 @@ pub enum Error {
         #[serde(with = "io_error")]
         source: io::Error,
     },
+    /// The process is about to become another user's.
+    #[error("process {pid} changes its user, or has several: nothing is done for it")]
+    ChangesUser {
+        /// Process ID.
+        pid: u32,
+    },
     /// The process has ended.
     #[error("process {pid} has ended")]
     Ended {

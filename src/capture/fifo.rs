@@ -71,6 +71,8 @@ fn read(
     unused: &Receiver<Vec<u8>>,
     is_over: &AtomicBool,
 ) {
+    // What the JVM wrote before it answered is in the FIFO: nobody else has to be read.
+    let mut left = rustix::pipe::fcntl_getpipe_size(&file).unwrap_or(BLOCK);
     loop {
         // Read before waiting: what the JVM wrote before it answered is in the FIFO now.
         let was_over = is_over.load(Ordering::SeqCst);
@@ -97,7 +99,10 @@ fn read(
                 Ok(0) => return,
                 Ok(length) => {
                     block.truncate(length);
-                    if sender.send(Ok(block)).is_err() {
+                    if was_over {
+                        left = left.saturating_sub(length);
+                    }
+                    if sender.send(Ok(block)).is_err() || left == 0 {
                         return;
                     }
                 }

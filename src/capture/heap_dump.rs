@@ -4,7 +4,7 @@
 //! like a dump is left if it fails.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -165,7 +165,12 @@ fn into_file(
         }
         Target::Stream(out) => {
             watch.begin(if plan.compression.is_some() { "compressing" } else { "copying" }, length);
-            let copied = compress::copy(&mut file, plan.compression, out, &mut |bytes| watch.advance(bytes));
+            let copied = compress::copy(
+                &mut Read::by_ref(&mut file).take(length.saturating_add(1)),
+                plan.compression,
+                out,
+                &mut |bytes| watch.advance(bytes),
+            );
             let received = copied.map_err(|source| Error::Output { source })?;
             if received != length {
                 return Err(Error::Incomplete { pid, said: length, received });
@@ -231,7 +236,7 @@ fn through_fifo(
 const TO_ANSWER_QUICKLY: Duration = Duration::from_secs(20);
 
 /// Checks that the JVM is about to take the command: the FIFO is to exist as short as possible before it is opened. If
-/// this process and its guard were killed before that, the JVM would wait for a reader.
+/// this process and its child were killed before that, the JVM would wait for a reader.
 fn ready(jvm: &Jvm<'_>) -> Result<(), Error> {
     jvm.check_running()?;
     jvm.jcmd("VM.version", Some(TO_ANSWER_QUICKLY))?;

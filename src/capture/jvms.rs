@@ -2,7 +2,6 @@
 //! any of them, and what is in their file systems is read as their users.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -242,9 +241,8 @@ fn version_of_files(process: &Process, mapped: &Mapped, door: &Arc<Door>) -> Opt
 
 fn version_in(root: &PlaceDir, home: &Path) -> Option<String> {
     let path = home.join("release");
-    let (file, _) = root.file(path.to_str()?.trim_start_matches('/')).ok()?;
-    let mut text = String::new();
-    file.take(1 << 16).read_to_string(&mut text).ok()?;
+    let (bytes, _) = root.bytes(path.to_str()?.trim_start_matches('/'), 1 << 16).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
     let version = text.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
     Some(version.trim_matches('"').to_owned())
 }

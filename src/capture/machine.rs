@@ -1,8 +1,8 @@
 //! Places in which JVMs run: this machine, or another one in which a helper works.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::attach::{self, Jvm};
 use crate::compress::Compression;
@@ -11,7 +11,7 @@ use crate::heap_dump::{self, Dumped, Target, Watch};
 use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
 use crate::native_image;
-use crate::place::{Door, Doors, OutputPlace, PlaceDir};
+use crate::place::{Door, Doors, ForeignDir, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
 use crate::processes::{Mapped, Process};
 
@@ -32,7 +32,7 @@ pub trait Machine {
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error>;
 
     /// Opens a directory that others may change, for the output of a dump, as the user to whom the file will belong: that
-    /// of the JVM, or `caller`, on whose behalf root works, if the directory is theirs. `None` if the JVM is elsewhere.
+    /// of the JVM, if it runs on this machine, or `caller`, on whose behalf root works, if the directory is theirs.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ pub trait Machine {
         pid: u32,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
-    ) -> Result<Option<OutputPlace>, Error>;
+    ) -> Result<OutputPlace, Error>;
 
     /// Plans the dump of a JVM.
     ///
@@ -65,7 +65,8 @@ pub trait Machine {
     /// If it was built without heap dumps.
     fn check_native(&mut self, pid: u32) -> Result<(), Error>;
 
-    /// Takes the dump of a native image, and removes the file that it wrote.
+    /// Takes the dump of a native image, and removes the file that it wrote. `limit` is the maximum time in which it writes
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -74,17 +75,9 @@ pub trait Machine {
         &mut self,
         pid: u32,
         compression: Option<Compression>,
+        limit: Option<Duration>,
         out: &mut (dyn Write + Send),
     ) -> Result<Dumped, Error>;
-}
-
-/// A directory that others may change.
-#[derive(Debug, Clone, Copy)]
-pub struct ForeignDir<'p> {
-    /// Its absolute path, of which only the trusted part is resolved.
-    pub path: &'p Path,
-    /// Owner of the first directory on it that others may change.
-    pub owner: u32,
 }
 
 /// A process that was found, and its file system.
@@ -151,28 +144,12 @@ impl Machine for LocalMachine<'_> {
         pid: u32,
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
-    ) -> Result<Option<OutputPlace>, Error> {
+    ) -> Result<OutputPlace, Error> {
         let found = self.found(pid)?;
         let status = found.process.status();
-        let is_of = |user: u32| dir.owner == user || dir.owner == 0;
-        let jvms = Some(status.identity).filter(|jvms| is_of(jvms.user));
-        let callers = caller.filter(|caller| caller.user == dir.owner);
-        let opened = match (callers, jvms) {
-            (Some(caller), _) => self.doors.as_user(caller, &[]),
-            (None, Some(jvms)) => self.doors.as_user(jvms, &status.groups),
-            (None, None) => Err(Error::ForeignPlace { path: dir.path.to_owned(), owner: dir.owner }),
-        };
+        let place = OutputPlace::open(self.doors, dir, caller, Some((status.identity, &status.groups)));
         self.found = Some(found);
-        let door = Arc::new(opened?);
-        let open = || {
-            let opened = door.root()?.below(dir.path.to_str().ok_or(std::io::ErrorKind::InvalidInput)?)?;
-            opened.check_writable()?;
-            Ok(opened)
-        };
-        let user = door.user();
-        let opened =
-            open().map_err(|source| Error::Unwritable { path: dir.path.to_owned(), user, source })?;
-        Ok(Some(OutputPlace::new(opened)))
+        place
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
@@ -201,10 +178,11 @@ impl Machine for LocalMachine<'_> {
         &mut self,
         pid: u32,
         compression: Option<Compression>,
+        limit: Option<Duration>,
         out: &mut (dyn Write + Send),
     ) -> Result<Dumped, Error> {
         let found = self.found(pid)?;
-        let mut dump = native_image::dump(&found.process, &found.door)?;
+        let mut dump = native_image::dump(&found.process, &found.door, limit, self.doors.on_notice())?;
         let copied = dump.copy(compression, out);
         // It is full of secrets, also if it could not be copied.
         dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;

@@ -14,8 +14,9 @@ use rustix::process::Signal;
 use crate::compress::{self, Compression};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::place::{Door, PlaceDir};
+use crate::place::{Door, OnNotice, PlaceDir};
 use crate::processes::Process;
+use crate::waiting::Waiting;
 
 /// Prefix of the names of their dumps; the process ID follows.
 const NATIVE_PREFIX: &str = "svm-heapdump-";
@@ -105,7 +106,12 @@ pub(crate) fn check(process: &Process) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the program does not handle the signal, ends, or writes nothing. What it has written is removed then.
-pub(crate) fn dump(process: &Process, door: &Arc<Door>) -> Result<NativeDump, Error> {
+pub(crate) fn dump(
+    process: &Process,
+    door: &Arc<Door>,
+    limit: Option<Duration>,
+    on_notice: &OnNotice,
+) -> Result<NativeDump, Error> {
     let pid = process.pid();
     check(process)?;
     let place = process.proc_path("cwd");
@@ -116,6 +122,7 @@ pub(crate) fn dump(process: &Process, door: &Arc<Door>) -> Result<NativeDump, Er
     let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
     let old = dir.names(&prefix).map_err(fail)?;
     let start = Instant::now();
+    let waiting = Waiting::new(process, "SIGUSR1", limit, on_notice);
     process.signal(Signal::USR1)?;
     let (mut last, mut same) = (None, 0);
     let mut found: Option<NativeDump> = None;
@@ -139,6 +146,10 @@ pub(crate) fn dump(process: &Process, door: &Arc<Door>) -> Result<NativeDump, Er
         let (name, bytes) = (there.name, there.facts.bytes);
         // It is complete when the program has closed it.
         let is_open = is_open(process, there.facts.device, there.facts.inode);
+        if last != Some(bytes) {
+            waiting.progress();
+        }
+        waiting.check()?;
         same = if !is_open && last == Some(bytes) { same + 1 } else { 0 };
         last = Some(bytes);
         let dump = match &mut found {

@@ -280,14 +280,19 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
             if !reached.is_ok_and(is_it) {
                 return Ok(None);
             }
-            match owner == Identity::own() {
+            let dir = match owner == Identity::own() {
                 true => jvm.door().adopt(fd, path.to_owned()),
                 false => {
                     let own = Arc::new(jvm.doors().as_user(Identity::own(), &[])?);
                     own.adopt(fd, path.to_owned())
                 }
             }
-            .map_err(fail)?
+            .map_err(fail)?;
+            // Root may write where its children, without capabilities, may not.
+            if dir.check_writable().is_err() {
+                return Ok(None);
+            }
+            dir
         }
     };
     Ok(Some((dir, inner)))

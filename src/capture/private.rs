@@ -101,8 +101,12 @@ impl PrivateDir {
 impl Drop for PrivateDir {
     fn drop(&mut self) {
         // What is left is tried again, and told, when the place is closed.
-        let _ = self.dir.remove(NAME);
-        let _ = self.parent.remove(&self.name);
+        for _ in 0..2 {
+            let _ = self.dir.remove(NAME);
+            if self.parent.remove(&self.name).is_ok() {
+                return;
+            }
+        }
     }
 }
 

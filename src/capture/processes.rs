@@ -45,6 +45,8 @@ pub struct Status {
     pub identity: Identity,
     /// Supplementary groups.
     pub groups: Vec<u32>,
+    /// Whether real, effective and saved user are the same.
+    pub has_one_user: bool,
     /// Bit mask of the handled signals.
     caught: u64,
     /// Whether it has memory. A process that ends loses its memory, then its files, and then ends.
@@ -77,6 +79,11 @@ impl Status {
             process: field("Tgid")?.parse().ok()?,
             namespace_pid: namespace_pid.parse().ok()?,
             identity: Identity { user: effective("Uid")?, group: effective("Gid")? },
+            has_one_user: field("Uid").is_some_and(|users| {
+                let mut users = users.split_whitespace().take(3);
+                let first = users.next();
+                users.all(|user| Some(user) == first)
+            }),
             groups: (field("Groups").unwrap_or_default().split_whitespace())
                 .filter_map(|group| group.parse().ok())
                 .collect(),
@@ -331,11 +338,13 @@ mod tests {
         let status = Status::of(text).unwrap();
         assert_eq!(status.identity, Identity { user: 1001, group: 101 });
         assert_eq!(status.groups, [4, 27, 100]);
+        assert!(!status.has_one_user);
         assert_eq!((status.process, status.namespace_pid, status.state), (4711, 7, 'T'));
         assert!(status.handles(Signal::QUIT) && !status.handles(Signal::KILL));
         let old = "Tgid:\t4711\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nSigCgt:\t0000000000000001\n";
         let status = Status::of(old).unwrap();
         assert_eq!(status.namespace_pid, 4711);
+        assert!(status.has_one_user);
         assert!(!status.handles(Signal::QUIT));
         assert_eq!(Status::of("Pid:\t1\n"), None);
     }

@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, Gid, Uid, chroot, fchdir, geteuid, set_dumpable_behavior, umask};
+use rustix::process::{
+    DumpableBehavior, Gid, Uid, chroot, fchdir, getegid, geteuid, set_dumpable_behavior, umask,
+};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, LinkNameSpaceType, move_into_link_name_space, set_capabilities,
     set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
@@ -41,7 +43,14 @@ pub fn run() -> io::Result<()> {
         let is_end = matches!(request, PlaceRequest::End);
         let (reply, fd) = workplace.answer(request, attached.into_iter().next());
         let fd = fd.as_ref().map(std::os::fd::AsFd::as_fd);
-        if socket::send(&socket, &reply, fd.as_slice()).is_err() || is_end {
+        let sent = match socket::send(&socket, &reply, fd.as_slice()) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                let failed = PlaceReply::Failed(None, "too many or too long names".to_owned());
+                socket::send(&socket, &failed, &[])
+            }
+            sent => sent,
+        };
+        if sent.is_err() || is_end {
             break;
         }
     }
@@ -63,7 +72,12 @@ fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory
     let own = geteuid().as_raw();
     if own == 0 {
         let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
-        set_thread_groups(&groups)?;
+        let is_own = user.user == own && user.group == getegid().as_raw();
+        match set_thread_groups(&groups) {
+            // Without CAP_SETGID, or where a user namespace denies it: these are its own rights all the same.
+            Err(_) if is_own => {}
+            set => set?,
+        }
         let group = Some(Gid::from_raw(user.group));
         set_thread_res_gid(group, group, group)?;
         let user = Some(Uid::from_raw(user.user));

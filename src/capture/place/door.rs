@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::workplace::Workplace;
 use crate::directory::Directory;
 
 /// Maximum time for a child to do something: it is stopped, or its file system hangs.
-const TO_REPLY: Duration = Duration::from_secs(60);
+const TO_REPLY: Duration = Duration::from_secs(20);
 
 /// An open place. When it is dropped, everything that was created in it is removed; a notice tells what is left.
 pub(crate) struct Door {
@@ -245,9 +245,26 @@ impl PlaceDir {
         self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
     }
 
+    /// Opens a directory on whose path there are no links.
+    pub(crate) fn without_links(&self, path: &str) -> io::Result<Self> {
+        let path = path.trim_start_matches('/');
+        let reply = self.door.ask(PlaceRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
+        self.door.opened(reply, self.place.join(path))
+    }
+
     /// Opens an ordinary file for reading.
     pub(crate) fn file(&self, path: &str) -> io::Result<(File, EntryFacts)> {
         self.opened_file(PlaceRequest::Read { from: self.id, path: path.to_owned() })
+    }
+
+    /// Returns the first bytes of an ordinary file, at most `max`, and its facts. They are read by the place's user: its file
+    /// system may let a reader wait.
+    pub(crate) fn bytes(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, EntryFacts)> {
+        let request = PlaceRequest::Snapshot { from: self.id, path: path.to_owned(), max };
+        let (mut file, facts) = self.opened_file(request)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok((bytes, facts))
     }
 
     /// Returns the facts of an entry itself; `None` if there is none.
@@ -311,9 +328,10 @@ impl PlaceDir {
 
     /// Creates an empty private file, or uses one of the place's user.
     pub(crate) fn share_file(&self, name: &str) -> io::Result<()> {
-        self.door
-            .ask(PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true })
-            .map(drop)
+        let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true };
+        self.door.ask(request)?;
+        self.created(name);
+        Ok(())
     }
 
     /// Has a file removed at the end that a JVM will write, and its segments.
@@ -325,7 +343,9 @@ impl PlaceDir {
 
     /// Has a file removed at the end that exists.
     pub(crate) fn own(&self, name: &str) -> io::Result<()> {
-        self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() }).map(drop)
+        self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() })?;
+        self.created(name);
+        Ok(())
     }
 
     /// Renames a file that was created here, or is expected here.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
 
 use super::child::WORD;
 use super::door::Door;
@@ -20,7 +21,7 @@ use super::socket;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::processes::Process;
+use crate::processes::{Process, Status};
 
 /// Starts the children of places.
 #[derive(Clone)]
@@ -77,16 +78,16 @@ impl Doors {
             true => None,
             false => Some(opened(process, "ns/mnt", OFlags::RDONLY)?),
         };
-        // What was opened is about this process, unless it has ended.
-        process.status_now().ok_or(Error::Ended { pid: process.pid() })?;
-        let status = process.status();
+        let status = same_user(process)?;
         let place = process.proc_path("root");
         self.start(Workplaces { identity: status.identity, groups: &status.groups, root, namespace, place })
     }
 
     /// Opens what a process sees, for reading only. No child is needed for what this user may change anyway.
     pub(crate) fn reader_of_process(&self, process: &Process) -> Result<Door, Error> {
-        if process.status().identity != Identity::own() || !process.sees_our_files() {
+        let is_own = process.status().identity == Identity::own() && process.sees_our_files();
+        // Root's own rights are more than those of a JVM that runs as root.
+        if !is_own || geteuid().is_root() {
             return self.of_process(process);
         }
         Ok(Door::here(Directory::from(root(process)?), process.proc_path("root")))
@@ -127,6 +128,23 @@ impl Doors {
         // A group of its own: signals of the terminal are not for it. No stdout: whoever reads ours would wait for its end.
         command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(PlaceProcess::new(own, command.spawn()?))
+    }
+}
+
+/// Returns the status of a process whose root and namespace have just been opened: what was opened is about this process,
+/// and is its user's.
+///
+/// # Errors
+///
+/// If it has ended, or has become another user's: it may have executed a program that changes its user, and moved into a
+/// namespace of its former user since.
+fn same_user(process: &Process) -> Result<&Status, Error> {
+    let (pid, status) = (process.pid(), process.status());
+    let now = process.status_now().ok_or(Error::Ended { pid })?;
+    let is_same = now.identity == status.identity && now.groups == status.groups;
+    match is_same && now.has_one_user {
+        true => Ok(status),
+        false => Err(Error::ChangesUser { pid }),
     }
 }
 

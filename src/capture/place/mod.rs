@@ -29,5 +29,5 @@ pub use child::{WORD, run};
 pub(crate) use door::{Door, PlaceDir};
 pub use doors::Doors;
 pub use notice::{Notice, OnNotice};
-pub use output::{OutputPlace, PlaceFile};
+pub use output::{ForeignDir, OutputPlace, PlaceFile};
 pub(crate) use request::EntryFacts;

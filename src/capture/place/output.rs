@@ -4,13 +4,26 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::door::PlaceDir;
+use super::doors::Doors;
+use crate::error::Error;
+use crate::identity::Identity;
 use crate::random_name::random_name;
 
 /// Prefix and suffix of the names of files that are not complete.
 const PREFIX: &str = ".hprof-cli-";
 const SUFFIX: &str = ".part";
+
+/// A directory that others may change.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignDir<'p> {
+    /// Its absolute path, of which only the trusted part is resolved.
+    pub path: &'p Path,
+    /// Owner of the first directory on it that others may change.
+    pub owner: u32,
+}
 
 /// The directory of an output file that others may change. What happens there is done as one user, to whom the file
 /// belongs.
@@ -20,8 +33,31 @@ pub struct OutputPlace {
 }
 
 impl OutputPlace {
-    pub(crate) fn new(dir: PlaceDir) -> Self {
-        Self { dir }
+    /// Opens a directory as the user to whom files will belong: `caller`, if it is theirs, or that of the JVM.
+    pub(crate) fn open(
+        doors: &Doors,
+        dir: ForeignDir<'_>,
+        caller: Option<Identity>,
+        jvms: Option<(Identity, &[u32])>,
+    ) -> Result<Self, Error> {
+        let ForeignDir { path, owner } = dir;
+        let is_of = |user: u32| owner == user || owner == 0;
+        let callers = caller.filter(|caller| caller.user == owner).map(|caller| (caller, &[][..]));
+        let user = callers.or(jvms.filter(|(jvms, _)| is_of(jvms.user)));
+        let (identity, groups) = user.ok_or_else(|| Error::ForeignPlace { path: path.to_owned(), owner })?;
+        let door = Arc::new(doors.as_user(identity, groups)?);
+        let open = || {
+            // Not even with the rights of that user a link is followed: a third one may have made it.
+            let opened = door.root()?.without_links(path.to_str().ok_or(io::ErrorKind::InvalidInput)?)?;
+            opened.check_writable()?;
+            Ok(opened)
+        };
+        let dir = open().map_err(|source| Error::Unwritable {
+            path: path.to_owned(),
+            user: identity.user,
+            source,
+        })?;
+        Ok(Self { dir })
     }
 
     pub(crate) fn dir(&self) -> &PlaceDir {
@@ -64,6 +100,8 @@ impl OutputPlace {
     pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
         let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
+        // Other processes of that user remove files of this name that nobody has locked.
+        let _ = file.try_lock();
         Ok(PlaceFile { dir: self.dir.clone(), temporary, name: name.to_owned(), is_forced, file })
     }
 }

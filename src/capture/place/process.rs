@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum time for a child to remove what it created.
-const TO_END: Duration = Duration::from_secs(10);
+const TO_END: Duration = Duration::from_secs(5);
 
 /// A child.
 #[derive(Debug)]

@@ -22,10 +22,14 @@ pub(super) type DirId = usize;
 pub(super) enum PlaceRequest {
     /// Opens a directory. Links are resolved as if `from` were the root.
     Open { from: DirId, path: String },
+    /// Opens a directory on whose path there are no links.
+    OpenWithoutLinks { from: DirId, path: String },
     /// Takes over an open directory, whose descriptor is attached.
     Adopt,
     /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is no link.
     Read { from: DirId, path: String },
+    /// Returns the first bytes of such a file, in memory.
+    Snapshot { from: DirId, path: String, max: u64 },
     /// Returns facts of an entry, which may be a link.
     Facts { from: DirId, name: String },
     /// Checks that entries can be opened, and, if asked for, created.

@@ -1,14 +1,15 @@
 //! Work in a place, with the rights of this process: everything is relative to open directories, and nothing is removed
 //! but what was created here.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{
-    Access, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, accessat, fchmod, fstat,
-    mkdirat, mkfifoat, openat, openat2, renameat_with, statat, unlinkat,
+    Access, AtFlags, Dir, FileType, MemfdFlags, Mode, OFlags, RenameFlags, ResolveFlags, accessat, fchmod,
+    fstat, memfd_create, mkdirat, mkfifoat, openat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -69,6 +70,10 @@ impl Workplace {
                 let opened = self.directory(from)?.below(&path)?;
                 self.opened(opened)?
             }
+            PlaceRequest::OpenWithoutLinks { from, path } => {
+                let opened = self.directory(from)?.without_links(&path)?;
+                self.opened(opened)?
+            }
             PlaceRequest::Adopt => {
                 let fd = attached.ok_or(io::ErrorKind::InvalidInput)?;
                 self.opened(Directory::from(fd))?
@@ -76,6 +81,13 @@ impl Workplace {
             PlaceRequest::Read { from, path } => {
                 let (file, stat) = self.directory(from)?.file(&path)?;
                 (PlaceReply::File(EntryFacts::new(&stat)), Some(file.into()))
+            }
+            PlaceRequest::Snapshot { from, path, max } => {
+                let (file, stat) = self.directory(from)?.file(&path)?;
+                let mut copy = File::from(memfd_create("snapshot", MemfdFlags::CLOEXEC)?);
+                io::copy(&mut file.take(max), &mut copy)?;
+                copy.rewind()?;
+                (PlaceReply::File(EntryFacts::new(&stat)), Some(copy.into()))
             }
             PlaceRequest::Facts { from, name } => {
                 (PlaceReply::Facts(self.facts(from, checked(&name)?)?), None)
@@ -117,10 +129,12 @@ impl Workplace {
             }
             PlaceRequest::Remove { from, name } => {
                 let at = self.position(from, &name)?;
-                if let Some(made) = self.made.get(at) {
-                    self.remove(made)?;
+                let Some(made) = self.made.get(at) else { return Err(Errno::NOENT.into()) };
+                self.remove(made)?;
+                // A JVM may still write files that are expected: they are removed once more at the end.
+                if made.kind != MadeKind::Expected {
+                    self.made.remove(at);
                 }
-                self.made.remove(at);
                 (PlaceReply::Done, None)
             }
             PlaceRequest::End => (PlaceReply::Left(self.remove_all()), None),
@@ -172,7 +186,10 @@ impl Workplace {
     fn create_directory(&mut self, from: DirId, name: String) -> io::Result<Answer> {
         let parent = self.directory(from)?;
         mkdirat(parent.fd(), checked(&name)?, Mode::RWXU)?;
-        let dir = parent.entry(&name)?;
+        let dir = parent.entry(&name).inspect_err(|_| {
+            // Only an empty directory can be removed.
+            let _ = unlinkat(parent.fd(), name.as_str(), AtFlags::REMOVEDIR);
+        })?;
         let facts = EntryFacts::new(&fstat(dir.fd())?);
         // One that was replaced meanwhile is not ours.
         if facts.user != rustix::process::geteuid().as_raw() || facts.mode & 0o077 != 0 {

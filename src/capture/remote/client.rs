@@ -1,6 +1,7 @@
 //! The asking side of a connection.
 
 use std::io::{self, BufRead, Read, Write};
+use std::time::Duration;
 
 use super::command::RunningCommand;
 use super::message::{HelperReply, HelperRequest};
@@ -10,8 +11,8 @@ use crate::error::Error;
 use crate::heap_dump::{Dumped, Target, Watch};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
-use crate::machine::{ForeignDir, Machine};
-use crate::place::OutputPlace;
+use crate::machine::Machine;
+use crate::place::{Doors, ForeignDir, OutputPlace};
 use crate::plan::{Plan, Request, Way};
 use crate::remote_error::RemoteError;
 
@@ -21,11 +22,14 @@ pub struct RemoteMachine {
     contents: Vec<u8>,
     /// JVM of the last plan, and how its dump is to be compressed here.
     planned: Option<(u32, Option<Compression>)>,
+    /// How places of this machine are opened.
+    doors: Doors,
 }
 
 impl RemoteMachine {
     pub(super) fn new(running: RunningCommand) -> Self {
-        Self { running, contents: Vec::new(), planned: None }
+        let doors = Doors::itself(running.on_notice());
+        Self { running, contents: Vec::new(), planned: None, doors }
     }
 
     fn ask(&mut self, question: &HelperRequest) -> Result<(), Error> {
@@ -124,15 +128,15 @@ impl Machine for RemoteMachine {
     fn output_place(
         &mut self,
         _: u32,
-        _: ForeignDir<'_>,
-        _: Option<Identity>,
-    ) -> Result<Option<OutputPlace>, Error> {
-        Ok(None)
+        dir: ForeignDir<'_>,
+        caller: Option<Identity>,
+    ) -> Result<OutputPlace, Error> {
+        OutputPlace::open(&self.doors, dir, caller, None)
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        let limit_seconds = request.limit.map(|limit| limit.as_secs());
-        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live, limit_seconds })? {
+        let limit_ms = milliseconds(request.limit);
+        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
             // No JVM there writes a file here.
             HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
@@ -162,10 +166,16 @@ impl Machine for RemoteMachine {
         &mut self,
         pid: u32,
         compression: Option<Compression>,
+        limit: Option<Duration>,
         out: &mut (dyn Write + Send),
     ) -> Result<Dumped, Error> {
-        self.receive(pid, &HelperRequest::TakeNative { pid }, compression, out, &Unwatched)
+        let request = HelperRequest::TakeNative { pid, limit_ms: milliseconds(limit) };
+        self.receive(pid, &request, compression, out, &Unwatched)
     }
+}
+
+fn milliseconds(limit: Option<Duration>) -> Option<u64> {
+    limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
 }
 
 struct Unwatched;

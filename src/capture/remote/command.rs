@@ -50,7 +50,6 @@ pub(super) struct RunningCommand {
     input: Option<PatientWriter>,
     pub(super) output: BufReader<PatientReader>,
     contact: Contact,
-    started: Instant,
     errors: Option<JoinHandle<()>>,
     /// `true` if a helper has answered.
     is_connected: bool,
@@ -91,7 +90,6 @@ impl RunningCommand {
                 input: Some(input),
                 output: BufReader::with_capacity(1 << 16, output),
                 contact: contact.clone(),
-                started: Instant::now(),
                 errors: Some(errors),
                 is_connected: false,
             })
@@ -104,6 +102,11 @@ impl RunningCommand {
         self.is_connected = true;
         let limit = self.contact.limit.map(|limit| limit.saturating_add(MARGIN));
         self.output.get_mut().limit_silence(limit);
+    }
+
+    /// Returns who receives notices.
+    pub(super) fn on_notice(&self) -> OnNotice {
+        self.contact.on_notice.clone()
     }
 
     /// Passes on what a helper noticed.
@@ -148,7 +151,9 @@ impl RunningCommand {
                 let seconds = self.contact.limit.unwrap_or_default().saturating_add(MARGIN).as_secs();
                 RemoteError::Silent { command, seconds }
             }
-            false => RemoteError::Slow { command, seconds: self.started.elapsed().as_secs() },
+            false => {
+                RemoteError::Slow { command, seconds: self.contact.limit.unwrap_or(TO_CONNECT).as_secs() }
+            }
         }
     }
 

@@ -15,11 +15,11 @@ pub(super) enum HelperRequest {
     Find {
         pid: u32,
     },
-    /// `limit_seconds` is the maximum time for each answer of the JVM, if one was given.
+    /// `limit_ms` is the maximum time for each answer of the JVM, if one was given.
     Plan {
         pid: u32,
         is_live: bool,
-        limit_seconds: Option<u64>,
+        limit_ms: Option<u64>,
     },
     Take,
     CheckNative {
@@ -27,6 +27,7 @@ pub(super) enum HelperRequest {
     },
     TakeNative {
         pid: u32,
+        limit_ms: Option<u64>,
     },
 }
 

@@ -112,8 +112,8 @@ fn answer<W: Write + Send>(
     Ok(match question {
         HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
         HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
-        HelperRequest::Plan { pid, is_live, limit_seconds } => {
-            let limit = limit_seconds.map(Duration::from_secs);
+        HelperRequest::Plan { pid, is_live, limit_ms } => {
+            let limit = limit_ms.map(Duration::from_millis);
             let request = Request { is_live, to: None, compression, is_filtered: false, limit };
             HelperReply::Plan(Box::new(machine.plan(pid, request)?))
         }
@@ -122,8 +122,9 @@ fn answer<W: Write + Send>(
             machine.check_native(pid)?;
             HelperReply::Fine
         }
-        HelperRequest::TakeNative { pid } => {
-            taken(connection, |out| machine.take_native(pid, compression, out))?
+        HelperRequest::TakeNative { pid, limit_ms } => {
+            let limit = limit_ms.map(Duration::from_millis);
+            taken(connection, |out| machine.take_native(pid, compression, limit, out))?
         }
     })
 }

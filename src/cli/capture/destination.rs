@@ -2,16 +2,16 @@
 
 use std::env;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::jvms::JvmRow;
-use hprof_capture::machine::{ForeignDir, Machine};
-use hprof_capture::place::{OutputPlace, PlaceFile};
+use hprof_capture::machine::Machine;
+use hprof_capture::place::{ForeignDir, OutputPlace, PlaceFile};
 use hprof_capture::plan::OutputDir;
 use hprof_capture::{Compression, Error, Identity};
 use hprof_index::storage::trusted_path;
@@ -107,10 +107,9 @@ impl Destination {
             let prefix = trusted_path::resolve(dir).with_context(written)?;
             if let Some(owner) = prefix.owner {
                 let real: PathBuf = prefix.path.join(prefix.rest).components().collect();
-                let place = machine.output_place(row.pid, ForeignDir { path: &real, owner }, caller())?;
-                if let Some(place) = place {
-                    return foreign(path, place, request.is_forced);
-                }
+                let dir = ForeignDir { path: &real, owner };
+                let place = machine.output_place(row.pid, dir, caller())?;
+                return foreign(path, place, request.is_forced);
             }
         }
         own(path, dir, request.is_forced)
@@ -142,13 +141,24 @@ fn name_of(path: &Path) -> anyhow::Result<&str> {
 /// Returns a destination in a directory of this user.
 fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> {
     let written = || format!("cannot write {}", path.display());
-    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    // `/dev/stdout` is a link, to a link of the kernel.
+    let is_link =
+        fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) && !path.starts_with("/dev");
     match fs::metadata(path) {
+        _ if is_link => bail!("cannot write {}: it is a symbolic link; use another name", path.display()),
         Ok(there) if there.is_dir() => {
             bail!("cannot write {}: it is a directory; name a file in it", path.display())
         }
-        Ok(there) if !there.is_file() => return Ok(Destination::Device(path.to_owned())),
-        _ if is_link => bail!("cannot write {}: it is a symbolic link; use another name", path.display()),
+        Ok(there) if !there.is_file() => {
+            let own = rustix::process::geteuid().as_raw();
+            ensure!(
+                there.file_type().is_char_device() || [0, own].contains(&there.uid()),
+                "cannot write {}: it is a FIFO or device of user {}",
+                path.display(),
+                there.uid()
+            );
+            return Ok(Destination::Device(path.to_owned()));
+        }
         Ok(_) if !is_forced => return Err(Error::Exists { path: path.to_owned() }.into()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -259,10 +269,16 @@ impl FileDestination {
     pub(super) fn link(&self, mut file: File) -> Result<(), Error> {
         let fail = |source| Error::File { what: "cannot write".into(), path: self.path.clone(), source };
         let own = Identity::own();
-        if file.metadata().map_err(fail)?.uid() != own.user {
+        let before = file.metadata().map_err(fail)?;
+        if before.uid() != own.user {
             fchown(&file, Some(own.user), Some(own.group)).map_err(fail)?;
         }
         file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
+        // Checked last: from now on the JVM's user can make no other name for it.
+        if file.metadata().map_err(fail)?.nlink() != 1 {
+            fchown(&file, Some(before.uid()), Some(before.gid())).map_err(fail)?;
+            return Err(fail(io::Error::other("the JVM's user gave the dump another name")));
+        }
         let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
         let failed = |error: anyhow::Error| fail(io::Error::other(format!("{error:#}")));
         match OutFile::link_private(&self.path, &file, existing) {
@@ -274,7 +290,10 @@ impl FileDestination {
         }
         // Some file systems have no links.
         let mut out = OutFile::create_private(&self.path, &[], existing).map_err(failed)?;
-        io::copy(&mut file, &mut out).map_err(fail)?;
+        let copied = io::copy(&mut Read::by_ref(&mut file).take(before.len()), &mut out).map_err(fail)?;
+        if copied != before.len() {
+            return Err(fail(io::ErrorKind::UnexpectedEof.into()));
+        }
         out.commit().map_err(failed)
     }
 

@@ -397,8 +397,8 @@ fn dump_native(
     bar.begin("waiting for the heap dump", 0);
     let pid = planned.row.pid;
     let dumped = match args.redact {
-        true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, out)),
-        false => written(destination, |out| machine.take_native(pid, args.compression(), out)),
+        true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, args.timeout, out)),
+        false => written(destination, |out| machine.take_native(pid, args.compression(), args.timeout, out)),
     };
     drop((bar, machine));
     let dumped = dumped?;

@@ -17,7 +17,7 @@ pub(crate) fn doors() -> Doors {
 /// Returns what tells notices.
 pub(crate) fn on_notice() -> OnNotice {
     Arc::new(|notice: &Notice| {
-        let (kind, text) = told(notice);
+        let (kind, text) = notice_text(notice);
         // In one piece: other threads write there too. A closed stderr must not change the answer.
         let line = format!("hprof-cli: {kind}: {}\n", escape::text(&text));
         let _ = io::stderr().write_all(line.as_bytes());
@@ -25,7 +25,7 @@ pub(crate) fn on_notice() -> OnNotice {
 }
 
 /// Returns the kind and the words of a notice.
-fn told(notice: &Notice) -> (&'static str, String) {
+fn notice_text(notice: &Notice) -> (&'static str, String) {
     match notice {
         Notice::Waiting { pid, command, seconds, is_stopped } => {
             let stopped = match is_stopped {

@@ -4,7 +4,7 @@
 //! link in its place, does not make this process write, rename or remove elsewhere.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +55,9 @@ impl To {
 
 /// Maximum number of links that lead to a file, as in Linux.
 const MAX_LINKS: usize = 40;
+
+/// Maximum number of attempts to lock a temporary file.
+const ATTEMPTS: u32 = 10;
 
 /// A name in an open directory.
 struct Place {
@@ -237,7 +240,7 @@ fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Exi
         // A file that is replaced is so at once.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
             // Others remove what is not locked.
-            let _ = file.lock();
+            let _ = file.try_lock();
             Temporary::link(dir, PREFIX, SUFFIX, file)?.publish(name)
         }
         linked => linked,
@@ -292,8 +295,13 @@ fn temporary(path: &Path, dir: &Arc<OpenDir>, mode: u32) -> anyhow::Result<Tempo
     let mut file = create().map_err(explained)?;
     // Another process may remove it as a leftover before it is locked. Without lock support (some network mounts)
     // nobody can, and nothing is removed.
-    while file.as_file().lock().is_ok() && !file.is_there() {
-        file = create().map_err(explained)?;
+    for _ in 0..ATTEMPTS {
+        match file.as_file().try_lock() {
+            Ok(()) if file.is_there() => break,
+            // Whoever may read the directory could have locked it.
+            Ok(()) | Err(TryLockError::WouldBlock) => file = create().map_err(explained)?,
+            Err(TryLockError::Error(_)) => break,
+        }
     }
     remove_abandoned_files(dir, PREFIX, SUFFIX);
     Ok(file)
