@@ -15,7 +15,6 @@ use crate::cli::dump::redact::manifest::{self, Manifest};
 use crate::cli::dump::redact::mapping::ClassMapping;
 use crate::cli::dump::redact::passing::Hashed;
 use crate::cli::dump::redact::{Done, WhatGoes, with_suffix};
-use crate::cli::shared::key_file;
 use crate::cli::shared::output::file::{Existing, OutFile};
 
 /// Redaction of one dump.
@@ -27,7 +26,6 @@ pub(super) struct Redaction<'a> {
     what: &'a WhatGoes,
     options: RedactOptions,
     key: Key,
-    is_key_kept: bool,
     /// Names of renamed classes, for the file beside the dump.
     mapping: Option<ClassMapping>,
     renames: Arc<ClassRenames>,
@@ -46,7 +44,7 @@ impl<'a> Redaction<'a> {
         pid: u32,
         destination: &Destination,
         is_forced: bool,
-        (what, key): (&'a WhatGoes, Option<&Path>),
+        what: &'a WhatGoes,
     ) -> anyhow::Result<Self> {
         let existing = if is_forced { Existing::Replace } else { Existing::Keep };
         let create =
@@ -65,10 +63,9 @@ impl<'a> Redaction<'a> {
             }
         };
         let options = what.options()?;
-        let is_key_kept = key.is_some();
-        let key = key.map_or_else(key_file::random, key_file::read_or_create)?;
+        let key = what.key()?;
         let (source, renames) = (format!("process {pid}"), Arc::default());
-        Ok(Self { source, manifest, what, options, key, is_key_kept, mapping, renames })
+        Ok(Self { source, manifest, what, options, key, mapping, renames })
     }
 
     /// Has a dump written by `take`, redacts it, compresses it, and writes it to `out`.
@@ -116,7 +113,6 @@ impl<'a> Redaction<'a> {
                 output_bytes: passed.output_bytes,
                 output_hash: &passed.output_hash,
                 what: self.what,
-                is_key_kept: self.is_key_kept,
                 proof: None,
             });
             file.write_all(text.as_bytes()).map_err(failed)?;
