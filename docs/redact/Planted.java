@@ -61,7 +61,7 @@ public class Planted {
 
   /** Numbers in counters, synchronizers, buffers and bits. */
   static void numbers() throws Exception {
-    HELD.add(new AtomicInteger(Integer.parseInt("1914" + "730501")));
+    HELD.add(new AtomicInteger(Integer.parseInt("2138" + "926501")));
     HELD.add(new AtomicLong(Long.parseLong("45391488034" + "36402")));
     LongAdder adder = new LongAdder();
     adder.add(Long.parseLong("45391488034" + "36403"));
@@ -70,20 +70,20 @@ public class Planted {
     DoubleAdder sum = new DoubleAdder();
     sum.add(Double.parseDouble("84105.73" + "05"));
     HELD.add(sum);
-    HELD.add(new Semaphore(Integer.parseInt("1914" + "730506")));
-    HELD.add(new CountDownLatch(Integer.parseInt("1914" + "730507")));
-    HELD.add(new Gate(Integer.parseInt("1914" + "730508")));
-    HELD.add(new Vector<>(1, Integer.parseInt("1914" + "730509")));
-    HELD.add(new AtomicIntegerArray(new int[] {Integer.parseInt("1914" + "730510"), 7}));
+    HELD.add(new Semaphore(Integer.parseInt("2138" + "926506")));
+    HELD.add(new CountDownLatch(Integer.parseInt("2138" + "926507")));
+    HELD.add(new Gate(Integer.parseInt("2138" + "926508")));
+    HELD.add(new Vector<>(1, Integer.parseInt("2138" + "926509")));
+    HELD.add(new AtomicIntegerArray(new int[] {Integer.parseInt("2138" + "926510"), 7}));
     HELD.add(new AtomicLongArray(new long[] {Long.parseLong("45391488034" + "36411")}));
-    HELD.add(OptionalInt.of(Integer.parseInt("1914" + "730512")));
+    HELD.add(OptionalInt.of(Integer.parseInt("2138" + "926512")));
     HELD.add(OptionalLong.of(Long.parseLong("45391488034" + "36413")));
     HELD.add(new UUID(Long.parseLong("45391488034" + "36414"), 1));
     HELD.add(new Date(Long.parseLong("45391488034" + "36415")));
     HELD.add(BitSet.valueOf(new long[] {Long.parseLong("45391488034" + "36416")}));
     HELD.add(Duration.ofSeconds(Long.parseLong("45391488034" + "36419")));
     HELD.add(new BigDecimal(Long.parseLong("45391488034" + "36420")));
-    HELD.add(new AtomicStampedReference<>("x", Integer.parseInt("1914" + "730521")));
+    HELD.add(new AtomicStampedReference<>("x", Integer.parseInt("2138" + "926521")));
     HELD.add(LongBuffer.wrap(new long[] {Long.parseLong("45391488034" + "36422")}));
     long card = Long.parseLong("45391488034" + "36423");
     boolean[] bits = new boolean[64];

@@ -10,6 +10,7 @@ use clap::{Arg, Command};
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("class", "trend", "its rows are of classes, while the others filter stack traces"),
     ("heap", "run", "an option of the agent, called so since JDK 5"),
+    ("lines", "dump", "it removes line numbers, which the other one shows"),
     ("lines", "redact", "it removes line numbers, which the other one shows"),
 ];
 

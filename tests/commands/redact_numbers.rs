@@ -173,7 +173,8 @@ fn numbers_stay_only_where_an_answer_needs_them() {
         let row = json["rows"].as_array().unwrap().iter().find(|row| row["what"] == "numbers_that_stay");
         let kept = row.unwrap()["kept_numbers"].as_array().unwrap();
         let has = |class: &str, field: &str| {
-            kept.iter().any(|kept| kept["class"] == class && kept["field"] == field && kept["numbers"] == 1)
+            kept.iter()
+                .any(|kept| kept["class"] == class && kept["kept_field"] == field && kept["numbers"] == 1)
         };
         assert!(
             has("java.util.ArrayList", "size") && has("com.zaxxer.hikari.pool.PoolEntry", "state"),

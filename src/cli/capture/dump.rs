@@ -59,6 +59,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
     mut_arg("zero", |arg| arg.requires("redact")),
     mut_arg("classes", |arg| arg.requires("redact")),
     mut_arg("break_equality", |arg| arg.requires("redact")),
+    mut_arg("key", |arg| arg.requires("redact")),
 )]
 pub(crate) struct DumpArgs {
     /// Process ID of the JVM, or a part of its main class's name that no other running JVM has
@@ -91,18 +92,6 @@ pub(crate) struct DumpArgs {
 
     #[command(flatten)]
     what: WhatGoes,
-
-    /// Redact with the key of KEYFILE, or write a new one to it: dumps redacted with one key can be compared
-    ///
-    /// Who has the key can undo the redaction.
-    #[arg(
-        long,
-        value_name = "KEYFILE",
-        value_hint = clap::ValueHint::FilePath,
-        help_heading = "What goes",
-        requires = "redact"
-    )]
-    key: Option<PathBuf>,
 
     /// Replace an existing file
     #[arg(long, help_heading = "Output")]
@@ -304,7 +293,7 @@ fn redacted<T>(
     destination: &Destination,
     take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
 ) -> anyhow::Result<T> {
-    let mut redaction = Redaction::new(pid, destination, (&args.what, args.key.as_deref()))?;
+    let mut redaction = Redaction::new(pid, destination, &args.what)?;
     let taken = written(destination, |out| redaction.pass(destination, args.compression(), out, take))?;
     redaction.finish()?;
     if !args.quiet {

@@ -1,7 +1,6 @@
 //! Redaction of a dump on its way from the JVM: only what has passed it is written.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -15,7 +14,6 @@ use crate::cli::dump::redact::manifest::{self, Manifest};
 use crate::cli::dump::redact::mapping::{self, ClassMapping};
 use crate::cli::dump::redact::passing::Hashed;
 use crate::cli::dump::redact::{Done, WhatGoes};
-use crate::cli::shared::key_file;
 
 /// Redaction of one dump.
 pub(super) struct Redaction<'a> {
@@ -26,7 +24,6 @@ pub(super) struct Redaction<'a> {
     what: &'a WhatGoes,
     options: RedactOptions,
     key: Key,
-    is_key_kept: bool,
     /// File beside the dump with the names of renamed classes.
     names: Option<PrivateFile>,
     /// That of a dump that is replaced.
@@ -43,11 +40,7 @@ struct Passed {
 
 impl<'a> Redaction<'a> {
     /// Starts with the manifest, so that nothing is dumped if it cannot be written.
-    pub(super) fn new(
-        pid: u32,
-        destination: &Destination,
-        (what, key): (&'a WhatGoes, Option<&Path>),
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(pid: u32, destination: &Destination, what: &'a WhatGoes) -> anyhow::Result<Self> {
         let (mut manifest, mut names, mut old_names) = (None, None, ClassMapping::None);
         match destination {
             Destination::File(file) => {
@@ -64,10 +57,9 @@ impl<'a> Redaction<'a> {
             ),
         }
         let options = what.options()?;
-        let is_key_kept = key.is_some();
-        let key = key.map_or_else(key_file::random, key_file::read_or_create)?;
+        let key = what.key()?;
         let (source, renames) = (format!("process {pid}"), Arc::default());
-        Ok(Self { source, manifest, what, options, key, is_key_kept, names, old_names, renames })
+        Ok(Self { source, manifest, what, options, key, names, old_names, renames })
     }
 
     /// Has a dump written by `take`, redacts it, compresses it, and writes it to `out`.
@@ -115,7 +107,6 @@ impl<'a> Redaction<'a> {
                 output_bytes: passed.output_bytes,
                 output_hash: &passed.output_hash,
                 what: self.what,
-                is_key_kept: self.is_key_kept,
                 proof: None,
             });
             file.write_all(text.as_bytes()).map_err(failed)?;

@@ -70,12 +70,6 @@ pub(crate) struct RedactArgs {
     #[command(flatten)]
     what: WhatGoes,
 
-    /// Read the key from KEYFILE, or write a new one to it: dumps redacted with one key can be compared
-    ///
-    /// Who has the key can undo the redaction.
-    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "What goes")]
-    key: Option<PathBuf>,
-
     /// Analyse both dumps and compare the results, object by object; search for texts of the dump in the redacted one
     ///
     /// If anything differs, or the proof fails, no file is written, and the exit code is not 0.
@@ -149,6 +143,12 @@ pub(crate) struct WhatGoes {
     /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
     #[arg(long, help_heading = "What goes")]
     break_equality: bool,
+
+    /// Read the key from KEYFILE, or write a new one to it: dumps redacted with one key can be compared
+    ///
+    /// Who has the key can undo the redaction.
+    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "What goes")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
@@ -172,12 +172,12 @@ fn write(
     ensure!(is_file || !args.prove, "--prove reads the dump again; give a file");
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     // Created before a long read, so that an error is reported at once.
-    let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.key.as_deref()).collect();
+    let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.what.key.as_deref()).collect();
     let file = OutFile::create_private(output, &inputs, existing)?;
     let manifest_path = with_suffix(output, ".manifest.json");
     let mut manifest_file = OutFile::create_private(&manifest_path, &inputs, existing)?;
     let mapping = ClassMapping::create(&args.what, output, &inputs, existing)?;
-    let key = args.key.as_deref().map_or_else(key_file::random, key_file::read_or_create)?;
+    let key = args.what.key()?;
     let bar = Bar::new(cx, args.quiet);
     let failed = || format!("cannot write {}", output.display());
     let out = Hashed::new(BufWriter::with_capacity(1 << 16, file));
@@ -315,6 +315,11 @@ impl RedactArgs {
 }
 
 impl WhatGoes {
+    /// Returns the key of the file, or a random one that is not kept.
+    pub(crate) fn key(&self) -> anyhow::Result<Key> {
+        self.key.as_deref().map_or_else(key_file::random, key_file::read_or_create)
+    }
+
     /// Says which answers are less precise.
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {

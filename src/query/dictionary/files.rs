@@ -92,7 +92,7 @@ names! {
     ALLOWED: Integer, "number of texts that were found and may stay, and of differences that are expected, as `allowed_because` says";
     ALLOWED_BECAUSE as "allowed_because": Text, "why these may stay or differ";
     KEPT_NUMBERS: Records, "numbers that stay, without zeros, by class and field, which docs/redact.md lists";
-    KEPT_FIELD as "field": Text, "field that the class declares";
+    KEPT_FIELD: Text, "field whose numbers stay, which the class declares";
     NUMBERS: Integer, "number of values";
     IS_BOOLEAN: Boolean, "whether the values are booleans";
     NEEDED_BY: Text, "commands whose answers need them";

@@ -81,7 +81,10 @@ pub struct Redacted {
 impl Redacted {
     /// Returns `true` if part of the input was not copied.
     pub fn is_damaged(&self) -> bool {
-        self.end.lost_from.is_some() || self.counts.damaged_regions > 0 || self.counts.unknown_instances > 0
+        self.end.lost_from.is_some()
+            || self.end.damaged_records > 0
+            || self.counts.damaged_regions > 0
+            || self.counts.unknown_instances > 0
     }
 }
 

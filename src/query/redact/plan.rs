@@ -30,7 +30,7 @@ pub(super) struct ClassFields {
     /// Starts of references to counters that stay.
     pub(super) counters: Vec<u32>,
     /// Rules about its instances, a bit each.
-    pub(super) rules: u128,
+    pub(super) rules: u32,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
     /// Nearest superclass with fields.

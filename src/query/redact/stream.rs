@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use hprof_index::model::problem::Severity;
 use hprof_index::remains::DumpPart;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{self, RECORD_HEADER, Record, is_known, tag};
@@ -45,6 +46,8 @@ pub struct StreamEnd {
     pub bytes: u64,
     /// Offset from which nothing was read: the rest is truncated, or not a record.
     pub lost_from: Option<u64>,
+    /// Number of records whose headers are damaged, but that were read.
+    pub damaged_records: u64,
 }
 
 /// Bytes of a dump.
@@ -120,19 +123,22 @@ pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io
         DumpBytes::Mapped(bytes, _) => (Vec::new(), bytes.len()),
     };
     let input = Input { from, buffer, start: 0, end, offset: 0, is_over: false };
-    let mut records = Records { input, id_size: IdSize::Eight, sink };
+    let mut records = Records { input, id_size: IdSize::Eight, sink, damaged_records: 0 };
     let is_lost = match records.input.from {
         DumpBytes::Mapped(bytes, _) => records.mapped(bytes)?,
         DumpBytes::Stream(_) => records.all()?,
     };
     let lost_from = is_lost.then_some(records.input.offset);
-    Ok(StreamEnd { bytes: records.input.offset, lost_from })
+    let damaged_records = records.damaged_records;
+    Ok(StreamEnd { bytes: records.input.offset, lost_from, damaged_records })
 }
 
 struct Records<'r, 's> {
     input: Input<'r>,
     id_size: IdSize,
     sink: &'s mut dyn RecordSink,
+    /// Number of damaged records that were read nevertheless.
+    damaged_records: u64,
 }
 
 impl Records<'_, '_> {
@@ -151,6 +157,8 @@ impl Records<'_, '_> {
         let header = self.header()?;
         let part = DumpPart::read(bytes, header);
         let part = part.map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
+        let problems = part.problems().iter().filter(|problem| problem.severity == Severity::Damage);
+        self.damaged_records = problems.count() as u64;
         let records = part.records().map(|range| (range, false));
         let heaps =
             part.heap_ranges().map(|range| (range.start.saturating_sub(RECORD_HEADER)..range.end, true));
@@ -163,7 +171,7 @@ impl Records<'_, '_> {
                 let Some(record) = Record::at(bytes, range.start) else { return Ok(true) };
                 is_open |= record.tag != tag::HEAP_DUMP;
                 // A truncated record states a length that is not there.
-                let is_cut = record.end() > bytes.len() as u64;
+                let is_cut = record.end() > bytes.len() as u64 && range.end == bytes.len();
                 let left = if is_cut { record.length.into() } else { (range.len() - RECORD_HEADER) as u64 };
                 if self.heap(&record, left, false)? {
                     return Ok(true);
@@ -227,6 +235,21 @@ impl Records<'_, '_> {
             }
             let Some(record) = Record::at(head, 0) else { return Ok(true) };
             if !is_known(record.tag) {
+                // Only the tag may be damaged.
+                let (id_size, mut budget) = (self.id_size, MAX_RECORDS);
+                let is_lost = if is_heap(self.input.peek(WINDOW)?, &record, id_size, &mut budget) {
+                    self.damaged_records += 1;
+                    is_open = true;
+                    self.heap(&record, record.length.into(), false)?
+                } else {
+                    !self.resynchronize()?
+                };
+                if is_lost {
+                    return Ok(true);
+                }
+                continue;
+            }
+            if !self.is_there(&record)? {
                 if !self.resynchronize()? {
                     return Ok(true);
                 }
@@ -247,6 +270,17 @@ impl Records<'_, '_> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Returns `false` if a record that is read as a whole is too long, or its end is missing: its length may be damaged.
+    fn is_there(&mut self, record: &Record) -> io::Result<bool> {
+        let is_whole = !matches!(
+            record.tag,
+            tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT | tag::ALLOC_SITES | tag::CPU_SAMPLES
+        );
+        let length = record.length as usize;
+        Ok(!is_whole
+            || length <= WINDOW && self.input.peek(RECORD_HEADER + length)?.len() == RECORD_HEADER + length)
     }
 
     /// Passes over a damaged region of a pipe, up to a heap dump or many records. Returns `false` if there is none.
@@ -430,9 +464,11 @@ fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bo
     if chain.is_some_and(|chain| chain.records >= ENOUGH) {
         return true;
     }
-    if !matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {
-        return false;
-    }
+    matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) && is_heap(window, &record, id_size, budget)
+}
+
+/// Returns `true` if the sub-records of a heap dump follow the header of a record.
+fn is_heap(window: &[u8], record: &Record, id_size: IdSize, budget: &mut usize) -> bool {
     struct Counted(usize);
     impl HeapVisitor<'_> for Counted {
         fn go_on(&mut self) -> bool {

@@ -37,7 +37,7 @@ impl<'a> Mapping<'a> {
 
     /// Returns what becomes of a field of an object whose class has these rules.
     #[inline(always)]
-    fn treatment(&self, treatment: FieldTreatment, id: ObjectId, rules: u128) -> FieldTreatment {
+    fn treatment(&self, treatment: FieldTreatment, id: ObjectId, rules: u32) -> FieldTreatment {
         match treatment {
             FieldTreatment::Counter if self.counters.contains(id) => FieldTreatment::Stays,
             _ => treatment.in_instance(rules, self.options.strict_numbers),

@@ -47,7 +47,6 @@ impl RedactedDump<'_> {
             output_bytes: self.output_bytes,
             output_hash: &self.output_hash,
             what: &self.args.what,
-            is_key_kept: self.args.key.is_some(),
             proof: self.proof.as_deref(),
         }
     }

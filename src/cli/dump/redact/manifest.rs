@@ -19,7 +19,6 @@ pub(crate) struct Manifest<'a> {
     pub(crate) output_bytes: u64,
     pub(crate) output_hash: &'a str,
     pub(crate) what: &'a WhatGoes,
-    pub(crate) is_key_kept: bool,
     /// `None` if no proof was requested.
     pub(crate) proof: Option<&'a [ProofRow]>,
 }
@@ -59,7 +58,7 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "break_equality": args.break_equality,
             "class_patterns": args.classes.len(),
             "answers_that_suffer": args.strict_numbers.then(hprof_query::redact::finer_answers),
-            "key": if result.is_key_kept { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
+            "key": if args.key.is_some() { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
         },
         "counts": {
             "arrays": counts.arrays,

@@ -44,6 +44,8 @@ pub(crate) struct FieldList {
     pub(crate) kept: Vec<KeptField>,
     /// Numbers of the rules about a class.
     by_class: HashMap<&'static str, Vec<usize>>,
+    /// Numbers of the rules about instances of some classes.
+    of_instances: Vec<usize>,
     /// Names that are read only to show the value.
     pub(crate) shown: Vec<&'static str>,
 }
@@ -74,6 +76,9 @@ pub(crate) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
         let (Some(class), Some(fields)) = (words.next(), words.next()) else { continue };
         let instances = if words.next() == Some("in") { words.next() } else { None };
         list.by_class.entry(class).or_default().push(list.kept.len());
+        if instances.is_some() {
+            list.of_instances.push(list.kept.len());
+        }
         list.kept.push(KeptField {
             #[cfg(test)]
             class,
@@ -124,7 +129,7 @@ impl FieldTreatment {
     /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends
     /// on the class, or on whether all numbers go that only make answers more precise.
     #[inline(always)]
-    pub(crate) fn in_instance(self, rules: u128, is_strict: bool) -> Self {
+    pub(crate) fn in_instance(self, rules: u32, is_strict: bool) -> Self {
         let stays = match self {
             Self::Finer | Self::Boolean => !is_strict,
             Self::InInstances(rule) => rules >> rule & 1 == 1 && !(is_strict && is_finer(rule)),
@@ -176,9 +181,10 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
     let mut rules = FIELDS.of_class(&class);
     let rule = rules.find(|(_, rule)| rule.kind != KeptKind::Held && rule.fields.contains(&field));
     if let Some((number, rule)) = rule {
-        return match (rule.kind, u8::try_from(number)) {
-            (_, Ok(number)) if !rule.instances.is_empty() => FieldTreatment::InInstances(number),
-            (KeptKind::Finer, _) => FieldTreatment::Finer,
+        let of_instances = FIELDS.of_instances.iter().position(|known| *known == number);
+        return match (of_instances.map(u8::try_from), rule.kind) {
+            (Some(Ok(number)), _) => FieldTreatment::InInstances(number),
+            (_, KeptKind::Finer) => FieldTreatment::Finer,
             _ => FieldTreatment::Stays,
         };
     }
@@ -200,10 +206,11 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
 }
 
 /// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
-pub(crate) fn instance_rules(class: &str) -> u128 {
-    static RULES: LazyLock<HashMap<&str, u128>> = LazyLock::new(|| {
+pub(crate) fn instance_rules(class: &str) -> u32 {
+    static RULES: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
         let mut rules = HashMap::new();
-        for (number, rule) in FIELDS.kept.iter().enumerate() {
+        let all = FIELDS.of_instances.iter().filter_map(|rule| FIELDS.kept.get(*rule));
+        for (number, rule) in (0..u32::BITS).zip(all) {
             for class in &rule.instances {
                 *rules.entry(*class).or_default() |= 1 << number;
             }
@@ -215,7 +222,8 @@ pub(crate) fn instance_rules(class: &str) -> u128 {
 
 /// Returns whether a rule makes answers only more precise.
 pub(crate) fn is_finer(rule: u8) -> bool {
-    FIELDS.kept.get(usize::from(rule)).is_some_and(|rule| rule.kind == KeptKind::Finer)
+    let rule = FIELDS.of_instances.get(usize::from(rule)).and_then(|rule| FIELDS.kept.get(*rule));
+    rule.is_some_and(|rule| rule.kind == KeptKind::Finer)
 }
 
 /// Returns `true` if the counter to which a field refers stays.
