@@ -350,7 +350,7 @@ def traced(java, options, place, namespace):
     stage = Stage('plain', java=java, place=place, namespace=namespace)
     try:
         trace = os.path.join(stage.top, 'trace')
-        code, err = stage.dump(*options, name='heap.hprof' + ('.zst' if options else ''), strace=trace)
+        code, err = stage.dump(*options, name='out.hprof' + ('.zst' if options else ''), strace=trace)
         user_of, wrong = {}, []
         first = None
         for line in open(trace, errors='replace'):
