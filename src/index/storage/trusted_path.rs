@@ -64,7 +64,7 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
                 names.pop_front();
                 continue;
             }
-            return Ok(walk.end(&names, Some(owner_of(&stat))));
+            return Ok(walk.end(&names, Some(stat.st_uid)));
         }
         let Some(name) = names.pop_front() else { return Ok(walk.end(&names, None)) };
         if name == ".." {
@@ -73,7 +73,7 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
         }
         match walk.enter(&name) {
             Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-                let target = walk.link(&name)?;
+                let target = link_target(walk.dir.as_fd(), &name)?;
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
@@ -92,52 +92,91 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
 
 /// Opens a directory in which files will be created, renamed and removed.
 ///
-/// If this process's user is root, no link is followed below a directory that others may change: it would lead root to a
-/// directory of their choice. Other users may write only where the system lets them, and links are followed.
+/// If this process's user is root, links below a directory that others may change are not followed: they would lead root to
+/// a directory of their choice. A link that root made, in a directory of root that others cannot change, is followed also
+/// there. Other users may write only where the system lets them, and links are followed.
 ///
 /// # Errors
 ///
-/// If the directory does not exist, and for root, if a component below a directory that others may change is a link.
+/// If the directory does not exist, and for root, if a component is a link that is not followed.
 pub fn open_for_writing(dir: &Path) -> io::Result<OwnedFd> {
     if !rustix::process::geteuid().is_root() {
         return Ok(openat(CWD, dir, FIND, Mode::empty())?);
     }
-    let resolved = resolve(dir)?;
-    open_below(resolved.dir, &resolved.rest)
+    let mut path = dir.to_owned();
+    for _ in 0..=MAX_LINKS {
+        let resolved = resolve(&path)?;
+        match open_below(resolved.dir, &resolved.rest)? {
+            BelowOthers::Opened(dir) => return Ok(dir),
+            BelowOthers::Link(target) => path = resolved.path.join(target),
+        }
+    }
+    Err(Errno::LOOP.into())
 }
 
-/// Opens a directory below another one without following links.
-fn open_below(dir: OwnedFd, rest: &Path) -> io::Result<OwnedFd> {
+/// Where a path leads below a directory that others may change.
+enum BelowOthers {
+    Opened(OwnedFd),
+    /// To a link that may be followed: the path from the same directory with its target.
+    Link(PathBuf),
+}
+
+/// Opens a directory below one that others may change.
+fn open_below(dir: OwnedFd, rest: &Path) -> io::Result<BelowOthers> {
     let names = components(rest);
     if names.is_empty() {
-        return Ok(dir);
+        return Ok(BelowOthers::Opened(dir));
     }
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(&dir, rest, FIND, Mode::empty(), resolve) {
-            // Kernels before 5.6 lack this call, some containers forbid it, and it gives up if something is renamed meanwhile.
-            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
-            opened => return Ok(opened?),
+            // Kernels before 5.6 lack this call, some containers forbid it, and it gives up if something is
+            // renamed meanwhile. Whose a link is, it does not say.
+            Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::LOOP) => {}
+            opened => return Ok(BelowOthers::Opened(opened?)),
         }
     }
     open_by_name(dir, &names)
 }
 
-/// Opens a directory below another one, one name after the other, without following links.
-fn open_by_name(dir: OwnedFd, names: &VecDeque<OsString>) -> io::Result<OwnedFd> {
-    let mut above = Vec::new();
-    let mut dir = dir;
-    for name in names {
+/// Opens a directory below one that others may change, one name after the other.
+fn open_by_name(dir: OwnedFd, names: &VecDeque<OsString>) -> io::Result<BelowOthers> {
+    let (mut dir, mut above, mut entered) = (dir, Vec::new(), PathBuf::new());
+    for (at, name) in names.iter().enumerate() {
         if name == ".." {
             dir = above.pop().ok_or(Errno::XDEV)?;
-        } else {
-            let next = open_directory(dir.as_fd(), name)?;
-            above.push(std::mem::replace(&mut dir, next));
+            entered.pop();
+            continue;
+        }
+        match open_directory(dir.as_fd(), name) {
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                let target = trusted_link(dir.as_fd(), name)?.ok_or(error)?;
+                let rest: PathBuf = names.iter().skip(at + 1).collect();
+                return Ok(BelowOthers::Link(entered.join(target).join(rest)));
+            }
+            opened => {
+                above.push(std::mem::replace(&mut dir, opened?));
+                entered.push(name);
+            }
         }
     }
-    Ok(dir)
+    Ok(BelowOthers::Opened(dir))
+}
+
+/// Returns the target of a link if only root and this process's user could have made it where it is.
+fn trusted_link(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<PathBuf>> {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if others_can_change(&fstat(dir)?) || is_of_another(&stat) {
+        return Ok(None);
+    }
+    link_target(dir, name).map(Some)
+}
+
+fn link_target(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<PathBuf> {
+    let target = readlinkat(dir, name, Vec::new())?;
+    Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 
 /// Opens the directory of this name, unless it is a link.
@@ -165,21 +204,17 @@ fn components(path: &Path) -> VecDeque<OsString> {
 
 /// Returns `true` if a user besides root and this process's user can change the entries of a directory.
 fn others_can_change(stat: &Stat) -> bool {
-    !is_trusted(stat) || Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
+    is_of_another(stat) || Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
 
 /// Returns `true` if the entries of a directory of root or this user can be renamed and removed only by their owners.
 fn is_sticky(stat: &Stat) -> bool {
-    is_trusted(stat) && Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX)
+    !is_of_another(stat) && Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX)
 }
 
-fn is_trusted(stat: &Stat) -> bool {
-    let owner = owner_of(stat);
-    owner == 0 || owner == rustix::process::geteuid().as_raw()
-}
-
-fn owner_of(stat: &Stat) -> u32 {
-    stat.st_uid
+/// Returns `true` if something belongs neither to root nor to this process's user.
+fn is_of_another(stat: &Stat) -> bool {
+    stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw()
 }
 
 /// A walk through directories that others cannot change.
@@ -212,7 +247,7 @@ impl Walk {
         if self.enter(name).is_err() {
             return false;
         }
-        let is_trusted = fstat(&self.dir).is_ok_and(|stat| is_trusted(&stat));
+        let is_trusted = fstat(&self.dir).is_ok_and(|stat| !is_of_another(&stat));
         if !is_trusted {
             self.leave();
         }
@@ -225,12 +260,6 @@ impl Walk {
             self.dir = above;
             self.names.pop();
         }
-    }
-
-    /// Returns the target of the link of this name.
-    fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
-        let target = readlinkat(&self.dir, name, Vec::new())?;
-        Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
     }
 
     /// Ends here: the remaining names are not resolved.
@@ -366,20 +395,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         symlink("a", dir.path().join("link")).unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let open = |rest: &str, by_name: bool| {
             let top = openat(CWD, dir.path(), FIND, Mode::empty()).unwrap();
-            if by_name {
-                open_by_name(top, &components(Path::new(rest)))
-            } else {
-                open_below(top, Path::new(rest))
+            let rest = Path::new(rest);
+            let opened = if by_name { open_by_name(top, &components(rest)) } else { open_below(top, rest) };
+            match opened? {
+                BelowOthers::Opened(dir) => Ok(dir),
+                BelowOthers::Link(target) => Err(io::Error::other(format!("followed: {}", target.display()))),
             }
         };
         for by_name in [false, true] {
             assert!(is_same(open("a/b", by_name).unwrap(), &dir.path().join("a/b")));
             assert!(is_same(open("a/../a", by_name).unwrap(), &dir.path().join("a")));
             for wrong in ["link", "link/b", "..", "a/../..", "missing"] {
-                assert!(open(wrong, by_name).is_err(), "{wrong}");
+                let error = open(wrong, by_name).unwrap_err().to_string();
+                assert!(!error.starts_with("followed"), "{wrong}: {error}");
             }
+            // A link of this user in a directory of this user.
+            symlink("../a", dir.path().join("a/own")).unwrap();
+            let error = open("a/own/b", by_name).unwrap_err().to_string();
+            assert_eq!(error, "followed: a/../a/b");
+            fs::remove_file(dir.path().join("a/own")).unwrap();
         }
+        symlink("../a/b", dir.path().join("a/own")).unwrap();
+        assert!(is_same(open_for_writing(&dir.path().join("a/own")).unwrap(), &dir.path().join("a/b")));
     }
 }
