@@ -289,12 +289,11 @@ fn write_sarif(
     let run = sarif::SarifRun {
         version: env!("CARGO_PKG_VERSION"),
         file: args.input.path(),
-        failures: found.rows.iter().map(failure).collect(),
         rules: known.clone(),
         errors: Vec::new(),
     };
     let mut out = cx.out();
-    sarif::write(&mut out, &run)?;
+    sarif::write(&mut out, &run, &mut found.rows.iter().map(failure))?;
     output::finish_if(out, session.check())
 }
 

@@ -1,9 +1,11 @@
 //! SARIF 2.1.0: results as code hosts show them, each at a line of a file.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Component, Path};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::escape;
@@ -64,8 +66,6 @@ pub struct SarifRun<'a> {
     pub file: &'a Path,
     /// All rules.
     pub rules: Vec<Rule<'a>>,
-    /// Rules that failed.
-    pub failures: Vec<Failure<'a>>,
     /// Reasons for rules that could not be evaluated.
     pub errors: Vec<&'a str>,
 }
@@ -73,18 +73,21 @@ pub struct SarifRun<'a> {
 /// Repository of the program; empty if the package does not name it.
 const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// Writes results.
+/// Writes results: a rule that failed after the other, so that many need no memory.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(out: &mut dyn Write, run: &SarifRun<'_>) -> io::Result<()> {
+pub fn write<'f>(
+    out: &mut dyn Write,
+    run: &SarifRun<'_>,
+    failures: &mut dyn Iterator<Item = Failure<'f>>,
+) -> io::Result<()> {
     let rules: Vec<Value> = run.rules.iter().map(rule).collect();
     let (uri, base) = uri(run.file);
     let mut place = json!({ "uri": uri });
     if let (Some(base), Some(place)) = (base, place.as_object_mut()) {
         place.insert("uriBaseId".to_owned(), base.into());
     }
-    let results: Vec<Value> = run.failures.iter().map(|failure| result(run, failure, &place)).collect();
     let notes: Vec<Value> = (run.errors.iter())
         .map(|error| json!({ "level": "error", "message": { "text": plain(error) } }))
         .collect();
@@ -92,20 +95,46 @@ pub fn write(out: &mut dyn Write, run: &SarifRun<'_>) -> io::Result<()> {
     if let Some(driver) = driver.as_object_mut().filter(|_| !ABOUT.is_empty()) {
         driver.insert("informationUri".to_owned(), ABOUT.into());
     }
-    let document = json!({
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": driver },
-            "invocations": [{
+    let mut results = failures.map(|failure| result(run, &failure, &place));
+    let results = Results(RefCell::new(&mut results));
+    let document = Document {
+        schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        version: "2.1.0",
+        runs: [DocumentRun {
+            tool: json!({ "driver": driver }),
+            invocations: json!([{
                 "executionSuccessful": run.errors.is_empty(),
                 "toolExecutionNotifications": notes,
-            }],
-            "results": results,
+            }]),
+            results,
         }],
-    });
+    };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct Document<'r> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [DocumentRun<'r>; 1],
+}
+
+#[derive(Serialize)]
+struct DocumentRun<'r> {
+    tool: Value,
+    invocations: Value,
+    results: Results<'r>,
+}
+
+/// Results, each made when it is written.
+struct Results<'r>(RefCell<&'r mut dyn Iterator<Item = Value>>);
+
+impl Serialize for Results<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&mut **self.0.borrow_mut())
+    }
 }
 
 fn rule(rule: &Rule<'_>) -> Value {

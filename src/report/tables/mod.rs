@@ -31,8 +31,11 @@ const GROUP_ROWS: u64 = 1 << 20;
 const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
 /// Number of rows that a thread formats as text at once: results are written in order, and others wait for them.
 const TEXT_ROWS: u64 = 1 << 16;
-/// Number of bytes of text that are written before the text is complete.
+/// Number of bytes of text after which the rows of another part may follow.
 const TEXT_BYTES: usize = 8 << 20;
+/// Number of bytes of text that are written before the text is complete, and of rows formatted between looking at them.
+const MAX_TEXT: usize = 2 << 20;
+const TEXT_SLICE_ROWS: usize = 1 << 13;
 /// Number of rows that are encoded at once: their columns stay in the cache of a core.
 const SLICE_ROWS: usize = 1 << 16;
 
@@ -201,18 +204,27 @@ impl Task {
     ) -> io::Result<()> {
         let wanted = source.shape.wanted();
         let mut batch = source.table.batch(wanted);
-        let mut encoder = form.encoder()?;
+        let (mut encoder, mut is_rest, mut sent) = (form.encoder()?, false, 0);
         for chunk in &self.chunks {
             batch.clear();
             source.table.read(chunk, wanted, &mut batch)?;
             let mut start = 0;
             while start < batch.rows {
                 let end = batch.rows.min(start + SLICE_ROWS);
-                encoder.add(&batch, start..end)?;
-                start = end;
-                if encoder.is_full() {
+                while start < end {
+                    let next = end.min(start.saturating_add(encoder.slice_rows()));
+                    encoder.add(&batch, start..next)?;
+                    start = next;
+                    // The ends of parts depend on rows alone, not on what is written early.
+                    let (is_full, is_long) =
+                        (start == end && encoder.is_full(sent), encoder.text_bytes() >= MAX_TEXT);
+                    if !is_full && !is_long {
+                        continue;
+                    }
                     check()?;
-                    out.made = MadePart { table: self.table, data: encoder.finish()? };
+                    sent = if is_full { 0 } else { sent + encoder.text_bytes() };
+                    out.made = MadePart { table: self.table, data: encoder.finish()?, is_rest };
+                    is_rest = !is_full;
                     if !out.send() {
                         return Ok(());
                     }
@@ -221,7 +233,7 @@ impl Task {
             }
         }
         check()?;
-        out.made = MadePart { table: self.table, data: encoder.finish()? };
+        out.made = MadePart { table: self.table, data: encoder.finish()?, is_rest };
         Ok(())
     }
 }
@@ -231,6 +243,8 @@ impl Task {
 struct MadePart {
     table: usize,
     data: Data,
+    /// `true` if it belongs to the same part as the text before.
+    is_rest: bool,
 }
 
 /// Encoded rows.
@@ -310,10 +324,28 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns whether it should not take more.
-    fn is_full(&self) -> bool {
+    /// Returns the number of rows that are added at once.
+    fn slice_rows(&self) -> usize {
         match self {
-            Self::Text { text, .. } => text.len() >= TEXT_BYTES,
+            Self::Text { .. } => TEXT_SLICE_ROWS,
+            #[cfg(feature = "parquet")]
+            Self::Group(_) => SLICE_ROWS,
+        }
+    }
+
+    /// Returns the number of bytes of text.
+    fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            #[cfg(feature = "parquet")]
+            Self::Group(_) => 0,
+        }
+    }
+
+    /// Returns whether it should not take more, after `sent` bytes of the same text.
+    fn is_full(&self, sent: usize) -> bool {
+        match self {
+            Self::Text { text, .. } => text.len().saturating_add(sent) >= TEXT_BYTES,
             #[cfg(feature = "parquet")]
             Self::Group(encoder) => encoder.rows() >= MAX_GROUP_ROWS || encoder.bytes() >= MAX_GROUP_BYTES,
         }
@@ -358,7 +390,9 @@ struct Sink<'a> {
 impl Sink<'_> {
     fn put(&mut self, piece: MadePart) -> io::Result<()> {
         let rows = piece.data.rows();
-        let goes_on = |part: &OpenPart| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
+        let goes_on = |part: &OpenPart| {
+            part.table == piece.table && (piece.is_rest || rows == 0 || part.rows < PART_ROWS)
+        };
         if !self.part.as_ref().is_some_and(goes_on) {
             self.close()?;
             self.open(piece.table)?;

@@ -38,7 +38,9 @@ impl Reports {
     /// Writes the files.
     pub(super) fn write(self, run: &CheckRun) -> anyhow::Result<()> {
         let junit = self.junit.map_or(Ok(()), |file| written(file, |out| junit::write(out, &suites(run))));
-        let sarif = self.sarif.map_or(Ok(()), |file| written(file, |out| sarif::write(out, &results(run))));
+        let (sarif_run, failures) = results(run);
+        let write = |out: &mut dyn Write| sarif::write(out, &sarif_run, &mut failures.iter().cloned());
+        let sarif = self.sarif.map_or(Ok(()), |file| written(file, write));
         // Converted to text: a closed stdout is not an error, but a closed report file is.
         junit.and(sarif).map_err(|error| anyhow::anyhow!("{error:#}"))
     }
@@ -105,7 +107,7 @@ fn level(severity: Severity) -> Level {
 }
 
 /// Returns the failures, each at its rule; others at the beginning of the rules file.
-fn results(run: &CheckRun) -> sarif::SarifRun<'_> {
+fn results(run: &CheckRun) -> (sarif::SarifRun<'_>, Vec<sarif::Failure<'_>>) {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {
             id: &rule.name,
@@ -134,5 +136,5 @@ fn results(run: &CheckRun) -> sarif::SarifRun<'_> {
     }
     let unread = run.looked().filter(|looked| !looked.is_read);
     let errors = unread.flat_map(|looked| looked.rows.iter().map(|row| &*row.message)).collect();
-    sarif::SarifRun { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
+    (sarif::SarifRun { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, errors }, failures)
 }
