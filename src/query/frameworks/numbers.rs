@@ -24,8 +24,11 @@ pub(crate) struct FrameworkNumbers {
     pub(crate) counters: BTreeSet<String>,
 }
 
-/// Number of parts of a class name that are its package here.
+/// Number of parts of a class name that are its package here, and in packages of several libraries.
 const PARTS: usize = 3;
+const MORE_PARTS: usize = 4;
+/// Packages of several libraries.
+const LIBRARIES: [&str; 3] = ["org.apache.commons.", "org.apache.tomcat.", "com.google.common."];
 /// Starts of the names of classes whose fields are listed one by one instead.
 const PLATFORM: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "android."];
 /// Functions whose arguments are objects, and what precedes a set of objects.
@@ -69,7 +72,7 @@ pub(crate) fn holds_counter(class: &str, field: &str) -> bool {
 /// Returns the rules files about the packages of a class.
 fn of_class(class: &str) -> impl Iterator<Item = &'static FrameworkNumbers> {
     let numbers = &*NUMBERS;
-    let starts = class.match_indices('.').take(PARTS).filter_map(|(dot, _)| class.get(..=dot));
+    let starts = class.match_indices('.').take(MORE_PARTS).filter_map(|(dot, _)| class.get(..=dot));
     let found = starts.filter_map(|start| numbers.by_package.get(start)).flatten();
     found.filter_map(|number| numbers.files.get(*number))
 }
@@ -105,7 +108,9 @@ fn package(class: &str) -> Option<String> {
     if PLATFORM.iter().any(|start| class.starts_with(start)) {
         return None;
     }
-    let end = class.match_indices('.').take(PARTS).last()?.0;
+    let is_of_several = LIBRARIES.iter().any(|start| class.starts_with(start));
+    let parts = if is_of_several { MORE_PARTS } else { PARTS };
+    let end = class.match_indices('.').take(parts).last()?.0;
     class.get(..=end).map(str::to_owned)
 }
 
@@ -224,6 +229,10 @@ mod tests {
             Some("org.apache.activemq.")
         );
         assert_eq!(package("org.jdom2.Document").as_deref(), Some("org.jdom2."));
+        assert_eq!(
+            package("org.apache.commons.pool2.impl.GenericObjectPool").as_deref(),
+            Some("org.apache.commons.pool2.")
+        );
         assert_eq!(package("java.util.Timer"), None);
         assert_eq!(framework("org.apache.activemq.command.ConsumerInfo", "prefetchSize"), Some("ActiveMQ"));
         assert_eq!(framework("com.acme.Queue", "prefetchSize"), None);

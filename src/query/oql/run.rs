@@ -135,10 +135,11 @@ impl Ask for Asking<'_, '_, '_> {
             let before = rows.len();
             self.evaluator.flatten(values, &mut rows);
             // A vector that grows exists twice for a moment.
-            let bytes = |row: &Box<[ExpressionValue]>| {
-                row.iter().map(ExpressionValue::bytes).sum::<u64>() + 16 + 2 * size_of_val(row) as u64
+            let bytes = |row: &[ExpressionValue]| {
+                let values = row.iter().map(ExpressionValue::bytes).sum::<u64>();
+                values + 16 + 2 * size_of::<Box<[ExpressionValue]>>() as u64
             };
-            let bytes = rows.iter().skip(before).map(bytes).sum();
+            let bytes = rows.iter().skip(before).map(|row| bytes(row)).sum();
             self.evaluator.keep(place(query), bytes)?;
             if rows.len() > MAX_ROWS {
                 return Err(too_many(place(query)));

@@ -98,11 +98,14 @@ pub(super) struct RowOrder<'r> {
     pub(super) at: usize,
 }
 
+/// Receives rows until it returns a break.
+type RowVisitor<'v> = &'v mut dyn FnMut(Sorted) -> ControlFlow<()>;
+
 /// Rows that are sorted: their keys are evaluated in chunks, and again for single rows if they do not fit into memory.
 struct SortedRows<'s> {
     chunks: Vec<Range<u32>>,
     /// Calls a function with the rows of a chunk, until that returns a break.
-    each: &'s (dyn Fn(Range<u32>, &mut dyn FnMut(Sorted) -> ControlFlow<()>) + Sync),
+    each: &'s (dyn Fn(Range<u32>, RowVisitor<'_>) + Sync),
     one: &'s dyn Fn(u32) -> SortKeys,
 }
 
@@ -146,7 +149,7 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn sorted(&self, source: &Objects, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
         let keys =
             |row: &EvaluatedRow<'_, 'a>| order.codes.iter().map(|code| self.sort_key(code, row)).collect();
-        let each = |range: Range<u32>, visit: &mut dyn FnMut(Sorted) -> ControlFlow<()>| {
+        let each = |range: Range<u32>, visit: RowVisitor<'_>| {
             self.each_row(source, range, true, |row| visit(Sorted { keys: keys(&row), number: row.number }));
         };
         let table = source.table().map(std::convert::AsRef::as_ref);
@@ -166,7 +169,7 @@ impl<'a> Evaluator<'_, 'a> {
             let row = EvaluatedRow::new(first, &aggregates, table);
             order.codes.iter().map(|code| self.sort_key(code, &row)).collect()
         };
-        let each = |range: Range<u32>, visit: &mut dyn FnMut(Sorted) -> ControlFlow<()>| {
+        let each = |range: Range<u32>, visit: RowVisitor<'_>| {
             let mut rows = range.map(|number| Sorted { keys: one(number), number });
             let _ = rows.try_for_each(visit);
         };

@@ -216,6 +216,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         known.contains(name)
             || list.shown.contains(&name)
             || list.kept.iter().any(|rule| rule.fields.contains(&name))
+            || crate::frameworks::numbers::all().iter().any(|rules| rules.fields.contains(name))
     };
     let mut missing = std::collections::BTreeSet::new();
     let mut dirs: Vec<_> = [

@@ -50,7 +50,7 @@ impl TextKey {
                 absorb(&mut state, whole);
             }
             Characters::Utf16Be(bytes) => {
-                state.word(bytes.len() as u64 / 2 * 2 | 1);
+                state.word((bytes.len() as u64 / 2 * 2) | 1);
                 each_chunk(&mut state, bytes.chunks(CHUNK * 2), |out, chunk| {
                     out.extend(chunk.chunks_exact(2).flat_map(|unit| unit.iter().rev()));
                 });
