@@ -173,7 +173,8 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     }
     lines.push(format!("to: {to}"));
     lines.extend(row.output_user.map(|user| {
-        format!("owner: user {user}: others may change the directory, so that the file is made as that user, not as root")
+        let owner = if user == 0 { "root".to_owned() } else { format!("user {user}") };
+        format!("owner: {owner}: others may change the directory, so that the file is made with that user's rights alone")
     }));
     let speed = human_bytes(plan.bytes_per_second);
     lines.push(format!(

@@ -105,7 +105,8 @@ impl Made {
 
     /// Numbers of the frameworks' classes, which the rules read, are the same in a redacted dump.
     fn check_redaction(&self) {
-        let is_of_rules = |name: &str| !["com.acme.", "java.lang."].iter().any(|start| name.starts_with(start));
+        let is_of_rules =
+            |name: &str| !["com.acme.", "java.lang."].iter().any(|start| name.starts_with(start));
         for class in self.model.classes().iter().filter(|class| is_of_rules(&class.name)) {
             for (field, kind) in &class.fields {
                 let is_number = !matches!(kind, Type::Object | Type::Boolean);
