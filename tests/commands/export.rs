@@ -209,11 +209,14 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
     let place = Folder::new();
     let dump = place.sample("jdk/jdk11");
     let class = "java.lang.Thread";
+    // The key of tables that are not exported: zeros.
+    let key = place.text("zeros.key");
+    fs::write(&key, [0; 32]).unwrap();
     for (tables, name) in [(Vec::new(), "all"), (vec!["--tables", class], "class")] {
         for format in ["csv", "ndjson"] {
             let arguments =
-                [&[dump.as_str(), "--strings", "text", "--name", "d", "--label", "k=v,\"w\""], &*tables]
-                    .concat();
+                [&[&*dump, "--strings", "text", "--name", "d", "--label", "k=v,\"w\""], &*tables].concat();
+            let arguments = [&arguments[..], &["--hash-key", &key]].concat();
             let (code, output) = place.export(&format!("{name}-{format}"), format, &arguments);
             assert_eq!(code, 0, "{}", said(&output));
         }

@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 
 use super::bundled::BUNDLED;
 use super::toml_file::{self, Wrong, string, strings, tables};
-use crate::objects::hiding::fields::COUNTED;
 
 /// Fields that the rules of a file read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +22,9 @@ pub(crate) struct FrameworkNumbers {
     /// Names of fields that hold counters.
     pub(crate) counters: BTreeSet<String>,
 }
+
+/// Fields of counters by which rules about frameworks read them.
+const COUNTED: [&str; 2] = ["value", "base"];
 
 /// Number of parts of a class name that are its package here, and in packages of several libraries.
 const PARTS: usize = 3;

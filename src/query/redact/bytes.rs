@@ -3,6 +3,10 @@
 use super::symbol::Symbol;
 use crate::keyed::{Absorb, Squeeze};
 
+/// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
+/// before it.
+pub(super) const BLOCK: usize = 8 << 20;
+
 /// One in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The lower 7 bits of each byte.

@@ -8,14 +8,11 @@
 
 use hprof_parser::BasicType;
 
+use super::bytes::BLOCK;
 use super::cipher::{Cipher, SHORT, absorb};
 use super::kept::KeptValues;
 use super::symbol::{Symbol, class_of, class_of_box};
 use crate::keyed::Key;
-
-/// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
-/// before it.
-pub(super) const BLOCK: usize = 8 << 20;
 
 /// Treatment of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

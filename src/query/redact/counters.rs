@@ -4,13 +4,35 @@ use std::ops::Range;
 
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::heap::{self, HeapVisitor, Instance};
-use hprof_parser::{ObjectId, be_id};
+use hprof_parser::{IdSize, ObjectId, be_id};
 
-use super::plan::Plan;
 use crate::parallel;
 
 /// Maximum number of counters that stay: of more, sizes of queues are not known.
 const MAX_COUNTERS: usize = 1 << 20;
+
+/// Which classes and static fields hold counters that stay.
+pub(super) trait CounterHolders: Sync {
+    fn id_size(&self) -> IdSize;
+    /// Counters to which static fields refer.
+    fn static_counters(&self) -> &[ObjectId];
+    /// Parts of the file with instances that hold counters.
+    fn counter_ranges(&self) -> &[Range<u64>];
+    fn has_holders(&self) -> bool;
+    /// Whether instances of a class hold counters.
+    fn is_holder(&self, class: ObjectId) -> bool;
+    /// Fields that a class declares.
+    fn counter_fields(&self, class: ObjectId) -> Option<CounterFields<'_>>;
+}
+
+/// Fields of one class.
+pub(super) struct CounterFields<'p> {
+    /// Places of references to counters.
+    pub(super) counters: &'p [u32],
+    /// Length of all.
+    pub(super) bytes: u32,
+    pub(super) above: Option<ObjectId>,
+}
 
 /// Objects of counters that stay.
 #[derive(Debug, Clone, Default)]
@@ -22,19 +44,19 @@ pub(super) struct KeptCounters {
 
 impl KeptCounters {
     /// Finds the counters of a dump.
-    pub(super) fn of_dump(plan: &Plan, bytes: &[u8]) -> Self {
+    pub(super) fn of_dump(plan: &impl CounterHolders, bytes: &[u8]) -> Self {
         let mut counters = Self::default();
-        counters.ids.extend(&plan.static_counters);
+        counters.ids.extend(plan.static_counters());
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let ranges = plan.watched_ranges.iter();
+        let ranges = plan.counter_ranges().iter();
         let ranges: Vec<_> = ranges.map(|range| at(range.start)..at(range.end)).collect();
         counters.add(plan, bytes, &ranges);
         counters
     }
 
     /// Adds the counters that objects in parts of the bytes hold.
-    pub(super) fn add(&mut self, plan: &Plan, bytes: &[u8], pieces: &[Range<usize>]) {
-        if plan.holders.is_empty() {
+    pub(super) fn add(&mut self, plan: &impl CounterHolders, bytes: &[u8], pieces: &[Range<usize>]) {
+        if !plan.has_holders() {
             return;
         }
         let found = parallel::map(pieces, |piece| {
@@ -57,18 +79,18 @@ impl KeptCounters {
 }
 
 /// Finds references to counters.
-struct CounterFinder<'p> {
-    plan: &'p Plan,
+struct CounterFinder<'p, P> {
+    plan: &'p P,
     found: Vec<ObjectId>,
 }
 
-impl<'a> HeapVisitor<'a> for CounterFinder<'_> {
+impl<'a, P: CounterHolders> HeapVisitor<'a> for CounterFinder<'_, P> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
-        if !self.plan.holders.contains(&record.class) {
+        if !self.plan.is_holder(record.class) {
             return;
         }
-        let (mut class, mut at) = (self.plan.classes.get(&record.class), 0);
+        let (mut class, mut at) = (self.plan.counter_fields(record.class), 0);
         while let Some(fields) =
             class.filter(|_| at < record.fields.len() && self.found.len() <= MAX_COUNTERS)
         {
@@ -76,10 +98,7 @@ impl<'a> HeapVisitor<'a> for CounterFinder<'_> {
             self.found
                 .extend(starts.filter_map(|at| be_id(record.fields, at, self.plan.id_size()).map(ObjectId)));
             at += fields.bytes as usize;
-            class = fields.above.and_then(|above| self.plan.classes.get(&above));
-            if fields.bytes == 0 && fields.above.is_none() {
-                break;
-            }
+            class = fields.above.and_then(|above| self.plan.counter_fields(above));
         }
     }
 }

@@ -12,6 +12,7 @@ use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
+use super::counters::{CounterFields, CounterHolders};
 use super::families::ClassFamily;
 use super::kept::{KeptReason, KeptValues};
 use super::renames::{ClassRenames, NameRecords, SymbolUse};
@@ -86,6 +87,33 @@ pub struct Plan {
 pub(super) struct IdRange {
     pub(super) bytes: Range<u64>,
     pub(super) ids: (u64, u64),
+}
+
+impl CounterHolders for Plan {
+    fn id_size(&self) -> IdSize {
+        self.header.id_size
+    }
+
+    fn static_counters(&self) -> &[ObjectId] {
+        &self.static_counters
+    }
+
+    fn counter_ranges(&self) -> &[Range<u64>] {
+        &self.watched_ranges
+    }
+
+    fn has_holders(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
+    fn is_holder(&self, class: ObjectId) -> bool {
+        self.holders.contains(&class)
+    }
+
+    fn counter_fields(&self, class: ObjectId) -> Option<CounterFields<'_>> {
+        let ClassFields { counters, bytes, above, .. } = self.classes.get(&class)?;
+        Some(CounterFields { counters, bytes: *bytes, above: *above })
+    }
 }
 
 impl Plan {

@@ -10,7 +10,7 @@ use hprof_parser::record::{self, RECORD_HEADER, Record, is_known, tag};
 use hprof_parser::resync::{self, KnownClasses};
 use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_id, be_u32, heap_tag};
 
-use super::contents::BLOCK;
+use super::bytes::BLOCK;
 
 /// Number of bytes of sub-records that are passed on at once.
 const WINDOW: usize = 16 << 20;

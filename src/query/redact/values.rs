@@ -5,7 +5,8 @@ use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
-use super::contents::{BLOCK, BlockChain, Contents};
+use super::bytes::BLOCK;
+use super::contents::{BlockChain, Contents};
 use super::counters::KeptCounters;
 use super::counts::RedactCounts;
 use super::kept::KeptValues;

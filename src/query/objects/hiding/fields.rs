@@ -156,8 +156,6 @@ const COUNTERS: [(&str, &str); 3] = [
     ("java.util.concurrent.atomic.AtomicLong", "value"),
     ("java.util.concurrent.atomic.Striped64", "base"),
 ];
-/// Fields of counters by which rules about frameworks read them.
-pub(crate) const COUNTED: [&str; 2] = ["value", "base"];
 
 /// Returns whether the value of a field that a class declares says nothing but how the heap is built, in an instance of
 /// a class.

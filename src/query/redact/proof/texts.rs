@@ -12,7 +12,7 @@ use hprof_index::remains::DumpPart;
 use hprof_parser::record::{BodyReader, Record as TopRecord, tag};
 use hprof_parser::{BasicType, Header};
 
-use super::super::contents::BLOCK;
+use super::super::bytes::BLOCK;
 use super::super::filter::array_of;
 use super::super::kept::KeptValues;
 use super::super::plan::Plan;
