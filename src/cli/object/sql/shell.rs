@@ -1,7 +1,7 @@
 //! The shell: `hprof-cli sql DUMP` on a terminal.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,10 +47,10 @@ pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Helper::new(&dumps)));
-    let history = history_file();
+    let history = history_dir();
     if let Some(history) = &history {
         // The file does not exist before the first session.
-        let _ = editor.load_history(history);
+        let _ = editor.load_history(&history.path_to(HISTORY_FILE));
     }
     if !args.input.quiet {
         cx.say("note", ".help lists the other commands; .tables lists the tables");
@@ -69,35 +69,28 @@ pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         }
     }
     if let Some(history) = &history
-        && let Err(error) = editor.save_history(history)
+        && let Err(error) = editor.save_history(&history.path_to(HISTORY_FILE))
     {
-        cx.say("note", &format!("cannot write the history to {}: {error}", history.display()));
+        let path = history.path().join(HISTORY_FILE);
+        cx.say("note", &format!("cannot write the history to {}: {error}", path.display()));
     }
     Ok(Outcome::Fine)
 }
 
-/// Returns the path of the history file, in the user's state directory.
-fn history_file() -> Option<PathBuf> {
+/// Name of the history file.
+const HISTORY_FILE: &str = "sql_history";
+
+/// Opens the directory of the history file, in the user's state directory.
+fn history_dir() -> Option<OpenDir> {
     let dir = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")))?;
-    let own = state.join("hprof-cli");
-    OpenDir::create_all(&own, 0o777).ok()?;
-    may_write_by_path(&own).then(|| own.join("sql_history"))
-}
-
-/// Returns whether a library may write a file by its path. Root's `$HOME` may be that of another user, who could put a link
-/// there.
-fn may_write_by_path(dir: &Path) -> bool {
+    let own = OpenDir::create_all(&state.join("hprof-cli"), 0o777).ok()?;
+    // Root's `$HOME` may be that of another user, who could put a link there.
     #[cfg(unix)]
-    {
-        use hprof_index::storage::trusted_path::resolve;
-        !rustix::process::geteuid().is_root() || resolve(dir).is_ok_and(|resolved| resolved.owner.is_none())
+    if rustix::process::geteuid().is_root() && !own.entry().is_ok_and(|entry| entry.is_private()) {
+        return None;
     }
-    #[cfg(not(unix))]
-    {
-        let _ = dir;
-        true
-    }
+    Some(own)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

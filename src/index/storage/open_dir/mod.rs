@@ -76,7 +76,7 @@ impl Entry {
     }
 
     /// Returns `true` if only this process's user can change it.
-    fn is_private(&self) -> bool {
+    pub fn is_private(&self) -> bool {
         self.is_of_this_user() && self.mode & 0o022 == 0
     }
 }
@@ -129,6 +129,15 @@ impl OpenDir {
     /// Returns the path at which it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns a path to a name in this directory for libraries that know only paths: where there is `/proc`, it leads to
+    /// this directory as long as this lives. A link of that name is followed.
+    pub fn path_to(&self, name: &str) -> PathBuf {
+        #[cfg(target_os = "linux")]
+        return format!("/proc/self/fd/{}/{name}", std::os::fd::AsRawFd::as_raw_fd(&self.dir)).into();
+        #[cfg(not(target_os = "linux"))]
+        self.path.join(name)
     }
 
     /// Opens a directory in this one, or creates it. Returns `true` if it was created. A link that exists is followed as

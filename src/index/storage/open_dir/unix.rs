@@ -42,7 +42,7 @@ fn entry(stat: &Stat) -> Entry {
     }
 }
 
-// The type of modes differs between systems.
+// Systems have several types for it.
 #[allow(clippy::useless_conversion)]
 fn permissions(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode.try_into().unwrap_or_default())
