@@ -48,14 +48,14 @@ pub trait Machine {
     ///
     /// # Errors
     ///
-    /// As [`Jvm::of`] and [`Plan::new`].
+    /// If it is no JVM of this machine, or cannot write the dump there.
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error>;
 
     /// Takes the dump that was planned last.
     ///
     /// # Errors
     ///
-    /// As [`heap_dump::run`].
+    /// If the JVM does not write the dump, or it does not arrive whole.
     fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error>;
 
     /// Checks that a native image can be asked for a dump.

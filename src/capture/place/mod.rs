@@ -8,7 +8,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | Who opens places? | [`Doors`] starts a [`Door`] for each: a child, or this process itself if all rights are the same |
+//! | Who opens places? | [`Doors`] starts a `Door` for each: a child, or this process itself if all rights are the same |
 //! | How does a child become the user? | `child`: enters the mount namespace, drops groups, IDs and capabilities |
 //! | What can be asked for? | `request` |
 //! | How is it done? | `workplace`: everything relative to open directories |
