@@ -185,8 +185,15 @@ impl Records<'_, '_> {
                 }
             }
         }
+        let mut ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
+        // Records that are too short for what they should have are none of the above.
+        while let Some(record) = Record::at(bytes, ends).filter(|record| is_complete(record, bytes.len())) {
+            if self.other(&record)? {
+                return Ok(true);
+            }
+            ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
+        }
         // What follows the last record is not read.
-        let ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
         let is_blank = |byte: &u8| matches!(byte, 0 | b' ' | b'\r' | b'\n');
         let rest = bytes.get(ends..).unwrap_or_default();
         Ok(is_open || !rest.iter().all(is_blank))
@@ -454,6 +461,12 @@ impl Records<'_, '_> {
 const MAX_RECORDS: usize = 1 << 20;
 /// Number of consecutive records, or of sub-records of a heap dump, that confirm a start.
 const ENOUGH: usize = 16;
+
+/// Returns `true` if a record that is not a heap dump is complete, whatever its contents are.
+fn is_complete(record: &Record, length: usize) -> bool {
+    let is_heap = matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+    is_known(record.tag) && !is_heap && record.end() <= length as u64
+}
 
 /// Returns `true` if a record starts at an offset of a window: many follow, or its sub-records are those of a heap dump.
 fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bool {
