@@ -14,6 +14,11 @@ use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame,
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
 
+const BOUNDED: &str = "org.hibernate.internal.util.collections.BoundedConcurrentHashMap";
+/// A class, and the one above it that declares the fields.
+const WORKER: &str =
+    "java.util.concurrent.ThreadPoolExecutor$Worker < java.util.concurrent.locks.AbstractQueuedSynchronizer";
+
 /// A heap. Creating an object creates its class, with the fields of the object.
 struct Made {
     model: HeapModel,
@@ -345,7 +350,7 @@ fn executor(made: &mut Made) -> Value {
             let thread =
                 made.thread(number, &format!("mail-sender-{number}"), "com.acme.Smtp$Client", "send");
             let fields = [("state", Value::Int(1)), ("thread", thread)];
-            (made.object("java.util.concurrent.ThreadPoolExecutor$Worker", &fields), Value::NULL)
+            (made.object(WORKER, &fields), Value::NULL)
         })
         .collect();
     let workers = made.map(&workers);
@@ -438,9 +443,9 @@ fn content_is_no_alarm() {
     is_content(&mut made, buffer, "Kafka producer buffer", "16.0 MiB of 32.0 MiB");
 
     let mut made = Made::new();
-    let segment = made.object("org.hibernate.Segment", &[("count", Value::Int(12))]);
+    let segment = made.object(&format!("{BOUNDED}$Segment"), &[("count", Value::Int(12))]);
     let segments = made.array(&[segment, Value::NULL, segment]);
-    let plans = made.object("org.hibernate.BoundedConcurrentHashMap", &[("segments", segments)]);
+    let plans = made.object(BOUNDED, &[("segments", segments)]);
     let cache = made.object("org.hibernate.engine.query.spi.QueryPlanCache", &[("queryPlanCache", plans)]);
     is_content(&mut made, cache, "query plan cache", "24 plans, within its bound");
 }
