@@ -113,6 +113,8 @@ fn classes() -> &'static Path {
         // Of runtimes without a compiler, another one's classes.
         let javac = jdks().iter().find_map(|jdk| jdk.tool("javac"));
         let mut javac = javac.unwrap_or_else(|| Command::new("javac"));
+        // Names of files beyond ASCII need a locale that has them.
+        javac.env("LC_ALL", "C.UTF-8");
         javac.args(["-g", "-nowarn", "-encoding", "UTF-8", "--release", "11", "-d"]).arg(&classes);
         let output = javac.args(sources).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
