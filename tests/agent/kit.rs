@@ -201,6 +201,7 @@ impl Run<'_> {
             java.arg(format!("-agentpath:{}={options}", library().display()));
         }
         java.args(&self.jvm).arg("-cp").arg(classes()).args(program).current_dir(self.dir.path());
+        java.env("LC_ALL", "C.UTF-8");
         for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"] {
             java.env_remove(name);
         }
