@@ -124,13 +124,19 @@ fn caller() -> Option<Identity> {
 
 /// Returns a destination in a directory that others may change.
 fn foreign(path: &Path, place: OutputPlace, is_forced: bool) -> anyhow::Result<Destination> {
+    check_name(path, &place, is_forced)?;
+    let place = DestinationPlace::Foreign(place);
+    Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
+}
+
+/// Returns the name of a file in such a directory, if none has it or it may be replaced.
+fn check_name<'p>(path: &'p Path, place: &OutputPlace, is_forced: bool) -> anyhow::Result<&'p str> {
     let name = name_of(path)?;
     let there = place.file_bytes(name).with_context(|| format!("cannot write {}", path.display()))?;
     if there.is_some() && !is_forced {
         return Err(Error::Exists { path: path.to_owned() }.into());
     }
-    let place = DestinationPlace::Foreign(place);
-    Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
+    Ok(name)
 }
 
 fn name_of(path: &Path) -> anyhow::Result<&str> {
@@ -241,16 +247,13 @@ impl FileDestination {
         let path = PathBuf::from(path);
         match &self.place {
             DestinationPlace::Own(..) => {
-                let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+                let existing = Existing::new(self.is_forced);
                 Ok(PrivateFile::Own(OutFile::create_private(&path, &[], existing)?))
             }
             DestinationPlace::Foreign(place) => {
-                let fail = || format!("cannot write {}", path.display());
-                let name = name_of(&path)?;
-                if place.file_bytes(name).with_context(fail)?.is_some() && !self.is_forced {
-                    return Err(Error::Exists { path }.into());
-                }
-                let file = place.create(name, self.is_forced).with_context(fail)?;
+                let name = check_name(&path, place, self.is_forced)?;
+                let file = place.create(name, self.is_forced);
+                let file = file.with_context(|| format!("cannot write {}", path.display()))?;
                 Ok(PrivateFile::Foreign(file, path))
             }
         }
@@ -258,7 +261,7 @@ impl FileDestination {
 
     /// Finds the names of classes that belong to the dump that is replaced.
     pub(super) fn old_names(&self) -> anyhow::Result<ClassMapping> {
-        let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+        let existing = Existing::new(self.is_forced);
         match &self.place {
             DestinationPlace::Own(..) => ClassMapping::find_old(&self.path, existing),
             DestinationPlace::Foreign(_) => Ok(ClassMapping::None),
@@ -279,7 +282,7 @@ impl FileDestination {
             fchown(&file, Some(before.uid()), Some(before.gid())).map_err(fail)?;
             return Err(fail(io::Error::other("the JVM's user gave the dump another name")));
         }
-        let existing = if self.is_forced { Existing::Replace } else { Existing::Keep };
+        let existing = Existing::new(self.is_forced);
         let failed = |error: anyhow::Error| fail(io::Error::other(format!("{error:#}")));
         match OutFile::link_private(&self.path, &file, existing) {
             Ok(()) => return Ok(()),

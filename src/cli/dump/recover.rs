@@ -68,7 +68,7 @@ pub(crate) struct RecoverArgs {
 pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome> {
     let files = distinct(&args.files);
     let inputs: Vec<&Path> = files.iter().copied().chain(&args.names).map(PathBuf::as_path).collect();
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let existing = Existing::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let file = OutFile::create_private(&args.output, &inputs, existing)?;
     let bar = Bar::new(cx, args.quiet);

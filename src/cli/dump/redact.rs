@@ -170,7 +170,7 @@ fn write(
     let is_file =
         args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
     ensure!(is_file || !args.prove, "--prove reads the dump again; give a file");
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let existing = Existing::new(args.force);
     // Created before a long read, so that an error is reported at once.
     let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.what.key.as_deref()).collect();
     let file = OutFile::create_private(output, &inputs, existing)?;

@@ -32,6 +32,13 @@ pub(crate) enum Existing {
     Keep,
 }
 
+impl Existing {
+    /// Returns what `--force` asks for.
+    pub(crate) fn new(is_forced: bool) -> Self {
+        if is_forced { Self::Replace } else { Self::Keep }
+    }
+}
+
 enum To {
     /// Temporary file beside the file that it will replace.
     Temporary(Temporary),
