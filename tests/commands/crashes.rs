@@ -72,6 +72,20 @@ fn the_run_after_one_that_was_killed_while_it_unpacked_is_right() {
     }
 }
 
+#[test]
+fn a_file_that_an_answer_was_written_to_is_removed_though_nothing_is_built() {
+    let place = Place::new("heap.hprof", &sample("jdk/jdk17"));
+    place.answer(&["index"]);
+    fs::write(place.index().join(".new-0123456789abcdef"), "half an answer").unwrap();
+    let lock = File::open(place.index().join("lock")).unwrap();
+    lock.lock().unwrap();
+    place.answer(GRAPH);
+    assert_eq!(place.leftovers().len(), 1, "another process may be writing it");
+    drop(lock);
+    place.answer(GRAPH);
+    assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
+}
+
 /// Starts a command, and stops it when `is_there`; nothing if it was done before.
 fn stopped(mut command: Command, is_there: impl Fn() -> bool) -> Option<Child> {
     let mut child = command.spawn().unwrap();

@@ -101,7 +101,10 @@ impl Heap {
         let (file, known) = Opening::start(path, options, verification)?;
         let stages = Stages::read(&file).filter(|_| file.is_unpacked());
         let (summary, stages, fresh) = match (known, stages) {
-            (Some(summary), Some(stages)) => (summary, stages, false),
+            (Some(summary), Some(stages)) => {
+                file.directories.sweep_idle();
+                (summary, stages, false)
+            }
             (known, _) => stages::build(&file, known, purpose, progress)?,
         };
         file.check_roots(&summary)?;

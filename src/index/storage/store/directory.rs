@@ -145,6 +145,17 @@ impl IndexDirectories {
         Some((directory, lock))
     }
 
+    /// Removes the files that a process left which was killed while it wrote an answer: nothing is missing in such an index,
+    /// so that no process would build it. Nothing is removed while another process works on it.
+    pub(crate) fn sweep_idle(&self) {
+        let has_left = |dir: PrivateDir| dir.names().is_ok_and(|names| names.iter().any(|name| is_temporary(name)));
+        if self.existing().next().is_some_and(has_left)
+            && let Some((directory, _lock)) = self.idle()
+        {
+            directory.sweep();
+        }
+    }
+
     /// Returns the directories that exist and are trusted.
     pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
         self.candidates.iter().filter_map(|path| PrivateDir::open(path).ok())
@@ -202,6 +213,11 @@ pub(crate) fn file_name(key: &FileKey) -> String {
         0 => key.stage.name().to_owned(),
         number => format!("{}.{number}", key.stage.name()),
     }
+}
+
+/// Returns `true` for the name of a file that is not published yet.
+fn is_temporary(name: &str) -> bool {
+    name.starts_with(TEMPORARY)
 }
 
 /// Returns `true` if the only problem is that no file of that name exists.
@@ -275,7 +291,7 @@ impl IndexDirectory {
     /// Removes files left by a process that was killed. The lock must be held.
     fn sweep(&self) {
         for name in self.dir.names().unwrap_or_default() {
-            if name.starts_with(TEMPORARY) {
+            if is_temporary(&name) {
                 // A file that cannot be removed only takes space.
                 let _ = self.dir.remove_file(&name);
             }
@@ -323,7 +339,7 @@ pub(crate) fn remove(dir: &PrivateDir) -> io::Result<u64> {
             rest.is_empty() || rest.strip_prefix('.').is_some_and(|number| number.parse::<u32>().is_ok())
         });
         let is_stage = numbered && Stage::ALL.iter().any(|known| known.name() == stage);
-        if is_stage || name == UNPACKED_DATA || name.starts_with(TEMPORARY) {
+        if is_stage || name == UNPACKED_DATA || is_temporary(&name) {
             freed += dir.len_of(&name).unwrap_or(0);
             dir.remove_file(&name)?;
         }
