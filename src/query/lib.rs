@@ -7,6 +7,7 @@
 pub mod check;
 pub mod classes;
 pub mod compare;
+pub mod containers;
 pub mod dictionary;
 pub mod dominators;
 pub mod dump;

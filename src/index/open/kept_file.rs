@@ -1,4 +1,4 @@
-//! The stages `places` and `overview` on disk: an answer that the queries keep, in bytes that only they understand.
+//! The stages `places`, `overview` and `containers` on disk: an answer that the queries keep, in bytes that only they understand.
 
 use std::io;
 

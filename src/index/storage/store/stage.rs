@@ -20,11 +20,13 @@ pub enum Stage {
     Places = 7,
     /// What the overview finds in passes over the heap: an answer that queries keep.
     Overview = 8,
+    /// Containers and their elements: an answer that queries keep.
+    Containers = 9,
 }
 
 impl Stage {
     /// All stages, in build order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Unpacked,
         Self::Summary,
         Self::Objects,
@@ -33,6 +35,7 @@ impl Stage {
         Self::Dominators,
         Self::Places,
         Self::Overview,
+        Self::Containers,
     ];
 
     /// Returns the name, which is also that of the file.
@@ -46,11 +49,12 @@ impl Stage {
             Self::Dominators => "dominators",
             Self::Places => "places",
             Self::Overview => "overview",
+            Self::Containers => "containers",
         }
     }
 
     /// Returns whether it is an answer that queries keep ([`crate::Heap::keep_answer`]): without it, it is found again.
     pub const fn is_answer(self) -> bool {
-        matches!(self, Self::Places | Self::Overview)
+        matches!(self, Self::Places | Self::Overview | Self::Containers)
     }
 }

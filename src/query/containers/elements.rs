@@ -1,0 +1,201 @@
+//! Elements: which of the objects that nodes and arrays refer to are what a person put in.
+//!
+//! Mitchell, Schonberg and Sevitsky, "Making Sense of Large Heaps" (ECOOP 2009), tell a collection's infrastructure from its
+//! contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP 2011), call the relation
+//! ContainerOrContained. Here it follows from counts: elements are what most nodes refer to and the structure does not need.
+
+use rustc_hash::FxHashMap;
+
+use hprof_index::model::summary::{ClassNumber, Summary};
+
+use super::ElementClass;
+use super::element_classes::Classes;
+use super::field_names;
+use super::instances::Instance;
+use super::roles::{Role, Roles};
+use super::slots::{SlotKey, Tally};
+
+/// Minimum percentage of the most frequent slot's references that another one has to matter.
+const MIN_SHARE: u64 = 10;
+
+/// A slot with all classes of its targets.
+#[derive(Debug, Default)]
+struct Slot<'a> {
+    field: &'a str,
+    class: Option<ClassNumber>,
+    odd: Option<bool>,
+    references: u64,
+    bytes: u64,
+    range: Option<(u32, u32)>,
+    targets: Vec<(Option<ClassNumber>, u64, u64)>,
+}
+
+impl Slot<'_> {
+    /// Returns whether all references are to one object: a mark, a comparator, what belongs to the whole.
+    fn is_constant(&self) -> bool {
+        self.references > 1 && self.range.is_some_and(|(first, last)| first == last)
+    }
+
+    fn is_of_leaves(&self, roles: &Roles) -> bool {
+        self.targets.iter().all(|(class, ..)| class.is_none_or(|class| roles.of_class(class) == Role::Leaf))
+    }
+
+    fn shares_class(&self, other: &Self) -> bool {
+        self.targets.iter().any(|(class, ..)| other.targets.iter().any(|(other, ..)| class == other))
+    }
+}
+
+/// Elements of a container.
+#[derive(Debug, Default)]
+pub(super) struct FoundElements {
+    /// Elements, or values of a map.
+    pub(super) elements: Classes,
+    /// Keys of a map.
+    pub(super) keys: Option<Classes>,
+    /// `true` if the nodes themselves are the elements.
+    pub(super) are_nodes: bool,
+}
+
+/// Returns the elements of an instance with these slots; `None` for nodes that are themselves the elements.
+pub(super) fn elements(
+    summary: &Summary,
+    roles: &Roles,
+    instance: &Instance,
+    is_named_map: bool,
+    tallies: &[(SlotKey<'_>, Tally)],
+) -> Option<FoundElements> {
+    let mut slots = slots(tallies);
+    let most = slots.iter().filter(|slot| !slot.is_constant()).map(|slot| slot.references).max()?;
+    slots.retain(|slot| !slot.is_constant() && slot.references * 100 >= most * MIN_SHARE);
+    let is_link = |slot: &Slot<'_>| slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field);
+    if slots.iter().any(|slot| !is_link(slot)) {
+        slots.retain(|slot| !is_link(slot));
+    }
+    let (arrays, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) = slots.into_iter().partition(|slot| slot.odd.is_some());
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    tell_arrays(arrays, is_named_map, &mut keys, &mut values);
+    let (named, others): (Vec<Slot<'_>>, Vec<Slot<'_>>) =
+        fields.into_iter().partition(|slot| field_names::is_value(slot.field) || field_names::is_key(slot.field));
+    for slot in named {
+        if field_names::is_key(slot.field) { keys.push(slot) } else { values.push(slot) }
+    }
+    if values.is_empty() && keys.is_empty() && instance.nodes > 0 {
+        let (found_keys, found_values) = payload(roles, others)?;
+        (keys, values) = (found_keys, found_values);
+    } else if values.is_empty() && !keys.is_empty() && !others.is_empty() && is_payload(roles, &others) {
+        // Keys by name, and what they lead to.
+        values = others;
+    }
+    if values.is_empty() {
+        // A set, or an intrusive node with a name.
+        let is_of_entries = keys.iter().all(|slot| slot.class.is_none_or(|class| roles.shape(class).others == 0 && roles.shape(class).numbers <= 1));
+        if keys.is_empty() || instance.nodes > 0 && !is_of_entries {
+            return None;
+        }
+        return Some(FoundElements { elements: together(summary, &keys), ..FoundElements::default() });
+    }
+    let elements = together(summary, &values);
+    let keys = (!keys.is_empty()).then(|| together(summary, &keys));
+    // A map of which each value is null, or of which few are.
+    let keys = keys.filter(|keys| keys.count() * 2 >= elements.count());
+    Some(FoundElements { elements, keys, are_nodes: false })
+}
+
+/// Returns keys and values among the slots of nodes without names that tell; `None` if the nodes are the elements.
+fn payload<'a>(roles: &Roles, mut others: Vec<Slot<'a>>) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
+    if !is_payload(roles, &others) {
+        return None;
+    }
+    // The key is a value by itself.
+    others.sort_by_key(|slot| !slot.is_of_leaves(roles));
+    let is_one_class = others.iter().all(|slot| slot.field == others.first().map_or("", |first| first.field));
+    if is_one_class || others.len() == 1 {
+        return Some((Vec::new(), others));
+    }
+    let values = others.split_off(1);
+    Some((others, values))
+}
+
+/// Returns whether nodes only lead to what these slots have: at most two fields, not all of them texts and numbers, and no
+/// numbers of the program's own.
+fn is_payload(roles: &Roles, others: &[Slot<'_>]) -> bool {
+    let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
+    names.sort_unstable();
+    names.dedup();
+    let has_numbers = |slot: &Slot<'_>| slot.class.is_some_and(|class| roles.shape(class).numbers > 0);
+    let has_more = |slot: &Slot<'_>| slot.class.is_some_and(|class| roles.shape(class).others > 2);
+    (1..=2).contains(&names.len())
+        && !others.iter().any(|slot| has_numbers(slot) || has_more(slot))
+        && (names.len() == 1 || !others.iter().all(|slot| slot.is_of_leaves(roles)))
+}
+
+/// Tells keys from values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
+fn tell_arrays<'a>(arrays: Vec<Slot<'a>>, is_named_map: bool, keys: &mut Vec<Slot<'a>>, values: &mut Vec<Slot<'a>>) {
+    let has_key_field = arrays.iter().any(|slot| is_key_array(slot.field));
+    let has_others = arrays.iter().any(|slot| !is_key_array(slot.field));
+    if has_key_field && has_others {
+        for slot in arrays {
+            if is_key_array(slot.field) { keys.push(slot) } else { values.push(slot) }
+        }
+        return;
+    }
+    let sum = |odd: bool| {
+        let of = arrays.iter().filter(|slot| slot.odd == Some(odd));
+        of.map(|slot| slot.references).sum::<u64>()
+    };
+    let (even, odd) = (sum(false), sum(true));
+    let of = |odd: bool| arrays.iter().filter(move |slot| slot.odd == Some(odd));
+    let are_apart = !of(false).any(|even| of(true).any(|odd| even.shares_class(odd)));
+    if even == odd && even > 0 && (are_apart || is_named_map) {
+        for slot in arrays {
+            if slot.odd == Some(false) { keys.push(slot) } else { values.push(slot) }
+        }
+    } else {
+        values.extend(arrays);
+    }
+}
+
+fn is_key_array(field: &str) -> bool {
+    field_names::is_key(field) || field_names::is_key(field.strip_suffix('s').unwrap_or(field))
+}
+
+/// Merges the counts by slot, in a stable order.
+fn slots<'a>(tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a>> {
+    let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), Slot<'a>> = FxHashMap::default();
+    for (key, tally) in tallies {
+        let slot = found.entry((key.field, key.class, key.odd)).or_default();
+        (slot.field, slot.class, slot.odd) = (key.field, key.class, key.odd);
+        slot.references += tally.references;
+        slot.bytes = slot.bytes.saturating_add(tally.bytes);
+        let (first, last) = slot.range.unwrap_or(tally.range);
+        slot.range = Some((first.min(tally.range.0), last.max(tally.range.1)));
+        slot.targets.push((key.target, tally.references, tally.bytes));
+    }
+    let mut slots: Vec<Slot<'a>> = found.into_values().collect();
+    slots.sort_unstable_by_key(|slot| (slot.class, slot.field, slot.odd));
+    slots
+}
+
+fn together(summary: &Summary, slots: &[Slot<'_>]) -> Classes {
+    let mut classes = Classes::default();
+    for (class, references, bytes) in slots.iter().flat_map(|slot| &slot.targets) {
+        classes.add(summary, *class, *references, *bytes);
+    }
+    classes
+}
+
+/// Returns the elements that the nodes themselves are.
+pub(super) fn nodes(summary: &Summary, nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
+    let mut elements = Classes::default();
+    for (class, objects, bytes) in nodes {
+        elements.add(summary, *class, *objects, *bytes);
+    }
+    FoundElements { elements, keys: None, are_nodes: true }
+}
+
+impl FoundElements {
+    /// Returns the classes of keys.
+    pub(super) fn keys_rows(&self) -> Vec<ElementClass> {
+        self.keys.as_ref().map(Classes::rows).unwrap_or_default()
+    }
+}

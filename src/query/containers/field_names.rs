@@ -1,0 +1,71 @@
+//! What fields of nodes and entries are called, whoever wrote them.
+//!
+//! A dump has neither declared types nor interfaces. Where a node refers to one thing only, the shape says what is linked
+//! and what is stored; an entry that nothing follows (a hash table without collisions) looks like any object, and keys look
+//! like values. There the names decide.
+
+/// Names of fields for what is stored under a key, or as an element.
+const VALUES: &[&str] = &["value", "val", "v", "item", "element", "elem", "data", "payload", "object", "obj", "_2", "tail"];
+/// Names of fields for a key.
+const KEYS: &[&str] = &["key", "k", "_1", "name", "referent"];
+/// Names of fields that link nodes, or refer to what they belong to.
+const LINKS: &[&str] = &[
+    "next", "prev", "previous", "before", "after", "left", "right", "parent", "child", "children", "sibling", "head",
+    "tail", "first", "last", "up", "down", "forward", "backward", "root", "owner", "queue", "map", "table", "bucket",
+    "succ", "pred", "successor", "predecessor",
+];
+/// Names of numbers by which a structure keeps order or count.
+const COUNTS: &[&str] = &[
+    "hash", "hashcode", "color", "red", "black", "isred", "isblack", "height", "level", "size", "count", "cnt", "length",
+    "shift", "index", "bitmap", "datamap", "nodemap", "edit", "capacity", "mask", "threshold", "modcount", "priority",
+    "balance", "rank", "weight", "depth", "degree", "order", "n", "used", "deleted", "marked",
+];
+
+/// Returns a field's name as it is compared: `_hash$1` and `mHash` are `hash`.
+fn plain(name: &str) -> String {
+    let name = name.rsplit('$').find(|part| part.chars().any(|c| c.is_alphabetic())).unwrap_or(name);
+    let mut chars = name.chars();
+    let is_prefixed = chars.next() == Some('m') && chars.next().is_some_and(char::is_uppercase);
+    let name = if is_prefixed { name.get(1..).unwrap_or(name) } else { name };
+    let plain = name.trim_matches('_').to_lowercase();
+    if plain.chars().all(|c| c.is_ascii_digit()) { name.to_lowercase() } else { plain }
+}
+
+fn is_among(names: &[&str], name: &str) -> bool {
+    names.contains(&plain(name).as_str())
+}
+
+/// Returns whether a field is named like one with a stored object.
+pub(super) fn is_value(name: &str) -> bool {
+    is_among(VALUES, name)
+}
+
+/// Returns whether a field is named like one with a key.
+pub(super) fn is_key(name: &str) -> bool {
+    let plain = plain(name);
+    KEYS.contains(&plain.as_str()) || plain.ends_with("key")
+}
+
+/// Returns whether a field is named like one that links nodes.
+pub(super) fn is_link(name: &str) -> bool {
+    is_among(LINKS, name)
+}
+
+/// Returns whether a number is named like one that a structure needs, rather than the program.
+pub(super) fn is_count(name: &str) -> bool {
+    is_among(COUNTS, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_compared_without_what_compilers_and_habits_add() {
+        assert!(is_value("value") && is_value("_value") && is_value("mValue"));
+        assert!(is_key("key") && is_key("hashKey") && is_key("k"));
+        assert!(is_link("scala$collection$immutable$List$$tail") && is_link("next$1"));
+        assert!(is_count("hash") && is_count("_size"));
+        assert!(!is_value("customer") && !is_key("monkeys") && !is_link("order") && !is_count("price"));
+    }
+}

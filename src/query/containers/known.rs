@@ -1,0 +1,152 @@
+//! Collections of the JDK and of Android: their elements are read as `show` reads them.
+
+use std::cmp::Reverse;
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::reader::ObjectReader;
+use hprof_index::objects::reader::Bits;
+
+use super::element_classes::Classes;
+use super::roles::{Role, Roles};
+use super::{Container, ContainerFamily, MIN_ELEMENTS};
+use crate::objects::class_set::ClassSet;
+use crate::objects::collections::{CollectionKind, Collections, Forms};
+use crate::parallel;
+
+/// Objects per chunk.
+const CHUNK: u32 = 1 << 16;
+/// Maximum number of elements that are looked at in collections that retain little: their elements may be held elsewhere,
+/// too.
+const MAX_SHARED: u64 = 1 << 20;
+
+/// Returns the collections with many elements that retain at least `least` bytes, or whose elements do.
+pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64) -> Vec<Container> {
+    let (summary, graph) = (objects.summary, objects.graph);
+    let forms = Forms::of(summary);
+    let is_known = |class: &ClassNumber| {
+        roles.of_class(*class) == Role::Collection
+            && forms.of_class(*class).is_some_and(|of| of.kind != CollectionKind::Holder)
+    };
+    let classes: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
+    let classes = ClassSet::of(summary, &classes);
+    let search = Search { objects, collections: Collections::with(objects, forms.clone()), forms: &forms, least };
+    let find = |chunk| {
+        let all = classes.objects(graph, chunk);
+        all.filter_map(|object| search.candidate(object)).collect::<Vec<Candidate>>()
+    };
+    let mut found: Vec<Candidate> =
+        parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), find).concat();
+    found.sort_by_key(|one| (Reverse(one.count), one.position));
+    let mut looked_at = 0u64;
+    found.retain(|one| {
+        if !one.is_large {
+            looked_at = looked_at.saturating_add(one.count);
+        }
+        one.is_large || looked_at <= MAX_SHARED
+    });
+    let read = |one: Candidate| search.container(&one);
+    parallel::map(&found, read).into_iter().flatten().collect()
+}
+
+/// A collection that may be large.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    object: ObjectIndex,
+    position: TreePosition,
+    count: u64,
+    /// `true` if it retains enough itself.
+    is_large: bool,
+}
+
+struct Search<'s, 'o, 'a> {
+    objects: &'o ObjectReader<'a>,
+    collections: Collections<'o, 'a>,
+    forms: &'s Forms,
+    least: u64,
+}
+
+impl Search<'_, '_, '_> {
+    fn candidate(&self, object: ObjectIndex) -> Option<Candidate> {
+        let tree = &self.objects.graph.tree;
+        let position = tree.reachable_position(object)?;
+        let retained_bytes = tree.retained_bytes(position);
+        let is_large = retained_bytes >= self.least;
+        let collection = self.collections.collection(object)?;
+        let count = match self.collections.count(&collection) {
+            Some(count) => count,
+            None if is_large => self.collections.entries(&collection).count() as u64,
+            None => return None,
+        };
+        // What few elements share cannot be much.
+        let is_possible = is_large || count >= self.least / (1 << 20) && count >= 100;
+        let is_candidate = count >= MIN_ELEMENTS && is_possible && !self.is_wrapped(object, position);
+        is_candidate.then_some(Candidate { object, position, count, is_large })
+    }
+
+    /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
+    fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
+        let graph = self.objects.graph;
+        let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
+        let of_class = |above: ObjectIndex| self.forms.of_class(graph.objects.class(above)?);
+        above.is_some_and(|above| {
+            let field = of_class(above).filter(|of| of.kind != CollectionKind::Holder).and_then(|of| of.wraps);
+            field.and_then(|field| self.objects.reference(above, field)) == Some(object)
+        })
+    }
+
+    fn container(&self, one: &Candidate) -> Option<Container> {
+        let (graph, summary, tree) = (self.objects.graph, self.objects.summary, &self.objects.graph.tree);
+        let collection = self.collections.collection(one.object)?;
+        let (mut values, mut keys) = (Classes::default(), Classes::default());
+        let end = tree.end(one.position);
+        // Bytes of what it dominates, and of what it shares.
+        let mut shared_bytes = 0u64;
+        let mut add = |classes: &mut Classes, value: Bits| {
+            let Some(object) = self.objects.object(value) else { return false };
+            let at = tree.reachable_position(object);
+            let bytes = at.map_or(0, |at| tree.retained_bytes(at));
+            let is_within = at.is_some_and(|at| at >= one.position && at < end);
+            if !is_within {
+                shared_bytes = shared_bytes.saturating_add(bytes);
+            }
+            classes.add(summary, graph.objects.class(object), 1, if is_within { bytes } else { 0 });
+            true
+        };
+        let (mut entries, mut has_values) = (0u64, false);
+        for entry in self.collections.entries(&collection) {
+            entries += 1;
+            has_values |= add(&mut values, entry.value);
+            if let Some(key) = entry.key {
+                add(&mut keys, key);
+            }
+        }
+        let is_map = collection.kind == CollectionKind::Map;
+        // All values of a map are null or numbers: keys are what is in it.
+        let (elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
+        let retained_bytes = tree.retained_bytes(one.position);
+        let held_bytes = retained_bytes.saturating_add(shared_bytes);
+        if held_bytes < self.least || entries < MIN_ELEMENTS {
+            return None;
+        }
+        let class = graph.objects.class(one.object).and_then(|class| summary.class(class));
+        let class = class.map_or("", |row| summary.class_name(row)).to_owned();
+        let name = elements.name(summary);
+        Some(Container {
+            object: graph.objects.addresses.id_of(one.object).unwrap_or_default(),
+            family: ContainerFamily::of_collection(collection.kind, &class),
+            class,
+            // The stored number counts what a broken chain does not lead to; the elements themselves are what is there.
+            elements: entries,
+            is_exact: true,
+            is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
+            element_class: name.map(|(name, _)| name),
+            element_classes: elements.rows(),
+            keys: keys.as_ref().map(Classes::rows).unwrap_or_default(),
+            nodes: 0,
+            is_shared: held_bytes > retained_bytes.saturating_mul(2),
+            retained_bytes,
+            tops: vec![one.position],
+        })
+    }
+}

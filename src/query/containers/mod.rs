@@ -1,0 +1,316 @@
+//! Containers: what a person sees in a heap, whatever it is built of. A list, a map, a queue, a tree of nodes with its
+//! elements, their number and their classes.
+//!
+//! JDK collections are read as `show` reads them ([`known`]). Any other structure that refers to itself is found from the
+//! references: by the classes that are on short circles ([`circles`], [`structures`]), by the nodes and arrays that one
+//! object owns ([`instances`]), and by what leads out of these ([`slots`], [`elements`]). Names of classes of libraries are
+//! not needed. docs/mat.md describes the limits.
+//!
+//! A search takes two numbers per object, passes over the dominator tree and over the references of all objects, and one
+//! over the records of nodes and arrays. Its result is kept in the index.
+
+mod circles;
+mod element_classes;
+mod elements;
+mod field_names;
+mod instances;
+mod known;
+mod roles;
+mod slots;
+mod structures;
+
+use std::cmp::Reverse;
+use std::io;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::reader::ObjectReader;
+use hprof_index::storage::store::Stage;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
+
+use crate::kept::KeptAnswer;
+use crate::objects::collections::CollectionKind;
+use crate::objects::reference_names::Edges;
+use crate::parallel;
+
+use instances::{Instance, Instances, MAX_TOPS};
+use roles::{Owners, Role, Roles};
+use slots::{SlotKey, Slots, Tally};
+use structures::Structures;
+
+/// Minimum number of elements that make a container worth a row.
+const MIN_ELEMENTS: u64 = 10;
+/// Minimum part of the heap that a container or its elements retain, as 1/N.
+const PART: u64 = 1000;
+/// Maximum number of containers that are kept, largest first.
+const MAX_CONTAINERS: usize = 2048;
+/// Positions per chunk.
+const CHUNK: u32 = 1 << 16;
+
+/// What a container is to its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ContainerFamily {
+    /// Elements with an order.
+    List,
+    /// Elements without order.
+    Set,
+    /// Keys and values.
+    Map,
+    /// Elements that wait for somebody.
+    Queue,
+    /// Nodes of which some lead to several others.
+    Tree,
+    /// Nodes each of which leads to the next.
+    Chain,
+    /// An array without a header.
+    Array,
+}
+
+impl ContainerFamily {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::Queue => "queue",
+            Self::Tree => "tree",
+            Self::Chain => "chain",
+            Self::Array => "array",
+        }
+    }
+
+    fn of_collection(kind: CollectionKind, class: &str) -> Self {
+        match kind {
+            CollectionKind::Map => Self::Map,
+            CollectionKind::Set => Self::Set,
+            _ if is_queue(class) => Self::Queue,
+            _ => Self::List,
+        }
+    }
+}
+
+/// Returns whether a class is named like a queue.
+fn is_queue(class: &str) -> bool {
+    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    name.contains("Queue") || name.contains("Deque")
+}
+
+/// Elements of one class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElementClass {
+    /// Class name, without the parts that a JVM generates.
+    pub class: String,
+    /// Number of elements.
+    pub elements: u64,
+    /// Retained size of those that the container dominates, in bytes.
+    pub retained_bytes: u64,
+}
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The collection, or the object that stands for all nodes.
+    #[serde(with = "crate::kept::object_id")]
+    pub object: ObjectId,
+    /// Class of the object.
+    pub class: String,
+    /// What it is to its user.
+    pub family: ContainerFamily,
+    /// Number of elements; of entries in a map.
+    pub elements: u64,
+    /// `false` if there may be more elements.
+    pub is_exact: bool,
+    /// Class of the elements: the only one, or the nearest common superclass. If they have none that says something, the
+    /// class of more than half of them.
+    pub element_class: Option<String>,
+    /// `true` if `element_class` is only that of most.
+    pub is_mostly: bool,
+    /// Classes of the elements, most elements first; at most 64.
+    pub element_classes: Vec<ElementClass>,
+    /// Classes of the keys of a map.
+    pub keys: Vec<ElementClass>,
+    /// Number of nodes; 0 for JDK collections.
+    pub nodes: u64,
+    /// `true` if most of what it holds is held elsewhere, too.
+    pub is_shared: bool,
+    /// Retained size, in bytes.
+    pub retained_bytes: u64,
+    /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
+    pub tops: Vec<TreePosition>,
+}
+
+impl Container {
+    /// Returns the number of elements of `element_class`, those of its subclasses included.
+    pub fn elements_of_class(&self) -> u64 {
+        let of_class = self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
+        if self.is_mostly { of_class.map(|row| row.elements).sum() } else { self.elements }
+    }
+}
+
+/// Containers of a heap, largest retained size first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Containers {
+    /// The containers, which may be nested in one another.
+    pub all: Vec<Container>,
+}
+
+impl Containers {
+    /// Finds the containers that retain a thousandth of the heap, or whose elements do, or reads them from the index.
+    ///
+    /// # Errors
+    /// If there is neither memory nor disk space for two numbers for each object.
+    pub fn of(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+        let kept = KeptAnswer::new(heap, graph, Stage::Containers, b"");
+        if let Some(known) = kept.read() {
+            return Ok(known);
+        }
+        let found = Self::search(heap, graph, bytes)?;
+        kept.write(&found);
+        Ok(found)
+    }
+
+    fn search(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+        let summary = heap.summary();
+        let least = (graph.tree.reachable_bytes() / PART).max(1);
+        let roles = Roles::new(summary);
+        let objects = ObjectReader::new(summary, graph, bytes);
+        let mut all = known::collections(&objects, &roles, least);
+        let owners = Owners::new(graph, &roles)?;
+        let structures = Structures::find(summary, graph, &roles, &owners);
+        let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
+        let edges = Edges::new(summary, graph, bytes);
+        let wanted = instances.all.iter().map(|one| one.nodes + one.arrays > 0 && one.top_bytes >= least).collect();
+        let slots = Slots {
+            graph,
+            edges: &edges,
+            roles: &roles,
+            owners: &owners,
+            structures: &structures,
+            instances: &instances,
+            wanted,
+        };
+        all.extend(own_structures(heap, &slots));
+        all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
+        all.truncate(MAX_CONTAINERS);
+        Ok(Self { all })
+    }
+
+    /// Returns the container that an object stands for.
+    pub fn of_object(&self, object: ObjectId) -> Option<&Container> {
+        self.all.iter().find(|one| one.object == object)
+    }
+}
+
+/// Returns the containers made of nodes and arrays.
+fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
+    let (summary, graph, tree) = (heap.summary(), slots.graph, &slots.graph.tree);
+    if !slots.wanted.contains(&true) {
+        return Vec::new();
+    }
+    let (tallies, is_exact) = slots.count();
+    let mut of_instance: FxHashMap<u32, Vec<(SlotKey<'_>, Tally)>> = FxHashMap::default();
+    for (key, tally) in tallies {
+        of_instance.entry(key.instance).or_default().push((key, tally));
+    }
+    let nodes = count_nodes(slots);
+    let container = |(number, instance): (u32, &Instance)| {
+        let header = instance.header(graph, slots.roles)?;
+        let object = tree.object_at(header)?;
+        let class = graph.objects.class(object);
+        let class_name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row)).to_owned();
+        let of_slots = of_instance.get(&number).map_or(&[] as &[_], Vec::as_slice);
+        let simple = class_name.rsplit('.').next().unwrap_or_default();
+        let found = elements::elements(summary, slots.roles, instance, simple.contains("Map"), of_slots);
+        let found = match found {
+            Some(found) => found,
+            None if instance.nodes > 0 => elements::nodes(summary, nodes.get(&number)?),
+            None => return None,
+        };
+        let count = found.elements.count();
+        if count < MIN_ELEMENTS {
+            return None;
+        }
+        let is_owner = instance.owner == Some(header);
+        let family = family(instance, &found, &class_name, slots.roles.of(graph, object) == Role::Array);
+        let tops = if is_owner || instance.all_tops > MAX_TOPS as u64 {
+            vec![if is_owner { header } else { instance.owner.unwrap_or(header) }]
+        } else {
+            let mut tops = instance.tops.clone();
+            tops.sort_unstable();
+            tops
+        };
+        let retained_bytes = if is_owner { tree.retained_bytes(header) } else { instance.top_bytes };
+        let name = found.elements.name(summary);
+        let within = found.elements.bytes();
+        Some(Container {
+            object: graph.objects.addresses.id_of(object)?,
+            class: class_name,
+            family,
+            elements: count,
+            is_exact,
+            is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
+            element_class: name.map(|(name, _)| name),
+            element_classes: found.elements.rows(),
+            keys: found.keys_rows(),
+            nodes: instance.nodes,
+            is_shared: within == 0 && !found.are_nodes,
+            retained_bytes,
+            tops,
+        })
+    };
+    let wanted = (0u32..).zip(&slots.instances.all).zip(&slots.wanted).filter(|(_, is_wanted)| **is_wanted);
+    wanted.filter_map(|(one, _)| container(one)).collect()
+}
+
+/// Counts the nodes of the wanted instances by class, with their retained size: that of all, which nodes above others share,
+/// is spread evenly.
+fn count_nodes(slots: &Slots<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> {
+    let (graph, tree) = (slots.graph, &slots.graph.tree);
+    let count = |chunk: std::ops::Range<TreePosition>| {
+        let mut found: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
+        let mut position = chunk.start;
+        tree.visit_objects(chunk, |object: ObjectIndex| {
+            let at = position;
+            position.0 += 1;
+            let Some(number) = slots.instances.of(at) else { return };
+            let is_wanted = slots.wanted.get(number as usize).copied().unwrap_or(false);
+            if let Some(class) = graph.objects.class(object).filter(|_| is_wanted)
+                && slots.roles.of_class(class) == Role::Plain
+            {
+                *found.entry((number, class)).or_default() += 1;
+            }
+        });
+        found
+    };
+    let mut all: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
+    for (key, count) in parallel::map(&TreePosition::chunks(tree.all(), CHUNK), count).into_iter().flatten() {
+        *all.entry(key).or_default() += count;
+    }
+    let mut of_instance: FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> = FxHashMap::default();
+    for ((number, class), count) in all {
+        let bytes = slots.instances.all.get(number as usize).map_or(0, |one| {
+            u64::try_from(u128::from(one.top_bytes) * u128::from(count) / u128::from(one.nodes.max(1))).unwrap_or(0)
+        });
+        of_instance.entry(number).or_default().push((Some(class), count, bytes));
+    }
+    of_instance
+}
+
+fn family(instance: &Instance, found: &elements::FoundElements, class: &str, is_array: bool) -> ContainerFamily {
+    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    match () {
+        () if found.keys.is_some() => ContainerFamily::Map,
+        () if name.ends_with("Set") => ContainerFamily::Set,
+        () if is_queue(class) => ContainerFamily::Queue,
+        () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,
+        () if instance.nodes == 0 && is_array => ContainerFamily::Array,
+        () if instance.nodes == 0 => ContainerFamily::List,
+        () if instance.arrays == 0 && instance.following * 10 >= instance.nodes * 9 && found.elements.count() > 0 => ContainerFamily::Chain,
+        () => ContainerFamily::Tree,
+    }
+}

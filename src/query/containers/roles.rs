@@ -1,0 +1,199 @@
+//! Roles of classes: which objects can be nodes, and which are only parts of what owns them.
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields;
+use hprof_index::storage::scratch::Array;
+use hprof_parser::BasicType;
+
+use super::field_names;
+use crate::objects::class_set::ClassSet;
+use crate::objects::collections::{CollectionKind, Forms};
+
+/// Role of the objects of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Only ever an element: text, number, array of numbers, class object.
+    Leaf,
+    /// An array of references: a part of its owner.
+    Array,
+    /// A collection of the JDK, or a part of one.
+    Collection,
+    /// Any other object: a node, a header, an element.
+    Plain,
+}
+
+/// Classes whose objects are values.
+const LEAVES: [&str; 13] = [
+    "java.lang.Class",
+    "java.lang.String",
+    "java.lang.Object",
+    "java.lang.Boolean",
+    "java.lang.Character",
+    "java.lang.Byte",
+    "java.lang.Short",
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Float",
+    "java.lang.Double",
+    "java.math.BigInteger",
+    "java.math.BigDecimal",
+];
+
+/// Types of the elements of arrays without references.
+const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
+
+/// What the fields of a class say of its instances.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Number of fields with references that are neither links nor keys nor stored values by name.
+    pub(super) others: u32,
+    /// Number of fields with stored values by name.
+    pub(super) values: u32,
+    /// Number of fields with keys by name.
+    pub(super) keys: u32,
+    /// Number of fields with links by name.
+    pub(super) links: u32,
+    /// Number of fields with numbers of the program.
+    pub(super) numbers: u32,
+    /// Number of fields with numbers that a structure needs, by name.
+    pub(super) counts: u32,
+}
+
+impl Shape {
+    fn new(summary: &Summary, class: ClassNumber) -> Self {
+        let mut shape = Self::default();
+        for slot in fields::slots(summary, class) {
+            let is_of_reference = summary.class(slot.class).is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
+            let counter = match (slot.kind, slot.name) {
+                (BasicType::Object, name) if name.starts_with("this$") => continue,
+                (BasicType::Object, "queue" | "next" | "discovered") if is_of_reference => continue,
+                (BasicType::Object, name) if field_names::is_value(name) => &mut shape.values,
+                (BasicType::Object, name) if field_names::is_key(name) => &mut shape.keys,
+                (BasicType::Object, name) if field_names::is_link(name) => &mut shape.links,
+                (BasicType::Object, _) => &mut shape.others,
+                (_, name) if field_names::is_count(name) => &mut shape.counts,
+                _ => &mut shape.numbers,
+            };
+            *counter += 1;
+        }
+        shape
+    }
+
+    /// Returns whether instances only lead to what they store: entries of a table.
+    pub(super) fn is_entry(self) -> bool {
+        self.others == 0 && self.numbers <= 1 && self.values + self.keys > 0 && self.values <= 2 && self.links + self.keys > 0
+    }
+}
+
+/// Roles and shapes of the classes of a dump.
+#[derive(Debug)]
+pub(super) struct Roles {
+    by_class: Vec<Role>,
+    shapes: Vec<Shape>,
+    /// Class loaders, threads and class objects: they own too much to be a header.
+    runtime: ClassSet,
+}
+
+impl Roles {
+    pub(super) fn new(summary: &Summary) -> Self {
+        let forms = Forms::of(summary);
+        let role = |(number, row)| {
+            let name = summary.class_name(row);
+            if LEAVES.contains(&name) {
+                return Role::Leaf;
+            }
+            if let Some(component) = name.strip_suffix("[]") {
+                return if NUMBERS.contains(&component) { Role::Leaf } else { Role::Array };
+            }
+            let is_of_jdk = name.starts_with("java.util.");
+            let is_known = forms.of_class(number).is_some_and(|of| of.kind != CollectionKind::Holder);
+            let is_part = is_of_jdk && (name.contains('$') || name.starts_with("java.util.concurrent.atomic."));
+            if is_known || is_part { Role::Collection } else { Role::Plain }
+        };
+        let by_class: Vec<Role> = summary.numbered_classes().map(role).collect();
+        let shape = |(number, role): (u32, &Role)| match role {
+            Role::Plain => Shape::new(summary, ClassNumber(number)),
+            _ => Shape::default(),
+        };
+        let shapes = (0u32..).zip(&by_class).map(shape).collect();
+        let mut runtime: Vec<ClassNumber> = summary.java_lang_class().into_iter().collect();
+        for name in ["java.lang.Thread", "java.lang.ClassLoader"] {
+            runtime.extend(ClassSet::of_name_and_below(summary, name).classes());
+        }
+        Self { by_class, shapes, runtime: ClassSet::of(summary, &runtime) }
+    }
+
+    #[inline]
+    pub(super) fn of_class(&self, class: ClassNumber) -> Role {
+        self.by_class.get(class.0 as usize).copied().unwrap_or(Role::Leaf)
+    }
+
+    #[inline]
+    pub(super) fn of(&self, graph: &ObjectGraph, object: ObjectIndex) -> Role {
+        graph.objects.class(object).map_or(Role::Leaf, |class| self.of_class(class))
+    }
+
+    pub(super) fn shape(&self, class: ClassNumber) -> Shape {
+        self.shapes.get(class.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Returns whether objects of a class can be the header of a container.
+    pub(super) fn can_be_header(&self, class: ClassNumber) -> bool {
+        !self.runtime.contains(class) && self.of_class(class) == Role::Plain
+    }
+
+    /// Returns whether objects of a class are headers: they count what they own.
+    pub(super) fn is_header(&self, class: ClassNumber) -> bool {
+        self.can_be_header(class) && self.shape(class).counts > 0
+    }
+}
+
+/// No position: nothing owns the object.
+const NONE: u32 = u32::MAX;
+
+/// Owners of the reachable objects: the nearest dominator that is neither an array nor a part of a JDK collection.
+///
+/// An array belongs to its owner's type, and an array within an array to the owner of the outer one, so that `Node` →
+/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object.
+pub(super) struct Owners {
+    by_position: Array<u32>,
+}
+
+impl Owners {
+    /// # Errors
+    /// If there is neither memory nor disk space for a number for each object.
+    pub(super) fn new(graph: &ObjectGraph, roles: &Roles) -> std::io::Result<Self> {
+        let tree = &graph.tree;
+        let mut by_position = graph.room().array::<u32>(tree.reachable() as usize)?;
+        // By depth: the owner of what the object above owns.
+        let mut above: Vec<u32> = Vec::new();
+        let mut objects = tree.objects_at(tree.all());
+        crate::dominators::preorder::visit(tree, tree.all(), |position, depth, _| {
+            above.truncate(depth as usize);
+            let own = above.last().copied().unwrap_or(NONE);
+            if let Some(place) = by_position.get_mut(position.0 as usize) {
+                *place = own;
+            }
+            let is_owner = objects.next().is_some_and(|object| matches!(roles.of(graph, object), Role::Plain | Role::Leaf));
+            above.push(if is_owner { position.0 } else { own });
+        });
+        Ok(Self { by_position })
+    }
+
+    /// Returns the owner of an object.
+    #[inline]
+    pub(super) fn of(&self, position: TreePosition) -> Option<TreePosition> {
+        self.by_position.get(position.0 as usize).copied().filter(|owner| *owner != NONE).map(TreePosition)
+    }
+
+    /// Returns the object itself, or for an array or a part of a collection its owner.
+    #[inline]
+    pub(super) fn owner_or_self(&self, role: Role, position: TreePosition) -> Option<TreePosition> {
+        match role {
+            Role::Array | Role::Collection => self.of(position),
+            Role::Plain | Role::Leaf => Some(position),
+        }
+    }
+}

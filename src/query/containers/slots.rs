@@ -1,0 +1,200 @@
+//! Slots: what the nodes and arrays of containers refer to, by class and field.
+//!
+//! One pass over the records of all nodes and arrays, in parallel. References within a container and back to what dominates
+//! it are its structure; the others are counted, none is sampled.
+
+use rustc_hash::FxHashMap;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::ObjectId;
+
+use super::instances::Instances;
+use super::roles::{Owners, Role, Roles};
+use super::structures::Structures;
+use crate::objects::reference_kind::ReferenceKind;
+use crate::objects::reference_names::Edges;
+use crate::parallel;
+
+/// Objects per chunk: a multiple of the objects of a block.
+const CHUNK: u32 = 1 << 16;
+/// Maximum number of slots and classes that are counted per chunk, and of all. A hostile dump has more.
+const MAX_TALLIES: usize = 1 << 16;
+const MAX_ALL: usize = 1 << 20;
+
+/// A place in the nodes or arrays of a container, and the class of what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SlotKey<'a> {
+    /// Number of the instance.
+    pub(super) instance: u32,
+    /// Field of a node; of an array, the field of the header that holds it.
+    pub(super) field: &'a str,
+    /// Class of the node; of an array, of its owner.
+    pub(super) class: Option<ClassNumber>,
+    /// For a slot of an array: whether its index is odd.
+    pub(super) odd: Option<bool>,
+    /// Class of the target.
+    pub(super) target: Option<ClassNumber>,
+}
+
+/// Counts of the targets of a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tally {
+    /// Number of references that are not null.
+    pub(super) references: u64,
+    /// Retained size of those that the container dominates.
+    pub(super) bytes: u64,
+    /// Lowest and highest object: the same if all are the same object.
+    pub(super) range: (u32, u32),
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.references += other.references;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
+    }
+}
+
+/// Counts by slot.
+pub(super) type Tallies<'a> = FxHashMap<SlotKey<'a>, Tally>;
+
+/// Counts of the slots of all instances that `is_wanted`, and whether they are all.
+pub(super) struct Slots<'s, 'a> {
+    pub(super) graph: &'a ObjectGraph,
+    pub(super) edges: &'s Edges<'a>,
+    pub(super) roles: &'s Roles,
+    pub(super) owners: &'s Owners,
+    pub(super) structures: &'s Structures,
+    pub(super) instances: &'s Instances,
+    pub(super) wanted: Vec<bool>,
+}
+
+impl<'a> Slots<'_, 'a> {
+    /// Counts the slots. Returns whether all were counted.
+    pub(super) fn count(&self) -> (Tallies<'a>, bool) {
+        let count = |chunk| self.count_chunk(chunk);
+        let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
+        let (mut all, mut is_exact) = (Tallies::default(), true);
+        for (part, is_whole) in parallel::map(&chunks, count) {
+            is_exact &= is_whole;
+            for (key, tally) in part {
+                let is_full = all.len() >= MAX_ALL;
+                match all.get_mut(&key) {
+                    Some(known) => known.add(tally),
+                    None if is_full => is_exact = false,
+                    None => {
+                        all.insert(key, tally);
+                    }
+                }
+            }
+        }
+        (all, is_exact)
+    }
+
+    fn count_chunk(&self, chunk: std::ops::Range<ObjectIndex>) -> (Tallies<'a>, bool) {
+        let (tree, mut found, mut is_whole) = (&self.graph.tree, Tallies::default(), true);
+        let mut positions = Vec::with_capacity(BLOCK as usize);
+        for block in ObjectIndex::chunks(chunk, BLOCK) {
+            positions.clear();
+            tree.visit_positions(block.clone(), |position| positions.push(position));
+            let mut mask = 0u64;
+            for (at, position) in (0u32..).zip(&positions) {
+                let is_wanted = |number: u32| self.wanted.get(number as usize).copied().unwrap_or(false);
+                if self.instances.of(*position).is_some_and(is_wanted) {
+                    mask |= 1u64.checked_shl(at).unwrap_or(0);
+                }
+            }
+            if mask == 0 {
+                continue;
+            }
+            let mut source: Option<Source<'a>> = None;
+            self.edges.each_of_block(block.start, mask, |from, kind, id| {
+                if source.as_ref().is_none_or(|source| source.object != from) {
+                    source = self.source(from);
+                }
+                let Some(source) = &source else { return };
+                let Some((key, tally)) = self.target(source, kind, id) else { return };
+                let is_full = found.len() >= MAX_TALLIES;
+                match found.get_mut(&key) {
+                    Some(known) => Tally::add(known, tally),
+                    None if is_full => is_whole = false,
+                    None => {
+                        found.insert(key, tally);
+                    }
+                }
+            });
+        }
+        (found, is_whole)
+    }
+
+    /// Returns what is known of a node or an array of a container.
+    fn source(&self, object: ObjectIndex) -> Option<Source<'a>> {
+        let tree = &self.graph.tree;
+        let position = tree.reachable_position(object)?;
+        let instance = self.instances.of(position)?;
+        let role = self.roles.of(self.graph, object);
+        let mut source = Source { object, position, instance, field: "", class: self.graph.objects.class(object) };
+        if role == Role::Array {
+            let owner = self.owners.of(position);
+            let owner_object = owner.and_then(|owner| tree.object_at(owner));
+            source.class = owner_object.and_then(|owner| self.graph.objects.class(owner));
+            // Of arrays in a header, of which there are few, the field tells keys from values.
+            let is_of_header = owner.is_some_and(|owner| self.instances.of(owner).is_none());
+            if is_of_header && tree.dominator(position) == owner {
+                let holding = owner_object.map(|owner| self.edges.holding(owner, object));
+                if let Some(ReferenceKind::Field { name, .. }) = holding.and_then(|holding| holding.meanings.first().copied()) {
+                    source.field = name;
+                }
+            }
+        }
+        Some(source)
+    }
+
+    /// Returns the slot and the counts of one reference, if it leads out of the container.
+    fn target(&self, source: &Source<'a>, kind: ReferenceKind<'a>, id: ObjectId) -> Option<(SlotKey<'a>, Tally)> {
+        let (graph, tree) = (self.graph, &self.graph.tree);
+        let (field, odd) = match kind {
+            ReferenceKind::Field { name, .. } => (name, None),
+            ReferenceKind::Slot(index) => (source.field, Some(index % 2 == 1)),
+            _ => return None,
+        };
+        let target = graph.objects.addresses.index_of(id)?;
+        let class = graph.objects.class(target);
+        let role = class.map_or(Role::Leaf, |class| self.roles.of_class(class));
+        if class.is_some() && graph.class_of_class_object(target).is_some() {
+            return None;
+        }
+        let position = tree.reachable_position(target)?;
+        let of_target = self.instances.of(position);
+        if of_target == Some(source.instance) || position <= source.position && tree.dominates(position, source.position) {
+            return None;
+        }
+        let owner = self.owners.of(position);
+        let is_within = owner.is_some_and(|owner| {
+            self.instances.of(owner) == Some(source.instance) || self.instances.all.get(source.instance as usize).is_some_and(|one| one.owner == Some(owner))
+        });
+        // Children in a list of the JDK.
+        if role == Role::Collection && is_within && source.class.is_some_and(|class| self.structures.is_through_collections(class)) {
+            return None;
+        }
+        // A node of another container of the kind is an element only as the first of it.
+        if role == Role::Plain && !is_within && of_target.is_some() && class == source.class {
+            return None;
+        }
+        let bytes = if is_within { tree.retained_bytes(position) } else { 0 };
+        let key = SlotKey { instance: source.instance, field, class: source.class, odd, target: class };
+        Some((key, Tally { references: 1, bytes, range: (target.0, target.0) }))
+    }
+}
+
+/// A node or an array of a container.
+struct Source<'a> {
+    object: ObjectIndex,
+    position: TreePosition,
+    instance: u32,
+    field: &'a str,
+    class: Option<ClassNumber>,
+}

@@ -1,0 +1,184 @@
+//! Structures: the classes whose objects are nodes of one another.
+//!
+//! 1. References are counted from class to class. Arrays and JDK collections count as parts of what owns them, and what
+//!    does not lead into the structure is not counted: references to what dominates the holder (parents, `this$0`), and to
+//!    objects that belong elsewhere. A reference counts if its target's dominator is the holder, the holder's own dominator
+//!    (otherwise doubly linked lists are missed), or of the holder's class further up.
+//! 2. Nodes are the classes on short circles ([`super::circles`]).
+//! 3. Classes that nodes refer to belong to them if they have the same outermost class or a common superclass, and refer to
+//!    objects themselves: a hash trie has several kinds of nodes, not all of which refer to their like.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+
+use super::circles::TypeGraph;
+use super::roles::{Owners, Role, Roles};
+use crate::parallel;
+
+/// Positions per chunk.
+const CHUNK: u32 = 1 << 16;
+/// Minimum number of references from class to class.
+const MIN_REFERENCES: u64 = 3;
+/// Maximum number of pairs of classes that are counted per chunk. A hostile dump has more.
+const MAX_PAIRS: usize = 1 << 16;
+/// Number of rounds in which classes are added to a structure.
+const ROUNDS: usize = 4;
+/// Superclasses that say nothing about what their subclasses are.
+const GENERAL: [&str; 7] = [
+    "java.lang.Object",
+    "java.lang.Enum",
+    "java.lang.Record",
+    "java.lang.Number",
+    "java.lang.ref.Reference",
+    "java.lang.ref.WeakReference",
+    "java.lang.ref.SoftReference",
+];
+
+/// Classes of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Structures {
+    /// By class of nodes: number of its structure.
+    of_class: FxHashMap<u32, u32>,
+    /// Classes of nodes that refer to others by way of JDK collections: these are no elements.
+    through_collections: FxHashSet<u32>,
+}
+
+/// A pair of classes, and whether a JDK collection is between them.
+type Pairs = FxHashMap<(u32, u32, bool), u64>;
+
+impl Structures {
+    pub(super) fn find(summary: &Summary, graph: &ObjectGraph, roles: &Roles, owners: &Owners) -> Self {
+        let count = |chunk| count(graph, roles, owners, chunk);
+        let mut pairs = Pairs::default();
+        for (pair, count) in
+            parallel::map(&TreePosition::chunks(graph.tree.all(), CHUNK), count).into_iter().flatten()
+        {
+            *pairs.entry(pair).or_default() += count;
+        }
+        let mut direct: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        for ((from, to, _), count) in &pairs {
+            *direct.entry((*from, *to)).or_default() += count;
+        }
+        direct.retain(|_, count| *count >= MIN_REFERENCES);
+        let types = TypeGraph::new(direct);
+        let mut found = Self { of_class: types.structures(), ..Self::default() };
+        found.absorb(summary, &types);
+        let is_within = |(from, to, _): &(u32, u32, bool)| {
+            found.of_class.get(from).is_some_and(|own| found.of_class.get(to) == Some(own))
+        };
+        let through = pairs.keys().filter(|pair| pair.2 && is_within(pair));
+        found.through_collections = through.map(|(from, ..)| *from).collect();
+        found
+    }
+
+    /// Adds classes that nodes refer to.
+    fn absorb(&mut self, summary: &Summary, types: &TypeGraph) {
+        for _ in 0..ROUNDS {
+            let mut more: FxHashMap<u32, u32> = FxHashMap::default();
+            for (class, structure) in &self.of_class {
+                for target in types.targets(*class) {
+                    let is_new = !self.of_class.contains_key(target) && !types.targets(*target).is_empty();
+                    if is_new && is_akin(summary, ClassNumber(*class), ClassNumber(*target)) {
+                        let known = more.entry(*target).or_insert(*structure);
+                        *known = (*known).min(*structure);
+                    }
+                }
+            }
+            if more.is_empty() {
+                break;
+            }
+            self.of_class.extend(more);
+        }
+    }
+
+    /// Returns the number of the structure that objects of a class are nodes of.
+    #[inline]
+    pub(super) fn of(&self, class: ClassNumber) -> Option<u32> {
+        self.of_class.get(&class.0).copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_class.is_empty()
+    }
+
+    /// Returns whether nodes of a class refer to others by way of JDK collections.
+    pub(super) fn is_through_collections(&self, class: ClassNumber) -> bool {
+        self.through_collections.contains(&class.0)
+    }
+}
+
+/// Counts the references to the objects of a chunk by class.
+fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::Range<TreePosition>) -> Pairs {
+    let tree = &graph.tree;
+    let mut pairs = Pairs::default();
+    let mut position = chunk.start;
+    let class_at = |position: TreePosition| graph.objects.class(tree.object_at(position)?);
+    tree.visit_objects(chunk, |object| {
+        let at = position;
+        position.0 += 1;
+        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == Role::Plain) else {
+            return;
+        };
+        // What nothing owns is not within a structure.
+        let Some(owner) = owners.of(at) else { return };
+        let mut within = None;
+        for from in graph.referrers(object) {
+            let Some(from_class) = graph.objects.class(from) else { continue };
+            let role = roles.of_class(from_class);
+            let Some(holder) = tree.reachable_position(from).and_then(|from| owners.owner_or_self(role, from)) else {
+                continue;
+            };
+            // Back to what dominates the holder, itself included.
+            let mut within_it = || *within.get_or_insert_with(|| tree.end(at));
+            let holder_class = || if role == Role::Plain { Some(from_class) } else { class_at(holder) };
+            if holder >= at && holder < within_it() {
+                continue;
+            }
+            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == Role::Plain) else { continue };
+            let is_local = owner == holder || Some(owner) == owners.of(holder) || class_at(owner) == Some(class);
+            let key = (class.0, to.0, role == Role::Collection || role == Role::Array && is_of_collection(graph, roles, from));
+            if is_local && (pairs.len() < MAX_PAIRS || pairs.contains_key(&key)) {
+                *pairs.entry(key).or_default() += 1;
+            }
+        }
+    });
+    pairs
+}
+
+/// Returns whether an array is that of a JDK collection.
+pub(super) fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: ObjectIndex) -> bool {
+    let dominator = graph.tree.reachable_position(array).and_then(|position| graph.tree.dominator(position));
+    let above = dominator.and_then(|position| graph.tree.object_at(position));
+    above.is_some_and(|above| roles.of(graph, above) == Role::Collection)
+}
+
+/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that
+/// says something.
+fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
+    let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
+    let outer = |class| name(class).split('$').next().unwrap_or_default();
+    let table = summary.class_table();
+    let is_shared = |above: ClassNumber| {
+        let above_name = name(above);
+        !is_general(above_name) && !above_name.starts_with("java.util.") && table.upwards(b).take(64).any(|class| class == above)
+    };
+    let is_nested = name(a).contains('$') && outer(a) == outer(b) && is_node_name(name(b));
+    is_nested || table.upwards(a).take(64).any(is_shared)
+}
+
+/// Returns whether a class is nested and named like a node or table rather than like something of the program. Classes of a
+/// small program are often all nested in one.
+fn is_node_name(name: &str) -> bool {
+    let last = name.rsplit('$').next().unwrap_or_default().to_lowercase();
+    ["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list", "map", "set", "inner"]
+        .iter()
+        .any(|word| last.contains(word))
+}
+
+/// Returns whether a class says nothing about what its subclasses are.
+pub(super) fn is_general(name: &str) -> bool {
+    GENERAL.contains(&name)
+}
