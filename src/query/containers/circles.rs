@@ -88,8 +88,10 @@ impl TypeGraph {
                 if !parents.contains_key(to) {
                     continue;
                 }
-                let most = circle(*from).unwrap_or(0).min(circle(*to).unwrap_or(0)).max(2);
-                if self.distance(*to, *from, most - 1, |_| true).is_some() {
+                // Two that refer to their like alone, and to one another: lists of maps of lists are not one structure.
+                let (own, other) = (circle(*from).unwrap_or(0), circle(*to).unwrap_or(0));
+                let most = own.max(other);
+                if own > 1 && other > 1 && self.distance(*to, *from, most - 1, |_| true).is_some() {
                     let (a, b) = (find(&mut parents, *from), find(&mut parents, *to));
                     parents.insert(a.max(b), a.min(b));
                 }
@@ -143,6 +145,11 @@ mod tests {
     fn who_is_on_a_circle_only_by_way_of_a_shorter_one_is_no_node() {
         // 2 refers to itself; 1 is on a circle only with it.
         assert_eq!(structures(&[(2, 2), (1, 2), (2, 1)]), [(2, 2)]);
+    }
+
+    #[test]
+    fn collections_that_contain_one_another_are_two_structures() {
+        assert_eq!(structures(&[(1, 1), (1, 2), (2, 1), (2, 2)]), [(1, 1), (2, 2)]);
     }
 
     #[test]

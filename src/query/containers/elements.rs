@@ -54,6 +54,8 @@ pub(super) struct FoundElements {
     pub(super) keys: Option<Classes>,
     /// `true` if the nodes themselves are the elements.
     pub(super) are_nodes: bool,
+    /// Number of fields and arrays with elements.
+    pub(super) slots: usize,
 }
 
 /// Returns the elements of an instance with these slots; `None` for nodes that are themselves the elements.
@@ -64,9 +66,17 @@ pub(super) fn elements(
     is_named_map: bool,
     tallies: &[(SlotKey<'_>, Tally)],
 ) -> Option<FoundElements> {
-    let mut slots = slots(tallies);
+    let mut slots = slots(summary, tallies);
     let most = slots.iter().filter(|slot| !slot.is_constant()).map(|slot| slot.references).max()?;
-    slots.retain(|slot| !slot.is_constant() && slot.references * 100 >= most * MIN_SHARE);
+    slots.retain(|slot| !slot.is_constant());
+    let largest: Vec<Option<ClassNumber>> = slots
+        .iter()
+        .filter(|slot| slot.references * 100 >= most * MIN_SHARE)
+        .flat_map(|slot| slot.targets.iter().map(|(class, ..)| *class))
+        .collect();
+    // The last elements may be in an array of their own.
+    let is_rest = |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, ..)| largest.contains(class));
+    slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
     let is_link = |slot: &Slot<'_>| slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field);
     if slots.iter().any(|slot| !is_link(slot)) {
         slots.retain(|slot| !is_link(slot));
@@ -92,13 +102,13 @@ pub(super) fn elements(
         if keys.is_empty() || instance.nodes > 0 && !is_of_entries {
             return None;
         }
-        return Some(FoundElements { elements: together(summary, &keys), ..FoundElements::default() });
+        return Some(FoundElements { elements: together(summary, &keys), slots: keys.len(), ..FoundElements::default() });
     }
     let elements = together(summary, &values);
     let keys = (!keys.is_empty()).then(|| together(summary, &keys));
     // A map of which each value is null, or of which few are.
     let keys = keys.filter(|keys| keys.count() * 2 >= elements.count());
-    Some(FoundElements { elements, keys, are_nodes: false })
+    Some(FoundElements { elements, keys, are_nodes: false, slots: values.len() })
 }
 
 /// Returns keys and values among the slots of nodes without names that tell; `None` if the nodes are the elements.
@@ -160,9 +170,14 @@ fn is_key_array(field: &str) -> bool {
 }
 
 /// Merges the counts by slot, in a stable order.
-fn slots<'a>(tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a>> {
+fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a>> {
     let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), Slot<'a>> = FxHashMap::default();
     for (key, tally) in tallies {
+        // A mark: the place was used, the next array follows.
+        let is_object = key.target.and_then(|class| summary.class(class)).is_some_and(|row| summary.is_named(row, "java.lang.Object"));
+        if is_object && tally.references > 1 && tally.range.0 == tally.range.1 {
+            continue;
+        }
         let slot = found.entry((key.field, key.class, key.odd)).or_default();
         (slot.field, slot.class, slot.odd) = (key.field, key.class, key.odd);
         slot.references += tally.references;
@@ -190,7 +205,7 @@ pub(super) fn nodes(summary: &Summary, nodes: &[(Option<ClassNumber>, u64, u64)]
     for (class, objects, bytes) in nodes {
         elements.add(summary, *class, *objects, *bytes);
     }
-    FoundElements { elements, keys: None, are_nodes: true }
+    FoundElements { elements, keys: None, are_nodes: true, slots: 0 }
 }
 
 impl FoundElements {

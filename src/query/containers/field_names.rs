@@ -21,6 +21,9 @@ const COUNTS: &[&str] = &[
     "balance", "rank", "weight", "depth", "degree", "order", "n", "used", "deleted", "marked",
 ];
 
+/// Ends of such names.
+const COUNT_ENDS: &[&str] = &["index", "size", "count", "capacity", "mask", "length"];
+
 /// Returns a field's name as it is compared: `_hash$1` and `mHash` are `hash`.
 fn plain(name: &str) -> String {
     let name = name.rsplit('$').find(|part| part.chars().any(|c| c.is_alphabetic())).unwrap_or(name);
@@ -53,7 +56,8 @@ pub(super) fn is_link(name: &str) -> bool {
 
 /// Returns whether a number is named like one that a structure needs, rather than the program.
 pub(super) fn is_count(name: &str) -> bool {
-    is_among(COUNTS, name)
+    let plain = plain(name);
+    COUNTS.contains(&plain.as_str()) || COUNT_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
 #[cfg(test)]

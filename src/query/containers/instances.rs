@@ -75,12 +75,32 @@ impl Instances {
             let Some(class) = class.filter(|_| matches!(role, Role::Plain | Role::Array)) else { return };
             let of = |at: Option<TreePosition>| at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0);
             let owner = owners.of(position);
-            let within = of(owner);
+            let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
+            let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk)| is_of_jdk);
+            // Another kind of nodes is another container, as is each in a collection, unless that links them.
+            let own_structure = structures.of(class);
+            let is_alike = role == Role::Array
+                || own_structure.is_none()
+                || owner_class.is_none_or(|owner| {
+                    let of_owner = structures.of(owner);
+                    of_owner == own_structure || of_owner.is_none()
+                });
+            let is_linked = !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
+            // The nodes of a vector are below a vector, which can be an element of others.
+            let is_below_top = || {
+                let instance = all.get((of(owner) as usize).wrapping_sub(1));
+                instance.is_some_and(|one| one.nodes == 1 && one.tops.first().copied() == owner)
+                    && owner_class.is_some_and(|owner| roles.are_nested_alike(owner, class))
+            };
+            let within = if is_linked && (is_alike || is_below_top()) { of(owner) } else { 0 };
             let is_array_of_none = role == Role::Array && !is_of_jdk;
             let is_node = role == Role::Plain
-                && (structures.of(class).is_some()
-                    || roles.shape(class).is_entry()
-                        && dominator.is_some_and(|(role, is_of_jdk)| role == Role::Array && !is_of_jdk || within > 0 && role == Role::Plain));
+                && (own_structure.is_some()
+                    || dominator.is_some_and(|(above, is_of_jdk)| {
+                        let is_in_array = above == Role::Array && !is_of_jdk;
+                        roles.shape(class).is_entry() && (is_in_array || within > 0 && above == Role::Plain)
+                            || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
+                    }));
             if !is_node && !is_array_of_none {
                 return;
             }
@@ -88,16 +108,13 @@ impl Instances {
                 within
             } else {
                 // An array of what is no header is a container itself, with the arrays within it.
-                let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
                 let is_header = owner_class.is_some_and(|class| roles.is_header(class));
                 let own = || match dominator {
-                    Some((Role::Array, false)) if !is_header => of(tree.dominator(position)),
+                    Some((Role::Array, false)) if role == Role::Array && !is_header => of(tree.dominator(position)),
                     _ => 0,
                 };
-                let key = match owner {
-                    Some(owner) if is_node || is_header => owner.0,
-                    _ => position.0,
-                };
+                let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));
+                let key = owner.unwrap_or(position).0;
                 match own() {
                     0 => match of_owner.get(&key) {
                         Some(known) => *known,

@@ -48,6 +48,10 @@ const MIN_ELEMENTS: u64 = 10;
 const PART: u64 = 1000;
 /// Maximum number of containers that are kept, largest first.
 const MAX_CONTAINERS: usize = 2048;
+/// Minimum percentage of the nodes that are of one class if they are the elements and have no common superclass.
+const MIN_OF_NODES: u64 = 95;
+/// Maximum number of fields and arrays with elements of which no class is that of most.
+const MAX_SLOTS_OF_SEVERAL: usize = 2;
 /// Positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
@@ -225,14 +229,20 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
         let class_name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row)).to_owned();
         let of_slots = of_instance.get(&number).map_or(&[] as &[_], Vec::as_slice);
         let simple = class_name.rsplit('.').next().unwrap_or_default();
-        let found = elements::elements(summary, slots.roles, instance, simple.contains("Map"), of_slots);
+        let is_map = simple.contains("Map") && !simple.ends_with("[]");
+        let found = elements::elements(summary, slots.roles, instance, is_map, of_slots);
         let found = match found {
             Some(found) => found,
             None if instance.nodes > 0 => elements::nodes(summary, nodes.get(&number)?),
             None => return None,
         };
-        let count = found.elements.count();
-        if count < MIN_ELEMENTS {
+        let (count, name) = (found.elements.count(), found.elements.name(summary));
+        // Objects of many kinds that refer to one another are a program, not a collection.
+        let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
+        let of_most = found.elements.rows().first().map_or(0, |row| row.elements);
+        let is_graph = are_mixed && found.are_nodes && of_most * 100 < count * MIN_OF_NODES
+            || name.is_none() && found.slots > MAX_SLOTS_OF_SEVERAL;
+        if count < MIN_ELEMENTS || is_graph {
             return None;
         }
         let is_owner = instance.owner == Some(header);
@@ -245,7 +255,6 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
             tops
         };
         let retained_bytes = if is_owner { tree.retained_bytes(header) } else { instance.top_bytes };
-        let name = found.elements.name(summary);
         let within = found.elements.bytes();
         Some(Container {
             object: graph.objects.addresses.id_of(object)?,

@@ -1,5 +1,7 @@
 //! Roles of classes: which objects can be nodes, and which are only parts of what owns them.
 
+use rustc_hash::FxHashMap;
+
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -16,7 +18,7 @@ use crate::objects::collections::{CollectionKind, Forms};
 pub(super) enum Role {
     /// Only ever an element: text, number, array of numbers, class object.
     Leaf,
-    /// An array of references: a part of its owner.
+    /// An array of references, or an atomic reference: a part of its owner.
     Array,
     /// A collection of the JDK, or a part of one.
     Collection,
@@ -40,6 +42,9 @@ const LEAVES: [&str; 13] = [
     "java.math.BigInteger",
     "java.math.BigDecimal",
 ];
+
+/// Classes of the JVM's own lists of references to be processed.
+const OF_JVM: [&str; 4] = ["java.lang.ref.Finalizer", "sun.misc.Cleaner", "jdk.internal.ref.Cleaner", "jdk.internal.ref.PhantomCleanable"];
 
 /// Types of the elements of arrays without references.
 const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
@@ -92,6 +97,8 @@ impl Shape {
 pub(super) struct Roles {
     by_class: Vec<Role>,
     shapes: Vec<Shape>,
+    /// By class: number of the name of its outermost class.
+    outer: Vec<u32>,
     /// Class loaders, threads and class objects: they own too much to be a header.
     runtime: ClassSet,
 }
@@ -101,15 +108,19 @@ impl Roles {
         let forms = Forms::of(summary);
         let role = |(number, row)| {
             let name = summary.class_name(row);
-            if LEAVES.contains(&name) {
+            if LEAVES.contains(&name) || OF_JVM.contains(&name) {
                 return Role::Leaf;
             }
             if let Some(component) = name.strip_suffix("[]") {
                 return if NUMBERS.contains(&component) { Role::Leaf } else { Role::Array };
             }
+            // Only a reference, or an array of them.
+            if name.starts_with("java.util.concurrent.atomic.") {
+                return Role::Array;
+            }
             let is_of_jdk = name.starts_with("java.util.");
             let is_known = forms.of_class(number).is_some_and(|of| of.kind != CollectionKind::Holder);
-            let is_part = is_of_jdk && (name.contains('$') || name.starts_with("java.util.concurrent.atomic."));
+            let is_part = is_of_jdk && name.contains('$');
             if is_known || is_part { Role::Collection } else { Role::Plain }
         };
         let by_class: Vec<Role> = summary.numbered_classes().map(role).collect();
@@ -118,11 +129,18 @@ impl Roles {
             _ => Shape::default(),
         };
         let shapes = (0u32..).zip(&by_class).map(shape).collect();
+        let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
+        let outer = summary.classes().iter().map(|row| {
+            let name = summary.class_name(row);
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            *numbers.entry(name.split('$').next().unwrap_or(name)).or_insert(next)
+        });
+        let outer = outer.collect();
         let mut runtime: Vec<ClassNumber> = summary.java_lang_class().into_iter().collect();
         for name in ["java.lang.Thread", "java.lang.ClassLoader"] {
             runtime.extend(ClassSet::of_name_and_below(summary, name).classes());
         }
-        Self { by_class, shapes, runtime: ClassSet::of(summary, &runtime) }
+        Self { by_class, shapes, outer, runtime: ClassSet::of(summary, &runtime) }
     }
 
     #[inline]
@@ -142,6 +160,18 @@ impl Roles {
     /// Returns whether objects of a class can be the header of a container.
     pub(super) fn can_be_header(&self, class: ClassNumber) -> bool {
         !self.runtime.contains(class) && self.of_class(class) == Role::Plain
+    }
+
+    /// Returns whether objects of a class are parts of those of another: segments of a map, which count what they own
+    /// themselves, and are nested in the class of the map.
+    pub(super) fn is_part(&self, class: ClassNumber, owner: ClassNumber) -> bool {
+        self.is_header(class) && self.can_be_header(owner) && class != owner && self.are_nested_alike(class, owner)
+    }
+
+    /// Returns whether two classes have the same outermost class.
+    pub(super) fn are_nested_alike(&self, a: ClassNumber, b: ClassNumber) -> bool {
+        let outer = |class: ClassNumber| self.outer.get(class.0 as usize).copied();
+        outer(a) == outer(b)
     }
 
     /// Returns whether objects of a class are headers: they count what they own.

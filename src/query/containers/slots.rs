@@ -91,7 +91,41 @@ impl<'a> Slots<'_, 'a> {
                 }
             }
         }
+        for (key, tally) in self.shared_arrays() {
+            all.entry(key).or_insert(Tally { references: 0, ..tally }).add(tally);
+        }
         (all, is_exact)
+    }
+
+    /// Counts the slots of arrays that a header refers to but does not own: an older version of a persistent collection
+    /// refers to them, too.
+    fn shared_arrays(&self) -> Vec<(SlotKey<'a>, Tally)> {
+        let (graph, tree) = (self.graph, &self.graph.tree);
+        let mut found = Vec::new();
+        let wanted = (0u32..).zip(&self.instances.all).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted);
+        for ((number, instance), _) in wanted {
+            let Some(owner) = instance.owner.and_then(|owner| tree.object_at(owner)) else { continue };
+            let class = graph.objects.class(owner);
+            if class.is_none_or(|class| !self.roles.is_header(class)) {
+                continue;
+            }
+            let mut arrays: Vec<(ObjectIndex, TreePosition, &'a str)> = Vec::new();
+            self.edges.each(owner, |kind, id| {
+                let array = graph.objects.addresses.index_of(id).filter(|array| self.roles.of(graph, *array) == Role::Array);
+                let position = array.and_then(|array| tree.reachable_position(array));
+                if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) = (kind, array, position)
+                    && self.instances.of(position) != Some(number)
+                    && arrays.iter().all(|(known, ..)| *known != array)
+                {
+                    arrays.push((array, position, name));
+                }
+            });
+            for (object, position, field) in arrays {
+                let source = Source { object, position, instance: number, field, class };
+                self.edges.each(object, |kind, id| found.extend(self.target(&source, kind, id)));
+            }
+        }
+        found
     }
 
     fn count_chunk(&self, chunk: std::ops::Range<ObjectIndex>) -> (Tallies<'a>, bool) {

@@ -26,6 +26,8 @@ const MIN_REFERENCES: u64 = 3;
 const MAX_PAIRS: usize = 1 << 16;
 /// Number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
+/// Maximum number of superclasses of a class that are examined.
+const MAX_ABOVE: usize = 64;
 /// Superclasses that say nothing about what their subclasses are.
 const GENERAL: [&str; 7] = [
     "java.lang.Object",
@@ -76,6 +78,21 @@ impl Structures {
 
     /// Adds classes that nodes refer to.
     fn absorb(&mut self, summary: &Summary, types: &TypeGraph) {
+        // Kinds of nodes of one library's structure need not refer to one another in a circle.
+        let mut known: Vec<u32> = self.of_class.keys().copied().collect();
+        known.sort_unstable();
+        for class in known {
+            for target in types.targets(class) {
+                let both = (self.of_class.get(&class).copied(), self.of_class.get(target).copied());
+                if let (Some(a), Some(b)) = both
+                    && a != b
+                    && is_akin(summary, ClassNumber(class), ClassNumber(*target))
+                {
+                    let (kept, other) = (a.min(b), a.max(b));
+                    self.of_class.values_mut().filter(|number| **number == other).for_each(|number| *number = kept);
+                }
+            }
+        }
         for _ in 0..ROUNDS {
             let mut more: FxHashMap<u32, u32> = FxHashMap::default();
             for (class, structure) in &self.of_class {
@@ -155,27 +172,34 @@ pub(super) fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: Object
     above.is_some_and(|above| roles.of(graph, above) == Role::Collection)
 }
 
-/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that
-/// says something.
+/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that is
+/// a kind of node.
 fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
     let outer = |class| name(class).split('$').next().unwrap_or_default();
     let table = summary.class_table();
     let is_shared = |above: ClassNumber| {
         let above_name = name(above);
-        !is_general(above_name) && !above_name.starts_with("java.util.") && table.upwards(b).take(64).any(|class| class == above)
+        (outer(above) == outer(a) && outer(a) == outer(b) || is_named(above_name, NODES))
+            && !is_general(above_name)
+            && table.upwards(b).take(MAX_ABOVE).any(|class| class == above)
     };
-    let is_nested = name(a).contains('$') && outer(a) == outer(b) && is_node_name(name(b));
-    is_nested || table.upwards(a).take(64).any(is_shared)
+    let is_nested = name(a).contains('$') && outer(a) == outer(b) && is_named(name(b), NODES_AND_PARTS);
+    is_nested || table.upwards(a).take(MAX_ABOVE).any(is_shared)
 }
 
-/// Returns whether a class is nested and named like a node or table rather than like something of the program. Classes of a
-/// small program are often all nested in one.
-fn is_node_name(name: &str) -> bool {
-    let last = name.rsplit('$').next().unwrap_or_default().to_lowercase();
-    ["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list", "map", "set", "inner"]
-        .iter()
-        .any(|word| last.contains(word))
+/// Words in names of kinds of nodes.
+const NODES: &[&str] = &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell"];
+/// Words in names of what is nested in a collection. Classes of a small program are often all nested in one.
+const NODES_AND_PARTS: &[&str] = &[
+    "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list", "map", "set",
+    "inner", "black", "red", "internal", "shard", "page", "block",
+];
+
+/// Returns whether a word is in the last part of a class's name.
+fn is_named(name: &str, words: &[&str]) -> bool {
+    let last = name.rsplit(['$', '.']).next().unwrap_or_default().to_lowercase();
+    words.iter().any(|word| last.contains(word))
 }
 
 /// Returns whether a class says nothing about what its subclasses are.
