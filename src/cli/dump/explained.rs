@@ -16,7 +16,7 @@ use hprof_report::{escape, fit};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;
-use crate::cli::shared::frameworks;
+use crate::cli::shared::{containers, frameworks};
 use crate::cli::shared::holder::cut;
 
 /// Maximum number of rows.
@@ -101,7 +101,7 @@ impl ExplainedPlaces {
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             let known = known.or_else(|| places.description(graph, one));
             let row = ExplainedRow {
-                text: fit::middle(&suspect.map_or_else(|| places.text(graph, one), words::what), LONGEST),
+                text: fit::middle(&suspect.map_or_else(|| text(graph, places, one), words::what), LONGEST),
                 name: fit::middle(&aligned.text(*place), LONGEST),
                 depth: aligned.path(*place).len(),
                 class: class(*place),
@@ -169,6 +169,18 @@ impl ExplainedPlaces {
         };
         table.row([human_bytes(rest), percent(rest, all), cut(&rest_text, room)]);
         table
+    }
+}
+
+/// Describes a place: with the elements of the container that its only object is, unless a framework's rule has words for it.
+fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> String {
+    let example = places.heap.aligned.figures(0, one.place).example;
+    let is_said = places.description(graph, one).is_some_and(|known| known.text.is_some());
+    let is_named = one.elements.is_some_and(|of| places.heap.name_of_elements(&of).is_some());
+    let container = places.containers.of_object(example).filter(|of| one.objects == 1 && of.accumulates());
+    match container.filter(|_| !is_said && !is_named) {
+        Some(of) => format!("{}: {}", places.heap.aligned.title(one.place).text, containers::elements(of)),
+        None => places.text(graph, one),
     }
 }
 

@@ -340,6 +340,7 @@ fn columns() -> Columns<'static, OverviewFacts> {
         record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
     Columns::new([
+        Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::of(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
             .or_null("the dump does not say"),
         Column::of(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
@@ -385,7 +386,6 @@ fn columns() -> Columns<'static, OverviewFacts> {
                 joined(facts.places.rows.iter().map(text))
             },
         ),
-        Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
         Column::records(names::ALLOCATED_IN, allocated::columns(), |facts: &OverviewFacts| {

@@ -16,7 +16,7 @@ use crate::cli::retention::leaks::words;
 use super::explained::ExplainedPlaces;
 
 /// Version of what is kept: to be raised with each change of the findings, of their rules or of the sentences.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Findings of passes over the heap, and the sentences about them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,8 +57,8 @@ impl OverviewFindings {
         let mut leaks =
             leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
         let added = add(&mut leaks);
-        let is_told = |(at, conclusion): &(usize, &Conclusion)| {
-            *at == 0
+        let is_told = |(_, conclusion): &(usize, &Conclusion)| {
+            words::conclusions_in_headline(&leaks).any(|told| told == *conclusion)
                 || matches!(conclusion.cause, Cause::Suspect(at) if leaks.suspect_of_place.contains(&Some(at)))
         };
         let untold = leaks.conclusions.iter().enumerate().filter(|one| !is_told(one));

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
+use hprof_query::containers::{Container, Containers};
 use hprof_query::dictionary::names;
 use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
 use hprof_query::objects::condition::size;
@@ -21,6 +22,7 @@ use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::{self, FrameworksArgs};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
@@ -116,6 +118,10 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
             describe(heap, graph, &frameworks, &mut rows)?;
+            let containers = Containers::of(heap, graph, heap.bytes(&Quiet)?)?;
+            for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
+                row.container = containers.of_object(row.figures.example).cloned();
+            }
             Ok((rows, matching))
         });
         found.transpose()
@@ -173,7 +179,14 @@ struct PlaceRow {
     /// `true` if a framework's rule names the objects.
     is_called: bool,
     framework: Option<FrameworkDescription>,
+    container: Option<Container>,
     branch: Branch,
+}
+
+impl ContainerRow for PlaceRow {
+    fn container(&self) -> Option<&Container> {
+        self.container.as_ref()
+    }
 }
 
 /// Adds the descriptions of single objects by frameworks' rules.
@@ -237,6 +250,7 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
             figures: aligned.figures(0, place),
             is_called: label.called.is_some(),
             framework: None,
+            container: None,
             branch: Branch::default(),
         });
         stack.extend(largest_last(aligned.below(place), depth + 1));
@@ -248,6 +262,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
     let single = |row: &PlaceRow| -> Option<ObjectId> {
         (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
     };
+    let [container, elements, is_exact, element_classes, keys] =
+        containers::columns();
     let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
     Columns::new([
         Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),
@@ -268,6 +284,11 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
         Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
         Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
             .or_null("there is none"),
+        container,
+        elements,
+        is_exact,
+        element_classes,
+        keys,
         Column::of(names::FRAMEWORK, |row: &PlaceRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })

@@ -6,6 +6,7 @@ pub(crate) mod beside_recording;
 pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;
+pub(crate) mod containers;
 pub(crate) mod context;
 #[cfg(target_os = "linux")]
 pub(crate) mod doors;

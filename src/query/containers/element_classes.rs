@@ -20,10 +20,20 @@ pub(super) struct Classes {
     by_class: FxHashMap<ClassNumber, u64>,
     count: u64,
     bytes: u64,
+    largest_bytes: u64,
+}
+
+/// Elements of one class.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Elements {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    pub(super) largest_bytes: u64,
 }
 
 impl Classes {
-    pub(super) fn add(&mut self, summary: &Summary, class: Option<ClassNumber>, elements: u64, bytes: u64) {
+    pub(super) fn add(&mut self, summary: &Summary, class: Option<ClassNumber>, added: Elements) {
+        let Elements { count: elements, bytes, largest_bytes } = added;
         let name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
         let known = self.by_name.entry(stem(name).into_owned()).or_default();
         (known.0, known.1) = (known.0 + elements, known.1.saturating_add(bytes));
@@ -32,6 +42,12 @@ impl Classes {
         }
         self.count += elements;
         self.bytes = self.bytes.saturating_add(bytes);
+        self.largest_bytes = self.largest_bytes.max(largest_bytes);
+    }
+
+    /// Returns the retained size of the largest element, in bytes.
+    pub(super) fn largest_bytes(&self) -> u64 {
+        self.largest_bytes
     }
 
     pub(super) fn count(&self) -> u64 {

@@ -4,12 +4,15 @@
 //! contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP 2011), call the relation
 //! ContainerOrContained. Here it follows from counts: elements are what most nodes refer to and the structure does not need.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields;
 
 use super::ElementClass;
-use super::element_classes::Classes;
+use super::element_classes::{Classes, Elements};
 use super::field_names;
 use super::instances::Instance;
 use super::roles::{Role, Roles};
@@ -17,6 +20,9 @@ use super::slots::{SlotKey, Tally};
 
 /// Minimum percentage of the most frequent slot's references that another one has to matter.
 const MIN_SHARE: u64 = 10;
+
+/// Percentage of the nodes that have something where all have it.
+const MIN_OF_NODES: u64 = 90;
 
 /// A slot with all classes of its targets.
 #[derive(Debug, Default)]
@@ -27,7 +33,7 @@ struct Slot<'a> {
     references: u64,
     bytes: u64,
     range: Option<(u32, u32)>,
-    targets: Vec<(Option<ClassNumber>, u64, u64)>,
+    targets: Vec<(Option<ClassNumber>, Elements)>,
 }
 
 impl Slot<'_> {
@@ -37,11 +43,11 @@ impl Slot<'_> {
     }
 
     fn is_of_leaves(&self, roles: &Roles) -> bool {
-        self.targets.iter().all(|(class, ..)| class.is_none_or(|class| roles.of_class(class) == Role::Leaf))
+        self.targets.iter().all(|(class, _)| class.is_none_or(|class| roles.of_class(class) == Role::Leaf))
     }
 
     fn shares_class(&self, other: &Self) -> bool {
-        self.targets.iter().any(|(class, ..)| other.targets.iter().any(|(other, ..)| class == other))
+        self.targets.iter().any(|(class, _)| other.targets.iter().any(|(other, _)| class == other))
     }
 }
 
@@ -72,10 +78,10 @@ pub(super) fn elements(
     let largest: Vec<Option<ClassNumber>> = slots
         .iter()
         .filter(|slot| slot.references * 100 >= most * MIN_SHARE)
-        .flat_map(|slot| slot.targets.iter().map(|(class, ..)| *class))
+        .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
         .collect();
     // The last elements may be in an array of their own.
-    let is_rest = |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, ..)| largest.contains(class));
+    let is_rest = |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class));
     slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
     let is_link = |slot: &Slot<'_>| slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field);
     if slots.iter().any(|slot| !is_link(slot)) {
@@ -90,9 +96,9 @@ pub(super) fn elements(
         if field_names::is_key(slot.field) { keys.push(slot) } else { values.push(slot) }
     }
     if values.is_empty() && keys.is_empty() && instance.nodes > 0 {
-        let (found_keys, found_values) = payload(roles, others)?;
+        let (found_keys, found_values) = payload(summary, roles, instance, others)?;
         (keys, values) = (found_keys, found_values);
-    } else if values.is_empty() && !keys.is_empty() && !others.is_empty() && is_payload(roles, &others) {
+    } else if values.is_empty() && !keys.is_empty() && !others.is_empty() && is_payload(roles, instance, &others) {
         // Keys by name, and what they lead to.
         values = others;
     }
@@ -112,31 +118,45 @@ pub(super) fn elements(
 }
 
 /// Returns keys and values among the slots of nodes without names that tell; `None` if the nodes are the elements.
-fn payload<'a>(roles: &Roles, mut others: Vec<Slot<'a>>) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
-    if !is_payload(roles, &others) {
+fn payload<'a>(summary: &Summary, roles: &Roles, instance: &Instance, mut others: Vec<Slot<'a>>) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
+    if !is_payload(roles, instance, &others) {
         return None;
     }
-    // The key is a value by itself.
-    others.sort_by_key(|slot| !slot.is_of_leaves(roles));
+    others.sort_by_key(|slot| key_rank(summary, roles, slot));
     let is_one_class = others.iter().all(|slot| slot.field == others.first().map_or("", |first| first.field));
     if is_one_class || others.len() == 1 {
         return Some((Vec::new(), others));
     }
-    let values = others.split_off(1);
-    Some((others, values))
+    let first = others.first().map_or("", |first| first.field);
+    Some(others.into_iter().partition(|slot| slot.field == first))
 }
 
-/// Returns whether nodes only lead to what these slots have: at most two fields, not all of them texts and numbers, and no
-/// numbers of the program's own.
-fn is_payload(roles: &Roles, others: &[Slot<'_>]) -> bool {
+/// Returns how little a slot looks like one of keys: by the names of the classes, then texts and numbers, then the order of
+/// fields in the dump, which writers of dumps reverse.
+fn key_rank(summary: &Summary, roles: &Roles, slot: &Slot<'_>) -> (bool, bool, Reverse<usize>) {
+    let is_key = |class: &ClassNumber| {
+        let name = summary.class(*class).map_or("", |row| summary.class_name(row));
+        name.ends_with("Key") || name.ends_with("Id")
+    };
+    let are_keys = slot.targets.iter().all(|(class, _)| class.as_ref().is_some_and(is_key));
+    let mut names = slot.class.into_iter().flat_map(|class| fields::slots(summary, class)).map(|field| field.name);
+    let at = names.position(|name| name == slot.field).unwrap_or(0);
+    (!are_keys, !slot.is_of_leaves(roles), Reverse(at))
+}
+
+/// Returns whether nodes only lead to what these slots have: at most two fields, and no numbers of the program's own, unless
+/// many nodes have nothing there. Two texts are what describes a node, unless one is a text and the other a number.
+fn is_payload(roles: &Roles, instance: &Instance, others: &[Slot<'_>]) -> bool {
     let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
     names.sort_unstable();
     names.dedup();
-    let has_numbers = |slot: &Slot<'_>| slot.class.is_some_and(|class| roles.shape(class).numbers > 0);
-    let has_more = |slot: &Slot<'_>| slot.class.is_some_and(|class| roles.shape(class).others > 2);
+    let has_numbers = others.iter().any(|slot| slot.class.is_some_and(|class| roles.shape(class).numbers > 0));
+    let all: u64 = others.iter().map(|slot| slot.references).sum();
+    let are_leaves = others.iter().all(|slot| slot.is_of_leaves(roles));
+    let are_alike = others.iter().zip(others.iter().skip(1)).any(|(one, next)| one.shares_class(next));
     (1..=2).contains(&names.len())
-        && !others.iter().any(|slot| has_numbers(slot) || has_more(slot))
-        && (names.len() == 1 || !others.iter().all(|slot| slot.is_of_leaves(roles)))
+        && (!has_numbers || all * 100 < instance.nodes * MIN_OF_NODES)
+        && (names.len() == 1 || !are_leaves || !are_alike)
 }
 
 /// Tells keys from values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
@@ -144,9 +164,13 @@ fn tell_arrays<'a>(arrays: Vec<Slot<'a>>, is_named_map: bool, keys: &mut Vec<Slo
     let has_key_field = arrays.iter().any(|slot| is_key_array(slot.field));
     let has_others = arrays.iter().any(|slot| !is_key_array(slot.field));
     if has_key_field && has_others {
-        for slot in arrays {
-            if is_key_array(slot.field) { keys.push(slot) } else { values.push(slot) }
-        }
+        let (named, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) = arrays.into_iter().partition(|slot| is_key_array(slot.field));
+        // Inner nodes have keys, too, that separate what is below.
+        let is_key = |slot: &Slot<'a>, most: u64| slot.references < most && named.iter().any(|key| key.shares_class(slot));
+        let most = others.iter().map(|slot| slot.references).max().unwrap_or(0);
+        let (more, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) = others.into_iter().partition(|slot| is_key(slot, most / 2));
+        keys.extend(named.into_iter().chain(more));
+        values.extend(others);
         return;
     }
     let sum = |odd: bool| {
@@ -173,9 +197,13 @@ fn is_key_array(field: &str) -> bool {
 fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a>> {
     let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), Slot<'a>> = FxHashMap::default();
     for (key, tally) in tallies {
+        // What guards a node is not in it.
+        let target = key.target.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
+        if key.odd.is_none() && (target == "java.lang.Object" || target.starts_with("java.util.concurrent.locks.")) {
+            continue;
+        }
         // A mark: the place was used, the next array follows.
-        let is_object = key.target.and_then(|class| summary.class(class)).is_some_and(|row| summary.is_named(row, "java.lang.Object"));
-        if is_object && tally.references > 1 && tally.range.0 == tally.range.1 {
+        if target == "java.lang.Object" && tally.references > 1 && tally.range.0 == tally.range.1 {
             continue;
         }
         let slot = found.entry((key.field, key.class, key.odd)).or_default();
@@ -184,7 +212,8 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
         slot.bytes = slot.bytes.saturating_add(tally.bytes);
         let (first, last) = slot.range.unwrap_or(tally.range);
         slot.range = Some((first.min(tally.range.0), last.max(tally.range.1)));
-        slot.targets.push((key.target, tally.references, tally.bytes));
+        let elements = Elements { count: tally.references, bytes: tally.bytes, largest_bytes: tally.largest_bytes };
+        slot.targets.push((key.target, elements));
     }
     let mut slots: Vec<Slot<'a>> = found.into_values().collect();
     slots.sort_unstable_by_key(|slot| (slot.class, slot.field, slot.odd));
@@ -193,8 +222,8 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
 
 fn together(summary: &Summary, slots: &[Slot<'_>]) -> Classes {
     let mut classes = Classes::default();
-    for (class, references, bytes) in slots.iter().flat_map(|slot| &slot.targets) {
-        classes.add(summary, *class, *references, *bytes);
+    for (class, elements) in slots.iter().flat_map(|slot| &slot.targets) {
+        classes.add(summary, *class, *elements);
     }
     classes
 }
@@ -203,7 +232,8 @@ fn together(summary: &Summary, slots: &[Slot<'_>]) -> Classes {
 pub(super) fn nodes(summary: &Summary, nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
     let mut elements = Classes::default();
     for (class, objects, bytes) in nodes {
-        elements.add(summary, *class, *objects, *bytes);
+        // Nodes hold one another; none has most to itself.
+        elements.add(summary, *class, Elements { count: *objects, bytes: *bytes, largest_bytes: 0 });
     }
     FoundElements { elements, keys: None, are_nodes: true, slots: 0 }
 }

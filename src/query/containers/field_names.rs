@@ -7,7 +7,9 @@
 /// Names of fields for what is stored under a key, or as an element.
 const VALUES: &[&str] = &["value", "val", "v", "item", "element", "elem", "data", "payload", "object", "obj", "_2", "tail"];
 /// Names of fields for a key.
-const KEYS: &[&str] = &["key", "k", "_1", "name", "referent"];
+const KEYS: &[&str] = &["key", "k", "_1", "referent"];
+/// Names of numbers by which a table finds an entry.
+const HASHES: &[&str] = &["hash", "h", "hashcode", "keyhash", "hc"];
 /// Names of fields that link nodes, or refer to what they belong to.
 const LINKS: &[&str] = &[
     "next", "prev", "previous", "before", "after", "left", "right", "parent", "child", "children", "sibling", "head",
@@ -16,7 +18,7 @@ const LINKS: &[&str] = &[
 ];
 /// Names of numbers by which a structure keeps order or count.
 const COUNTS: &[&str] = &[
-    "hash", "hashcode", "color", "red", "black", "isred", "isblack", "height", "level", "size", "count", "cnt", "length",
+    "color", "red", "black", "isred", "isblack", "height", "level", "size", "count", "cnt", "length",
     "shift", "index", "bitmap", "datamap", "nodemap", "edit", "capacity", "mask", "threshold", "modcount", "priority",
     "balance", "rank", "weight", "depth", "degree", "order", "n", "used", "deleted", "marked",
 ];
@@ -54,10 +56,15 @@ pub(super) fn is_link(name: &str) -> bool {
     is_among(LINKS, name)
 }
 
+/// Returns whether a number is named like the hash of a key.
+pub(super) fn is_hash(name: &str) -> bool {
+    is_among(HASHES, name)
+}
+
 /// Returns whether a number is named like one that a structure needs, rather than the program.
 pub(super) fn is_count(name: &str) -> bool {
     let plain = plain(name);
-    COUNTS.contains(&plain.as_str()) || COUNT_ENDS.iter().any(|end| plain.ends_with(end))
+    COUNTS.contains(&plain.as_str()) || HASHES.contains(&plain.as_str()) || COUNT_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
-use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::numbers::TreePosition;
 use hprof_index::storage::scratch::Array;
 
 use super::roles::{Owners, Role, Roles};
-use super::structures::{Structures, is_of_collection};
+use super::structures::Structures;
 use crate::dominators::preorder;
 
 /// Maximum number of the largest nodes of a container that are kept where no header dominates them.
@@ -176,9 +176,4 @@ impl Instance {
         });
         owner.or(first)
     }
-}
-
-/// Returns whether an object is an array that is no part of a JDK collection.
-pub(super) fn is_own_array(graph: &ObjectGraph, roles: &Roles, object: ObjectIndex) -> bool {
-    roles.of(graph, object) == Role::Array && !is_of_collection(graph, roles, object)
 }

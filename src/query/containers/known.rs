@@ -7,7 +7,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::objects::reader::Bits;
 
-use super::element_classes::Classes;
+use super::element_classes::{Classes, Elements};
 use super::roles::{Role, Roles};
 use super::{Container, ContainerFamily, MIN_ELEMENTS};
 use crate::objects::class_set::ClassSet;
@@ -110,7 +110,8 @@ impl Search<'_, '_, '_> {
             if !is_within {
                 shared_bytes = shared_bytes.saturating_add(bytes);
             }
-            classes.add(summary, graph.objects.class(object), 1, if is_within { bytes } else { 0 });
+            let own_bytes = if is_within { bytes } else { 0 };
+            classes.add(summary, graph.objects.class(object), Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes });
             true
         };
         let (mut entries, mut has_values) = (0u64, false);
@@ -144,8 +145,10 @@ impl Search<'_, '_, '_> {
             element_classes: elements.rows(),
             keys: keys.as_ref().map(Classes::rows).unwrap_or_default(),
             nodes: 0,
+            are_nodes: false,
             is_shared: held_bytes > retained_bytes.saturating_mul(2),
             retained_bytes,
+            largest_bytes: elements.largest_bytes(),
             tops: vec![one.position],
         })
     }

@@ -140,15 +140,25 @@ pub struct Container {
     pub keys: Vec<ElementClass>,
     /// Number of nodes; 0 for JDK collections.
     pub nodes: u64,
+    /// `true` if the nodes themselves are the elements.
+    pub are_nodes: bool,
     /// `true` if most of what it holds is held elsewhere, too.
     pub is_shared: bool,
     /// Retained size, in bytes.
     pub retained_bytes: u64,
+    /// Retained size of the largest element that it dominates, in bytes.
+    pub largest_bytes: u64,
     /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
     pub tops: Vec<TreePosition>,
 }
 
 impl Container {
+    /// Returns whether its elements, of which none has most, make up what it retains. What a JVM lists of its own classes does
+    /// not: what their static fields hold is not in the list.
+    pub fn accumulates(&self) -> bool {
+        !self.is_shared && self.element_class.as_deref() != Some("java.lang.Class") && self.largest_bytes <= self.retained_bytes / 2
+    }
+
     /// Returns the number of elements of `element_class`, those of its subclasses included.
     pub fn elements_of_class(&self) -> u64 {
         let of_class = self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
@@ -202,6 +212,11 @@ impl Containers {
         all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
         all.truncate(MAX_CONTAINERS);
         Ok(Self { all })
+    }
+
+    /// Returns whether an object is a container whose elements make up what it retains.
+    pub fn is_store(&self, object: ObjectId) -> bool {
+        self.of_object(object).is_some_and(Container::accumulates)
     }
 
     /// Returns the container that an object stands for.
@@ -267,8 +282,10 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
             element_classes: found.elements.rows(),
             keys: found.keys_rows(),
             nodes: instance.nodes,
+            are_nodes: found.are_nodes,
             is_shared: within == 0 && !found.are_nodes,
             retained_bytes,
+            largest_bytes: found.elements.largest_bytes(),
             tops,
         })
     };

@@ -64,6 +64,8 @@ pub(super) struct Shape {
     pub(super) numbers: u32,
     /// Number of fields with numbers that a structure needs, by name.
     pub(super) counts: u32,
+    /// `true` if one of these is a hash.
+    has_hash: bool,
 }
 
 impl Shape {
@@ -71,6 +73,7 @@ impl Shape {
         let mut shape = Self::default();
         for slot in fields::slots(summary, class) {
             let is_of_reference = summary.class(slot.class).is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
+            shape.has_hash |= slot.kind != BasicType::Object && field_names::is_hash(slot.name);
             let counter = match (slot.kind, slot.name) {
                 (BasicType::Object, name) if name.starts_with("this$") => continue,
                 (BasicType::Object, "queue" | "next" | "discovered") if is_of_reference => continue,
@@ -88,7 +91,13 @@ impl Shape {
 
     /// Returns whether instances only lead to what they store: entries of a table.
     pub(super) fn is_entry(self) -> bool {
-        self.others == 0 && self.numbers <= 1 && self.values + self.keys > 0 && self.values <= 2 && self.links + self.keys > 0
+        let references = self.others + self.values + self.keys + self.links;
+        let is_named = self.others == 0
+            && self.numbers <= 1
+            && self.values + self.keys > 0
+            && self.values <= 2
+            && self.links + self.keys > 0;
+        is_named || self.has_hash && self.counts == 1 && self.numbers == 0 && (2..=4).contains(&references)
     }
 }
 

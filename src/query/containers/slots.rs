@@ -24,6 +24,9 @@ const CHUNK: u32 = 1 << 16;
 const MAX_TALLIES: usize = 1 << 16;
 const MAX_ALL: usize = 1 << 20;
 
+/// Number of objects that are looked at in a collection to find a node.
+const LOOKED_INTO: u32 = 64;
+
 /// A place in the nodes or arrays of a container, and the class of what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SlotKey<'a> {
@@ -46,6 +49,8 @@ pub(super) struct Tally {
     pub(super) references: u64,
     /// Retained size of those that the container dominates.
     pub(super) bytes: u64,
+    /// Retained size of the largest of them.
+    pub(super) largest_bytes: u64,
     /// Lowest and highest object: the same if all are the same object.
     pub(super) range: (u32, u32),
 }
@@ -54,6 +59,7 @@ impl Tally {
     fn add(&mut self, other: Self) {
         self.references += other.references;
         self.bytes = self.bytes.saturating_add(other.bytes);
+        self.largest_bytes = self.largest_bytes.max(other.largest_bytes);
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
     }
 }
@@ -164,6 +170,12 @@ impl<'a> Slots<'_, 'a> {
         (found, is_whole)
     }
 
+    /// Returns whether the first objects that a collection dominates have a node of a container among them.
+    fn has_nodes(&self, collection: TreePosition, instance: u32) -> bool {
+        let end = self.graph.tree.end(collection).0.min(collection.0.saturating_add(LOOKED_INTO));
+        (collection.0..end).any(|position| self.instances.of(TreePosition(position)) == Some(instance))
+    }
+
     /// Returns what is known of a node or an array of a container.
     fn source(&self, object: ObjectIndex) -> Option<Source<'a>> {
         let tree = &self.graph.tree;
@@ -175,9 +187,8 @@ impl<'a> Slots<'_, 'a> {
             let owner = self.owners.of(position);
             let owner_object = owner.and_then(|owner| tree.object_at(owner));
             source.class = owner_object.and_then(|owner| self.graph.objects.class(owner));
-            // Of arrays in a header, of which there are few, the field tells keys from values.
-            let is_of_header = owner.is_some_and(|owner| self.instances.of(owner).is_none());
-            if is_of_header && tree.dominator(position) == owner {
+            // The field tells keys from values.
+            if tree.dominator(position) == owner {
                 let holding = owner_object.map(|owner| self.edges.holding(owner, object));
                 if let Some(ReferenceKind::Field { name, .. }) = holding.and_then(|holding| holding.meanings.first().copied()) {
                     source.field = name;
@@ -211,7 +222,11 @@ impl<'a> Slots<'_, 'a> {
             self.instances.of(owner) == Some(source.instance) || self.instances.all.get(source.instance as usize).is_some_and(|one| one.owner == Some(owner))
         });
         // Children in a list of the JDK.
-        if role == Role::Collection && is_within && source.class.is_some_and(|class| self.structures.is_through_collections(class)) {
+        if role == Role::Collection
+            && is_within
+            && source.class.is_some_and(|class| self.structures.is_through_collections(class))
+            && self.has_nodes(position, source.instance)
+        {
             return None;
         }
         // A node of another container of the kind is an element only as the first of it.
@@ -220,7 +235,7 @@ impl<'a> Slots<'_, 'a> {
         }
         let bytes = if is_within { tree.retained_bytes(position) } else { 0 };
         let key = SlotKey { instance: source.instance, field, class: source.class, odd, target: class };
-        Some((key, Tally { references: 1, bytes, range: (target.0, target.0) }))
+        Some((key, Tally { references: 1, bytes, largest_bytes: bytes, range: (target.0, target.0) }))
     }
 }
 

@@ -117,10 +117,6 @@ impl Structures {
         self.of_class.get(&class.0).copied()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.of_class.is_empty()
-    }
-
     /// Returns whether nodes of a class refer to others by way of JDK collections.
     pub(super) fn is_through_collections(&self, class: ClassNumber) -> bool {
         self.through_collections.contains(&class.0)
@@ -189,7 +185,7 @@ fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
 }
 
 /// Words in names of kinds of nodes.
-const NODES: &[&str] = &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell"];
+const NODES: &[&str] = &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
 /// Words in names of what is nested in a collection. Classes of a small program are often all nested in one.
 const NODES_AND_PARTS: &[&str] = &[
     "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list", "map", "set",

@@ -12,6 +12,12 @@ names! {
     ACCUMULATION_POINT: Record, "the object where the memory accumulates; in CSV its ID";
     ACCUMULATION_POINT_OBJECT: Id, "object ID of the object where the memory accumulates";
     ACCUMULATION_POINT_CLASS: Text, "class of that object";
+    MAT_VERDICT: Text, "`verdict` by the rules of Eclipse MAT alone, of a suspect by these: `holder` where elements of several classes accumulate";
+    CONTAINER_FAMILY as "container": Text, "kind of container whose elements it holds: `list`, `set`, `map`, `queue`, `tree`, `chain` or `array`";
+    ELEMENTS: Integer, "number of elements of the container, of entries in a map; of one class in `element_classes`";
+    ARE_ELEMENTS_EXACT as "is_exact": Boolean, "whether all elements were counted; if not, there are at least so many";
+    ELEMENT_CLASSES: Records, "classes of the elements, those with the most elements first, at most 64; in CSV in words";
+    KEY_CLASSES as "keys": Records, "classes of the keys of a map, those with the most keys first; in CSV in words";
     ACCUMULATED: Records, "what it consists of, from the accumulation point down the dominator tree, merged by class: on each level the class that retains most; in CSV in words";
     ACCUMULATED_BYTES: Integer, "bytes retained by the accumulation point, by the chain that leads to it, or by the group";
     HOW: Text, "how it accumulates: `children`, `chain`, `buffer`, `threads`, `loaders` or `members`";

@@ -12,12 +12,15 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names::is_of_jdk;
 
 use crate::compare::places::{Explained, library};
+use crate::containers::Container;
 use crate::frameworks::FrameworkDescription;
 
 use super::conclusions::accumulated_at;
+use super::containers;
 use super::contents::{self, Level, Reason};
 use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
+use super::holders::Holder;
 use super::loaders::{common_bytes, retained_bytes};
 use super::nodes::{self, NodeForm};
 use super::other_holders::{common_holder, other_holders};
@@ -46,6 +49,8 @@ pub(super) struct Store {
     /// The elements, if they share a name.
     pub(super) elements: Option<NamedElements>,
     pub(super) description: Option<FrameworkDescription>,
+    /// The container that it is.
+    pub(super) container: Option<Container>,
     /// Largest object whose retained size a rule's sentence explains, besides the described one.
     pub(super) largest: Option<TreePosition>,
 }
@@ -70,6 +75,7 @@ impl Store {
             named: Some(title.text),
             elements: None,
             description,
+            container: None,
             largest: None,
             positions,
         };
@@ -122,6 +128,26 @@ impl Store {
         }
     }
 
+    /// Returns the store that a container is.
+    pub(super) fn of_container(graph: &ObjectGraph, places: &HeapPlaces, container: &Container) -> Option<Self> {
+        let object = graph.objects.addresses.index_of(container.object);
+        let object = object.and_then(|object| graph.tree.reachable_position(object))?;
+        let alone = |position: &TreePosition| (container.tops.len() == 1).then(|| places.description_near(graph, *position)).flatten();
+        Some(Self {
+            object,
+            positions: container.tops.clone(),
+            objects: 1,
+            retained_bytes: container.retained_bytes,
+            reason: Some(container_reason(container)),
+            are_heads: false,
+            named: None,
+            elements: None,
+            description: container.tops.first().and_then(alone).cloned(),
+            container: Some(container.clone()),
+            largest: None,
+        })
+    }
+
     /// Returns the store of a leak that a rule reports.
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
         let tree = &reader.graph.tree;
@@ -145,6 +171,7 @@ impl Store {
             named: leak.description.called.clone(),
             elements: None,
             description: Some(leak.description.clone()),
+            container: None,
             largest: own.map(|_| largest).filter(|largest| Some(*largest) != own),
         })
     }
@@ -201,7 +228,43 @@ impl Suspects {
             };
             self.of_places.push(at);
         }
+        for container in containers::accumulating(places, threshold) {
+            let Some(store) = Store::of_container(graph, places, container) else { continue };
+            if !self.is_known_container(graph, container) {
+                self.add(graph, reader, SuspectRule::Below, store);
+            }
+        }
+        self.find_containers(graph, reader, places);
         self.find_other_holders(graph, reader, places);
+    }
+
+    /// Returns whether a suspect is about a container, or about one that holds most of it or that it holds most of.
+    fn is_known_container(&self, graph: &ObjectGraph, container: &Container) -> bool {
+        let bytes = container.retained_bytes;
+        self.rows.iter().zip(&self.positions).any(|(row, positions)| {
+            let own = accumulated_at(graph, row, positions);
+            let common = common_bytes(&graph.tree, &container.tops, &own);
+            row.verdict != Verdict::Holder && contents::is_most(common, bytes)
+        })
+    }
+
+    /// Finds the containers of the suspects that have none. A holder of a container with elements of several classes is an
+    /// accumulation that MAT's rules miss.
+    pub(super) fn find_containers(&mut self, graph: &ObjectGraph, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
+        for (row, positions) in self.rows.iter_mut().zip(&self.positions).filter(|(row, _)| row.container.is_none()) {
+            let own = accumulated_at(graph, row, positions);
+            let Some(found) = containers::explaining(&graph.tree, places, &own) else { continue };
+            let object = graph.objects.addresses.index_of(found.object);
+            let place = object.map(|object| reader.holders.place(object, false));
+            let is_elsewhere = row.place.as_ref().is_none_or(|known| known.object != found.object);
+            // The field of the program above the container, rather than above one of its nodes.
+            if let Some(paths) = &mut row.paths
+                && let Some(of_container) = object.filter(|_| is_elsewhere).and_then(|object| reader.evidence.paths(object))
+            {
+                paths.owner = of_container.owner;
+            }
+            row.set_container(found.clone(), place);
+        }
     }
 
     /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
@@ -363,6 +426,21 @@ enum Known {
 }
 
 impl Suspect {
+    /// Adds the container that the suspect is, with its place.
+    fn set_container(&mut self, container: Container, place: Option<Holder>) {
+        if self.verdict == Verdict::Holder && self.kind == SuspectKind::Single {
+            (self.verdict, self.reason) = (Verdict::Accumulation, Some(container_reason(&container)));
+            if self.is_behind_soft {
+                self.verdict = Verdict::Content;
+            }
+            self.parts.clear();
+        }
+        if self.rule == SuspectRule::Mat && matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. })) {
+            self.place = place.or(self.place.take());
+        }
+        self.container = Some(container);
+    }
+
     /// Adds the description by a framework's rule: the name, and whether it is content.
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
@@ -378,6 +456,13 @@ impl Suspect {
         };
         self.framework = Some(description.clone());
     }
+}
+
+/// Returns the form of accumulation of a container.
+fn container_reason(container: &Container) -> Reason {
+    let objects = container.elements_of_class();
+    let class = container.element_class.clone().unwrap_or_else(|| "java.lang.Object".to_owned());
+    Reason::Children { class, objects, retained_bytes: container.retained_bytes }
 }
 
 fn within_holder(graph: &ObjectGraph, store: Store) -> Candidate {

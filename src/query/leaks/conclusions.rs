@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::tree::Tree;
 
 use super::holders::Holder;
 use super::loaders::{self, Loaders};
@@ -79,12 +80,6 @@ impl Leaks {
         bytes >= self.used_bytes / LEAST_PART
     }
 
-    /// Returns the size that all conclusions explain, counting overlapping ones once.
-    pub fn concluded_bytes(&self) -> u64 {
-        let sum = self.conclusions.iter().fold(0, |sum: u64, one| sum.saturating_add(one.retained_bytes));
-        sum.min(self.reachable_bytes)
-    }
-
     /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. The
     /// memory that the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
     /// suspect, or in loaders that retain more: those are more specific.
@@ -94,7 +89,7 @@ impl Leaks {
         places: &[Vec<TreePosition>],
         loaders: &Loaders,
         side_tables: &[Option<usize>],
-    ) -> Vec<Conclusion> {
+    ) -> (Vec<Conclusion>, u64) {
         let common =
             |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
         let mut within: Vec<Vec<TreePosition>> = self
@@ -104,6 +99,8 @@ impl Leaks {
             .collect();
         let mut explained = Vec::new();
         let mut all = Vec::new();
+        // Everything that the conclusions explain, and what class loaders retain beyond the tree.
+        let (mut positions, mut beyond_tree) = (Vec::new(), 0u64);
         for (group, found) in loaders.that_accumulate() {
             let retained_bytes = found.group.retained.bytes;
             let is_within =
@@ -122,6 +119,9 @@ impl Leaks {
                 suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
             explained.extend(&suspects);
             within.push(found.tops.clone());
+            positions.extend_from_slice(&found.tops);
+            beyond_tree = beyond_tree
+                .saturating_add(retained_bytes.saturating_sub(loaders::retained_bytes(&graph.tree, &found.tops)));
             let side_tables = Vec::new();
             all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes, side_tables });
         }
@@ -135,6 +135,10 @@ impl Leaks {
             let is_part =
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
+                match suspect.told_container() {
+                    Some(container) => positions.extend_from_slice(&container.tops),
+                    None => positions.extend_from_slice(&own),
+                }
                 told.push(own);
                 let retained_bytes = suspect.explained_bytes();
                 all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes, side_tables: Vec::new() });
@@ -142,7 +146,11 @@ impl Leaks {
         }
         Self::fold_side_tables(&mut all, side_tables);
         all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
-        all
+        let concluded_bytes = match all.as_slice() {
+            [one] => one.retained_bytes,
+            _ => union_bytes(&graph.tree, positions).saturating_add(beyond_tree),
+        };
+        (all, concluded_bytes.min(self.reachable_bytes))
     }
 
     /// Adds the conclusions about side tables to those about the class loaders that they belong to.
@@ -187,6 +195,20 @@ impl Leaks {
         let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
         Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
     }
+}
+
+/// Returns the size that some objects retain by the tree; those that others of them dominate count once.
+fn union_bytes(tree: &Tree, mut positions: Vec<TreePosition>) -> u64 {
+    positions.sort_unstable();
+    let mut end = TreePosition(0);
+    positions.retain(|position| {
+        let is_top = *position >= end;
+        if is_top {
+            end = tree.end(*position);
+        }
+        is_top
+    });
+    loaders::retained_bytes(tree, &positions)
 }
 
 /// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.

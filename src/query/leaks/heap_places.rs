@@ -10,6 +10,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::{Heap, ObjectGraph};
 
+use crate::containers::Containers;
 use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
 use crate::dominators::retained_of_set::{retained, tops};
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
@@ -36,6 +37,8 @@ pub struct HeapPlaces {
     pub heap: OneHeap,
     /// Places that explain the heap.
     pub explained: ExplainedHeap,
+    /// Containers and their elements.
+    pub containers: Containers,
     /// Rules that describe objects.
     pub(super) frameworks: Frameworks,
     described: Vec<Described>,
@@ -59,12 +62,13 @@ pub(super) struct FrameworkLeak<'h> {
     pub(super) retained_bytes: u64,
 }
 
-/// Keeps the places of the large objects of a heap in its index, by the rules that are compiled in.
+/// Keeps the places of the large objects of a heap, by the rules that are compiled in, and its containers in its index.
 ///
 /// # Errors
-/// Those of [`DumpPlaces::of_large`].
+/// Those of [`DumpPlaces::of_large`] and [`Containers::of`].
 pub fn keep_places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<()> {
-    large(heap, graph, bytes, &Frameworks::bundled()).map(drop)
+    large(heap, graph, bytes, &Frameworks::bundled())?;
+    Containers::of(heap, graph, bytes).map(drop)
 }
 
 fn large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], frameworks: &Frameworks) -> io::Result<DumpPlaces> {
@@ -76,7 +80,7 @@ impl HeapPlaces {
     /// that is less, and describes objects of frameworks.
     ///
     /// # Errors
-    /// Those of [`DumpPlaces::of_large`].
+    /// Those of [`DumpPlaces::of_large`] and [`Containers::of`].
     pub fn new(
         heap: &Heap,
         graph: &ObjectGraph,
@@ -87,7 +91,8 @@ impl HeapPlaces {
         let all = graph.tree.reachable_bytes();
         let places = OneHeap::new(large(heap, graph, bytes, frameworks)?);
         let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
-        let explained = places.explain(told);
+        let containers = Containers::of(heap, graph, bytes)?;
+        let explained = places.explain(told, |object| containers.is_store(object));
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let known = KnownFrameworks::new(heap, &objects, frameworks);
         let titles = places.titles();
@@ -107,7 +112,7 @@ impl HeapPlaces {
         let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
         instances.extend(many.filter_map(|elements| graph.objects.addresses.index_of(example(elements))));
         let frameworks = frameworks.clone();
-        let mut found = Self { heap: places, explained, frameworks, ..Self::default() };
+        let mut found = Self { heap: places, explained, containers, frameworks, ..Self::default() };
         for object in instances {
             let Some(mut description) = known.describe(object) else { continue };
             description.called = title(object).or(description.called);

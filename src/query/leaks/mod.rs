@@ -20,6 +20,7 @@ pub mod thread_locals;
 mod below;
 pub mod collection;
 mod conclusions;
+mod containers;
 mod fixed_buffers;
 mod group_point;
 mod nodes;
@@ -31,6 +32,7 @@ mod suspects;
 use std::cmp::Reverse;
 use std::io;
 
+use crate::containers::Container;
 use crate::dump::unreachable::Unreachable;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -264,6 +266,10 @@ pub struct Suspect {
     pub is_oom_thread: bool,
     /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
     pub is_behind_soft: bool,
+    /// The container in which memory accumulates.
+    pub container: Option<Container>,
+    /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
+    pub mat_verdict: Option<Verdict>,
     /// Waste of one kind that makes up at least half of a store within a holder.
     pub wasted: Option<WastedPart>,
     /// Numbers of holders by MAT's rules of which it explains most.
@@ -286,8 +292,20 @@ impl Suspect {
             _ if self.verdict == Verdict::Holder => self.retained_bytes,
             (Some(local), _) => local.retained_bytes,
             (None, Some(Reason::Threads { retained_bytes, .. })) => *retained_bytes,
-            (None, _) => self.accumulated_bytes,
+            (None, _) => match self.told_container() {
+                Some(container) => container.retained_bytes,
+                None => self.accumulated_bytes,
+            },
         }
+    }
+
+    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers and what a framework's
+    /// rule names have words of their own.
+    pub fn told_container(&self) -> Option<&Container> {
+        let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
+            && self.elements.is_none()
+            && self.main_thread_local().is_none();
+        self.container.as_ref().filter(|_| is_told)
     }
 }
 
@@ -310,6 +328,8 @@ pub struct Leaks {
     pub largest_place_bytes: u64,
     /// By place that explains the heap: number of the suspect that explains the same.
     pub suspect_of_place: Vec<Option<usize>>,
+    /// Size that all conclusions explain together: what several explain counts once.
+    pub concluded_bytes: u64,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
     /// Positions of the objects of each suspect.
@@ -369,6 +389,7 @@ pub fn leaks(
         let positions = candidate.positions.clone();
         all.push(reader.suspect(candidate), positions);
     }
+    all.find_containers(graph, &reader, places);
     all.describe(heap, graph, bytes, places);
     all.add_below(graph, &reader, places, threshold_bytes);
     let Suspects { mut rows, positions, of_places, .. } = all;
@@ -394,10 +415,12 @@ pub fn leaks(
         largest,
         largest_place_bytes: places.explained.largest_bytes(),
         suspect_of_place: of_places,
+        concluded_bytes: 0,
         used_bytes,
         positions: Vec::new(),
     };
-    leaks.conclusions = leaks.conclude(graph, &positions, &found, &side_tables);
+    let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, &found, &side_tables);
+    (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
     leaks.positions = positions;
     Ok(leaks)
 }

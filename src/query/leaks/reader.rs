@@ -239,6 +239,8 @@ impl<'a> EvidenceReader<'a> {
             place,
             paths,
             is_behind_soft,
+            mat_verdict: store.is_none().then_some(verdict),
+            container: store.and_then(|store| store.container),
             wasted: None,
             covers: Vec::new(),
             related: Vec::new(),

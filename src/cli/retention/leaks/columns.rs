@@ -1,16 +1,18 @@
 //! Suspects in JSON and CSV.
 
+use hprof_query::containers::Container;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject};
+use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject, Verdict};
 use hprof_query::paths::steps::ObjectStep;
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::hundredths;
 use hprof_report::value::{Value, id, list, record};
 
+use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::{frameworks, paths};
 
 use super::{LeaksReport, allocated, parts, words};
@@ -27,7 +29,15 @@ impl<'a> SuspectLine<'a> {
     }
 }
 
+impl ContainerRow for SuspectLine<'_> {
+    fn container(&self) -> Option<&Container> {
+        self.suspect.container.as_ref()
+    }
+}
+
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
+    let [container, elements, is_exact, element_classes, keys] =
+        containers::columns();
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
@@ -60,6 +70,13 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
         .or_null("it is a holder"),
+        Column::of(names::MAT_VERDICT, |row: &SuspectLine<'a>| row.suspect.mat_verdict.map(Verdict::name).into())
+            .or_null("it is not one of MAT's"),
+        container,
+        elements,
+        is_exact,
+        element_classes,
+        keys,
         Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path))
         })

@@ -9,7 +9,7 @@ use hprof_query::leaks::{Leaks, Suspect, SuspectKind, SuspectRule};
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, percent};
 
-use crate::cli::shared::holder;
+use crate::cli::shared::{containers, holder};
 
 /// Class of the objects that represent objects with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
@@ -47,6 +47,9 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
 
 /// Describes what accumulates: `55,417 x orders.Order`.
 pub(super) fn elements(suspect: &Suspect) -> Option<String> {
+    if let Some(container) = suspect.told_container() {
+        return Some(containers::elements(container));
+    }
     if suspect.rule != SuspectRule::Mat {
         return match &suspect.reason {
             Some(Reason::Children { class, objects, .. }) => Some(format!("{} x {class}", grouped(*objects))),

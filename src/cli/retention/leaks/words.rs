@@ -44,13 +44,19 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     });
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
-            let Claim { what, bytes, .. } = claim(leaks, first);
+            let what = claim(leaks, first).what;
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
-            let all = share(leaks.concluded_bytes());
+            let all = share(leaks.concluded_bytes);
             Some(match others {
                 [] => format!("{count}, {all} of {heap}: {what}"),
-                // Each share stands beside what it belongs to.
-                _ => format!("{count} retain {all} of {heap}; the first {}: {what}", share(bytes)),
+                _ => {
+                    // Each share stands beside what it belongs to.
+                    let told = conclusions_in_headline(leaks).map(|one| {
+                        let Claim { what, bytes, .. } = claim(leaks, one);
+                        format!("{what} ({})", share(bytes))
+                    });
+                    format!("{count} retain {all} of {heap}: {}", told.collect::<Vec<_>>().join("; "))
+                }
             })
         }
         ([], [first, ..]) if first.verdict == Verdict::Content => {
@@ -82,6 +88,18 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     };
     let all: Vec<String> = garbage.into_iter().chain(conclusion).collect();
     line(&all.join("; "))
+}
+
+/// Maximum number of causes that the headline names.
+const NAMED_CAUSES: usize = 3;
+/// Minimum part of the heap that a further cause retains to be named, as 1/N.
+const PART_OF_CAUSE: u64 = 10;
+
+/// Returns the conclusions that the headline names: the first, and two more that retain a tenth of the heap.
+pub(crate) fn conclusions_in_headline(leaks: &Leaks) -> impl Iterator<Item = &Conclusion> {
+    let is_large = |one: &Conclusion| one.retained_bytes >= leaks.reachable_bytes / PART_OF_CAUSE;
+    let named = leaks.conclusions.iter().enumerate().take(NAMED_CAUSES);
+    named.filter(move |(at, one)| *at == 0 || is_large(one)).map(|(_, one)| one)
 }
 
 /// Returns a conclusion as a sentence.
@@ -287,7 +305,9 @@ fn what_accumulates(suspect: &Suspect) -> String {
             };
             format!("One {class} of {}{}", human_bytes(of), held.unwrap_or_default())
         }
-        Some(Reason::Chain { class, chains, objects, is_whole }) => {
+        Some(Reason::Chain { class, chains, objects, is_whole })
+            if suspect.told_container().is_none_or(|container| container.are_nodes) =>
+        {
             let least = if *is_whole { "" } else { "at least " };
             let links = format!("{least}{} x {}", grouped(*objects), holder::simple(class, false));
             let links = match chains {

@@ -58,7 +58,7 @@ pub(super) struct Explanation {
 }
 
 /// Returns the places that explain one heap; each retains at least `least` bytes.
-pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
+pub(super) fn explain(aligned: &Aligned, least: u64, is_store: impl Fn(u32) -> bool) -> Explanation {
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let least = least.max(1);
     let mut found = Explanation::default();
@@ -88,7 +88,7 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
             split(aligned.below(*above), Some(*below), &mut stack);
         }
         let place = path.last().copied().unwrap_or(place);
-        if elements.is_none() && !aligned.is_nesting(place) && !has_nesting(place) {
+        if elements.is_none() && !is_store(place) && !aligned.is_nesting(place) && !has_nesting(place) {
             // A sentence about an object is more informative than its fields, or than several of its elements.
             let is_said = aligned.label(place).has_sentence;
             let is_field = |part: u32| matches!(aligned.label(part).via, Via::Field { .. });

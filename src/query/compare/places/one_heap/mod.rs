@@ -82,9 +82,14 @@ impl OneHeap {
         Self { aligned, members: of_place }
     }
 
-    /// Returns the places that explain the heap and retain at least `least` bytes.
-    pub fn explain(&self, least: u64) -> ExplainedHeap {
-        let found = explain::explain(&self.aligned, least);
+    /// Returns the places that explain the heap and retain at least `least` bytes. A single object that `is_store`, whose elements
+    /// may be of several classes, is not replaced by what is below it.
+    pub fn explain(&self, least: u64, is_store: impl Fn(ObjectId) -> bool) -> ExplainedHeap {
+        let is_store = |place: u32| {
+            let figures = self.aligned.figures(0, place);
+            figures.objects == 1 && is_store(figures.example)
+        };
+        let found = explain::explain(&self.aligned, least, is_store);
         let mut by_title: FxHashMap<(String, Option<String>), Vec<Explained>> = FxHashMap::default();
         for (place, elements) in found.places {
             let PlaceFigures { retained_bytes, objects, .. } = self.aligned.figures(0, place);

@@ -51,7 +51,7 @@ impl Heaped {
     fn explain(self) -> (OneHeap, ExplainedHeap) {
         let least = self.0.reachable_bytes / 50;
         let heap = OneHeap::new(self.0);
-        let explained = heap.explain(least);
+        let explained = heap.explain(least, |_| false);
         (heap, explained)
     }
 }

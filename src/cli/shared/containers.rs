@@ -1,0 +1,74 @@
+//! Words and columns for containers.
+
+use hprof_query::containers::{Container, ElementClass};
+use hprof_query::dictionary::names;
+use hprof_report::column::{Column, Columns};
+use hprof_report::number::grouped;
+
+use super::holder;
+
+/// Maximum number of classes of elements that a sentence names.
+const NAMED_CLASSES: usize = 4;
+
+/// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`.
+pub(crate) fn elements(container: &Container) -> String {
+    let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
+    let count = format!("{}{}", if *is_exact { "" } else { "at least " }, grouped(*elements));
+    let simple = |class| holder::simple(class, false);
+    match (element_class, element_classes.as_slice()) {
+        (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
+        (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
+        (Some(class), classes) => format!("{count} x {} ({})", simple(class), named(classes)),
+        (None, classes) => format!("{count} elements ({})", named(classes)),
+    }
+}
+
+/// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.
+fn named(classes: &[ElementClass]) -> String {
+    let one = |row: &ElementClass| {
+        let class = if row.class.is_empty() { "null" } else { holder::simple(&row.class, false) };
+        format!("{class} {}", grouped(row.elements))
+    };
+    let (told, rest) = classes.split_at(classes.len().min(NAMED_CLASSES));
+    let told = told.iter().map(one).collect::<Vec<_>>().join(", ");
+    match rest.len() {
+        0 => told,
+        1 => format!("{told} and 1 more class"),
+        more => format!("{told} and {more} more classes"),
+    }
+}
+
+/// A row that may be about a container.
+pub(crate) trait ContainerRow {
+    /// Returns the container.
+    fn container(&self) -> Option<&Container>;
+}
+
+/// Columns about the container of a row.
+pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
+    let none = "it is no container";
+    [
+        Column::of(names::CONTAINER_FAMILY, |row: &R| row.container().map(|one| one.family.name()).into())
+            .or_null(none),
+        Column::of(names::ELEMENTS, |row: &R| row.container().map(|one| one.elements).into()).or_null(none),
+        Column::of(names::ARE_ELEMENTS_EXACT, |row: &R| row.container().map(|one| one.is_exact).into())
+            .or_null(none),
+        Column::records(names::ELEMENT_CLASSES, class_columns(), |row: &R| {
+            row.container().map_or(&[], |one| one.element_classes.as_slice())
+        })
+        .csv(|row: &R| row.container().map(elements).into()),
+        Column::records(names::KEY_CLASSES, class_columns(), |row: &R| {
+            row.container().map_or(&[], |one| one.keys.as_slice())
+        })
+        .csv(|row: &R| row.container().map(|one| named(&one.keys)).filter(|text| !text.is_empty()).into()),
+    ]
+}
+
+/// Columns of the classes of elements or keys.
+fn class_columns<'c>() -> Columns<'c, ElementClass> {
+    Columns::new([
+        Column::of(names::CLASS, |row: &ElementClass| (&row.class).into()),
+        Column::of(names::ELEMENTS, |row: &ElementClass| row.elements.into()),
+        Column::of(names::RETAINED_BYTES, |row: &ElementClass| row.retained_bytes.into()),
+    ])
+}
