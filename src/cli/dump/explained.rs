@@ -16,8 +16,8 @@ use hprof_report::{escape, fit};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;
-use crate::cli::shared::{containers, frameworks};
 use crate::cli::shared::holder::cut;
+use crate::cli::shared::{containers, frameworks};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 10;

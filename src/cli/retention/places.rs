@@ -262,8 +262,7 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
     let single = |row: &PlaceRow| -> Option<ObjectId> {
         (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
     };
-    let [container, elements, is_exact, element_classes, keys] =
-        containers::columns();
+    let [container, elements, is_exact, element_classes, keys] = containers::columns();
     let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
     Columns::new([
         Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),

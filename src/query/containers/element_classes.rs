@@ -74,19 +74,32 @@ impl Classes {
     /// Returns the name for all: the only class, or the nearest common superclass that says something. Otherwise the class
     /// of most elements, and `true` if it is only that.
     pub(super) fn name(&self, summary: &Summary) -> Option<(String, bool)> {
-        let (most, of_most) = self.by_name.iter().map(|(name, (count, _))| (name, *count)).max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
+        let (most, of_most) = self
+            .by_name
+            .iter()
+            .map(|(name, (count, _))| (name, *count))
+            .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
         if self.by_name.len() == 1 {
             return Some((most.clone(), false)).filter(|(name, _)| !name.is_empty());
         }
         let table = summary.class_table();
         let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
-        let largest = self.by_class.iter().max_by_key(|(class, count)| (**count, std::cmp::Reverse(**class)))?.0;
+        let largest =
+            self.by_class.iter().max_by_key(|(class, count)| (**count, std::cmp::Reverse(**class)))?.0;
         let is_above_all = |above: &ClassNumber| {
-            self.by_class.keys().all(|class| table.upwards(*class).take(MAX_ABOVE).any(|class| class == *above))
+            self.by_class
+                .keys()
+                .all(|class| table.upwards(*class).take(MAX_ABOVE).any(|class| class == *above))
         };
-        let common = table.upwards(*largest).take(MAX_ABOVE).filter(|above| !is_general(name(*above))).find(is_above_all);
+        let common = table
+            .upwards(*largest)
+            .take(MAX_ABOVE)
+            .filter(|above| !is_general(name(*above)))
+            .find(is_above_all);
         match common {
-            Some(common) if !name(common).starts_with("java.util.Abstract") => Some((name(common).to_owned(), false)),
+            Some(common) if !name(common).starts_with("java.util.Abstract") => {
+                Some((name(common).to_owned(), false))
+            }
             _ => (of_most * 2 > self.count && !most.is_empty()).then(|| (most.clone(), true)),
         }
     }

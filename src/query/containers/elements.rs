@@ -24,6 +24,10 @@ const MIN_SHARE: u64 = 10;
 /// Percentage of the nodes that have something where all have it.
 const MIN_OF_NODES: u64 = 90;
 
+/// Maximum number of objects of classes of their own that are not elements, in an array with this many.
+const MAX_SINGLES: usize = 2;
+const MANY: u64 = 50;
+
 /// A slot with all classes of its targets.
 #[derive(Debug, Default)]
 struct Slot<'a> {
@@ -64,51 +68,83 @@ pub(super) struct FoundElements {
     pub(super) slots: usize,
 }
 
+/// What the header of arrays says of keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MapHints {
+    /// `true` if its class is named like a map.
+    pub(super) is_named: bool,
+    /// `true` if it has an array of numbers, which can be the keys.
+    pub(super) has_numbers: bool,
+}
+
 /// Returns the elements of an instance with these slots; `None` for nodes that are themselves the elements.
 pub(super) fn elements(
     summary: &Summary,
     roles: &Roles,
     instance: &Instance,
-    is_named_map: bool,
+    map: MapHints,
     tallies: &[(SlotKey<'_>, Tally)],
 ) -> Option<FoundElements> {
     let mut slots = slots(summary, tallies);
+    drop_singles(&mut slots);
     let most = slots.iter().filter(|slot| !slot.is_constant()).map(|slot| slot.references).max()?;
     slots.retain(|slot| !slot.is_constant());
+    drop_copies(&mut slots);
     let largest: Vec<Option<ClassNumber>> = slots
         .iter()
         .filter(|slot| slot.references * 100 >= most * MIN_SHARE)
         .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
         .collect();
     // The last elements may be in an array of their own.
-    let is_rest = |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class));
+    let is_rest =
+        |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class));
     slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
-    let is_link = |slot: &Slot<'_>| slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field);
+    let is_link = |slot: &Slot<'_>| {
+        slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field)
+    };
     if slots.iter().any(|slot| !is_link(slot)) {
         slots.retain(|slot| !is_link(slot));
     }
-    let (arrays, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) = slots.into_iter().partition(|slot| slot.odd.is_some());
+    let (arrays, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) =
+        slots.into_iter().partition(|slot| slot.odd.is_some());
     let (mut keys, mut values) = (Vec::new(), Vec::new());
-    tell_arrays(arrays, is_named_map, &mut keys, &mut values);
-    let (named, others): (Vec<Slot<'_>>, Vec<Slot<'_>>) =
-        fields.into_iter().partition(|slot| field_names::is_value(slot.field) || field_names::is_key(slot.field));
-    for slot in named {
-        if field_names::is_key(slot.field) { keys.push(slot) } else { values.push(slot) }
-    }
+    tell_arrays((summary, roles), arrays, map, &mut keys, &mut values);
+    let with_values: Vec<Option<ClassNumber>> =
+        fields.iter().filter(|slot| field_names::is_value(slot.field)).map(|slot| slot.class).collect();
+    let is_key = |slot: &Slot<'_>| {
+        field_names::is_key(slot.field)
+            || slot.field == field_names::REFERENT && with_values.contains(&slot.class)
+    };
+    let (named_keys, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) = fields.into_iter().partition(is_key);
+    let (named_values, mut others): (Vec<Slot<'_>>, Vec<Slot<'_>>) = fields
+        .into_iter()
+        .partition(|slot| field_names::is_value(slot.field) || slot.field == field_names::REFERENT);
+    keys.extend(named_keys);
+    values.extend(named_values);
     if values.is_empty() && keys.is_empty() && instance.nodes > 0 {
-        let (found_keys, found_values) = payload(summary, roles, instance, others)?;
+        let (found_keys, found_values) = payload(summary, roles, instance, std::mem::take(&mut others))?;
         (keys, values) = (found_keys, found_values);
-    } else if values.is_empty() && !keys.is_empty() && !others.is_empty() && is_payload(roles, instance, &others) {
+    } else if values.is_empty()
+        && !keys.is_empty()
+        && !others.is_empty()
+        && is_payload(roles, instance, &others)
+    {
         // Keys by name, and what they lead to.
-        values = others;
+        values = std::mem::take(&mut others);
     }
     if values.is_empty() {
         // A set, or an intrusive node with a name.
-        let is_of_entries = keys.iter().all(|slot| slot.class.is_none_or(|class| roles.shape(class).others == 0 && roles.shape(class).numbers <= 1));
+        let has_few_numbers =
+            |slot: &Slot<'_>| slot.class.is_none_or(|class| roles.shape(class).numbers <= 1);
+        let is_of_entries = others.is_empty() && keys.iter().all(has_few_numbers);
         if keys.is_empty() || instance.nodes > 0 && !is_of_entries {
             return None;
         }
-        return Some(FoundElements { elements: together(summary, &keys), slots: keys.len(), ..FoundElements::default() });
+        return Some(FoundElements {
+            elements: together(summary, &keys),
+            slots: keys.len(),
+            ..FoundElements::default()
+        });
     }
     let elements = together(summary, &values);
     let keys = (!keys.is_empty()).then(|| together(summary, &keys));
@@ -118,7 +154,12 @@ pub(super) fn elements(
 }
 
 /// Returns keys and values among the slots of nodes without names that tell; `None` if the nodes are the elements.
-fn payload<'a>(summary: &Summary, roles: &Roles, instance: &Instance, mut others: Vec<Slot<'a>>) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
+fn payload<'a>(
+    summary: &Summary,
+    roles: &Roles,
+    instance: &Instance,
+    mut others: Vec<Slot<'a>>,
+) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
     if !is_payload(roles, instance, &others) {
         return None;
     }
@@ -139,7 +180,8 @@ fn key_rank(summary: &Summary, roles: &Roles, slot: &Slot<'_>) -> (bool, bool, R
         name.ends_with("Key") || name.ends_with("Id")
     };
     let are_keys = slot.targets.iter().all(|(class, _)| class.as_ref().is_some_and(is_key));
-    let mut names = slot.class.into_iter().flat_map(|class| fields::slots(summary, class)).map(|field| field.name);
+    let mut names =
+        slot.class.into_iter().flat_map(|class| fields::slots(summary, class)).map(|field| field.name);
     let at = names.position(|name| name == slot.field).unwrap_or(0);
     (!are_keys, !slot.is_of_leaves(roles), Reverse(at))
 }
@@ -150,7 +192,8 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[Slot<'_>]) -> bool {
     let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
     names.sort_unstable();
     names.dedup();
-    let has_numbers = others.iter().any(|slot| slot.class.is_some_and(|class| roles.shape(class).numbers > 0));
+    let has_numbers =
+        others.iter().any(|slot| slot.class.is_some_and(|class| roles.shape(class).numbers > 0));
     let all: u64 = others.iter().map(|slot| slot.references).sum();
     let are_leaves = others.iter().all(|slot| slot.is_of_leaves(roles));
     let are_alike = others.iter().zip(others.iter().skip(1)).any(|(one, next)| one.shares_class(next));
@@ -160,17 +203,38 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[Slot<'_>]) -> bool {
 }
 
 /// Tells keys from values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
-fn tell_arrays<'a>(arrays: Vec<Slot<'a>>, is_named_map: bool, keys: &mut Vec<Slot<'a>>, values: &mut Vec<Slot<'a>>) {
+fn tell_arrays<'a>(
+    (summary, roles): (&Summary, &Roles),
+    arrays: Vec<Slot<'a>>,
+    map: MapHints,
+    keys: &mut Vec<Slot<'a>>,
+    values: &mut Vec<Slot<'a>>,
+) {
     let has_key_field = arrays.iter().any(|slot| is_key_array(slot.field));
     let has_others = arrays.iter().any(|slot| !is_key_array(slot.field));
     if has_key_field && has_others {
-        let (named, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) = arrays.into_iter().partition(|slot| is_key_array(slot.field));
+        let (named, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) =
+            arrays.into_iter().partition(|slot| is_key_array(slot.field));
         // Inner nodes have keys, too, that separate what is below.
-        let is_key = |slot: &Slot<'a>, most: u64| slot.references < most && named.iter().any(|key| key.shares_class(slot));
+        let is_key = |slot: &Slot<'a>, most: u64| {
+            slot.references < most && named.iter().any(|key| key.shares_class(slot))
+        };
         let most = others.iter().map(|slot| slot.references).max().unwrap_or(0);
-        let (more, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) = others.into_iter().partition(|slot| is_key(slot, most / 2));
+        let (more, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) =
+            others.into_iter().partition(|slot| is_key(slot, most / 2));
         keys.extend(named.into_iter().chain(more));
         values.extend(others);
+        return;
+    }
+    if let Some([first, second]) = two_arrays(&arrays) {
+        // Two arrays of one length with different things: keys are texts or numbers.
+        let rank = |field: &str| {
+            arrays.iter().filter(|slot| slot.field == field).map(|slot| key_rank(summary, roles, slot)).max()
+        };
+        let key = if rank(first) <= rank(second) { first } else { second };
+        for slot in arrays {
+            if slot.field == key { keys.push(slot) } else { values.push(slot) }
+        }
         return;
     }
     let sum = |odd: bool| {
@@ -180,7 +244,17 @@ fn tell_arrays<'a>(arrays: Vec<Slot<'a>>, is_named_map: bool, keys: &mut Vec<Slo
     let (even, odd) = (sum(false), sum(true));
     let of = |odd: bool| arrays.iter().filter(move |slot| slot.odd == Some(odd));
     let are_apart = !of(false).any(|even| of(true).any(|odd| even.shares_class(odd)));
-    if even == odd && even > 0 && (are_apart || is_named_map) {
+    // Four classes that take turns are in even and odd places, too.
+    let have_common = || {
+        let mut classes = Classes::default();
+        arrays
+            .iter()
+            .flat_map(|slot| &slot.targets)
+            .for_each(|(class, elements)| classes.add(summary, *class, *elements));
+        classes.name(summary).is_some_and(|(_, is_mostly)| !is_mostly)
+    };
+    let are_pairs = are_apart && !have_common() || map.is_named && !are_apart && !map.has_numbers;
+    if even == odd && even > 0 && are_pairs {
         for slot in arrays {
             if slot.odd == Some(false) { keys.push(slot) } else { values.push(slot) }
         }
@@ -189,8 +263,66 @@ fn tell_arrays<'a>(arrays: Vec<Slot<'a>>, is_named_map: bool, keys: &mut Vec<Slo
     }
 }
 
+/// Returns the fields of two arrays with as many elements each, of classes that they do not share.
+fn two_arrays<'a>(arrays: &[Slot<'a>]) -> Option<[&'a str; 2]> {
+    let mut fields: Vec<&'a str> = arrays.iter().map(|slot| slot.field).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    let [first, second] = fields.as_slice() else { return None };
+    let of = |field: &'a str| arrays.iter().filter(move |slot| slot.field == field);
+    let sum = |field: &'a str| of(field).map(|slot| slot.references).sum::<u64>();
+    let are_apart = !of(first).any(|one| of(second).any(|other| one.shares_class(other)));
+    (are_apart && sum(first) == sum(second)).then_some([first, second])
+}
+
+/// Drops one or two objects of classes of their own in arrays with many others: what the first places are used for.
+fn drop_singles(slots: &mut [Slot<'_>]) {
+    let of_arrays = || slots.iter().filter(|slot| slot.odd.is_some()).flat_map(|slot| &slot.targets);
+    let mut counts: FxHashMap<Option<ClassNumber>, u64> = FxHashMap::default();
+    of_arrays().for_each(|(class, elements)| *counts.entry(*class).or_default() += elements.count);
+    counts.retain(|_, count| *count == 1);
+    let all: u64 = of_arrays().map(|(_, elements)| elements.count).sum();
+    if counts.len() > MAX_SINGLES || all < MANY {
+        return;
+    }
+    for slot in slots.iter_mut().filter(|slot| slot.odd.is_some()) {
+        let before = slot.targets.len();
+        slot.targets.retain(|(class, _)| !counts.contains_key(class));
+        slot.references -= (before - slot.targets.len()) as u64;
+    }
+}
+
+/// Drops slots that lead to the same objects as those of another class: an entry and the pair that it was made of.
+fn drop_copies(slots: &mut Vec<Slot<'_>>) {
+    // A set has its elements in a table and in a list.
+    let mut arrays: FxHashMap<(Option<ClassNumber>, &str), (u64, u32, u32)> = FxHashMap::default();
+    for slot in slots.iter().filter(|slot| slot.odd.is_some()) {
+        let (first, last) = slot.range.unwrap_or_default();
+        let known = arrays.entry((slot.class, slot.field)).or_insert((0, first, last));
+        *known = (known.0 + slot.references, known.1.min(first), known.2.max(last));
+    }
+    let same = |slot: &Slot<'_>| {
+        let own = arrays.get(&(slot.class, slot.field));
+        let mut others =
+            arrays.iter().filter(|((class, field), _)| *class == slot.class && *field < slot.field);
+        others.any(|(_, other)| Some(other) == own)
+    };
+    slots.retain(|slot| slot.odd.is_none() || !same(slot));
+    let mut seen: Vec<(u64, Option<(u32, u32)>, Option<ClassNumber>)> = Vec::new();
+    slots.retain(|slot| {
+        let is_copy = slot.odd.is_none()
+            && seen.iter().any(|(references, range, class)| {
+                (*references, *range) == (slot.references, slot.range) && *class != slot.class
+            });
+        seen.push((slot.references, slot.range, slot.class));
+        !is_copy
+    });
+}
+
 fn is_key_array(field: &str) -> bool {
-    field_names::is_key(field) || field_names::is_key(field.strip_suffix('s').unwrap_or(field))
+    field_names::is_key(field)
+        || field_names::is_key(field.strip_suffix('s').unwrap_or(field))
+        || field.to_lowercase().starts_with("key")
 }
 
 /// Merges the counts by slot, in a stable order.
@@ -198,12 +330,15 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
     let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), Slot<'a>> = FxHashMap::default();
     for (key, tally) in tallies {
         // What guards a node is not in it.
-        let target = key.target.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
-        if key.odd.is_none() && (target == "java.lang.Object" || target.starts_with("java.util.concurrent.locks.")) {
+        let target =
+            key.target.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
+        if key.odd.is_none()
+            && (target == "java.lang.Object" || target.starts_with("java.util.concurrent.locks."))
+        {
             continue;
         }
         // A mark: the place was used, the next array follows.
-        if target == "java.lang.Object" && tally.references > 1 && tally.range.0 == tally.range.1 {
+        if target == "java.lang.Object" && tally.range.0 == tally.range.1 {
             continue;
         }
         let slot = found.entry((key.field, key.class, key.odd)).or_default();
@@ -212,7 +347,8 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
         slot.bytes = slot.bytes.saturating_add(tally.bytes);
         let (first, last) = slot.range.unwrap_or(tally.range);
         slot.range = Some((first.min(tally.range.0), last.max(tally.range.1)));
-        let elements = Elements { count: tally.references, bytes: tally.bytes, largest_bytes: tally.largest_bytes };
+        let elements =
+            Elements { count: tally.references, bytes: tally.bytes, largest_bytes: tally.largest_bytes };
         slot.targets.push((key.target, elements));
     }
     let mut slots: Vec<Slot<'a>> = found.into_values().collect();

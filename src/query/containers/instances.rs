@@ -70,10 +70,13 @@ impl Instances {
             let dominator = above.last().copied();
             let class = objects.next().and_then(|object| graph.objects.class(object));
             let role = class.map_or(Role::Leaf, |class| roles.of_class(class));
-            let is_of_jdk = role == Role::Collection || role == Role::Array && dominator.is_some_and(|(_, is)| is);
+            let is_of_jdk =
+                role == Role::Collection || role == Role::Array && dominator.is_some_and(|(_, is)| is);
             above.push((role, is_of_jdk));
             let Some(class) = class.filter(|_| matches!(role, Role::Plain | Role::Array)) else { return };
-            let of = |at: Option<TreePosition>| at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0);
+            let of = |at: Option<TreePosition>| {
+                at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0)
+            };
             let owner = owners.of(position);
             let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
             let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk)| is_of_jdk);
@@ -85,7 +88,8 @@ impl Instances {
                     let of_owner = structures.of(owner);
                     of_owner == own_structure || of_owner.is_none()
                 });
-            let is_linked = !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
+            let is_linked =
+                !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
             // The nodes of a vector are below a vector, which can be an element of others.
             let is_below_top = || {
                 let instance = all.get((of(owner) as usize).wrapping_sub(1));
@@ -98,7 +102,11 @@ impl Instances {
                 && (own_structure.is_some()
                     || dominator.is_some_and(|(above, is_of_jdk)| {
                         let is_in_array = above == Role::Array && !is_of_jdk;
-                        roles.shape(class).is_entry() && (is_in_array || within > 0 && above == Role::Plain)
+                        // An entry in two arrays of a map belongs to neither.
+                        let is_in_header =
+                            above == Role::Plain && owner_class.is_some_and(|owner| roles.is_header(owner));
+                        roles.shape(class).is_entry()
+                            && (is_in_array || is_in_header || within > 0 && above == Role::Plain)
                             || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
                     }));
             if !is_node && !is_array_of_none {
@@ -110,7 +118,9 @@ impl Instances {
                 // An array of what is no header is a container itself, with the arrays within it.
                 let is_header = owner_class.is_some_and(|class| roles.is_header(class));
                 let own = || match dominator {
-                    Some((Role::Array, false)) if role == Role::Array && !is_header => of(tree.dominator(position)),
+                    Some((Role::Array, false)) if role == Role::Array && !is_header => {
+                        of(tree.dominator(position))
+                    }
                     _ => 0,
                 };
                 let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));
@@ -139,10 +149,14 @@ impl Instances {
                 _ => instance.nodes += 1,
             }
             if within > 0 {
-                instance.following += u64::from(is_node && dominator.is_some_and(|(role, _)| role == Role::Plain));
+                instance.following +=
+                    u64::from(is_node && dominator.is_some_and(|(role, _)| role == Role::Plain));
                 return;
             }
-            if dominator.is_some_and(|(role, _)| role == Role::Array) && instance.arrays > 0 && role == Role::Array {
+            if dominator.is_some_and(|(role, _)| role == Role::Array)
+                && instance.arrays > 0
+                && role == Role::Array
+            {
                 return;
             }
             // Siblings are in descending order of retained size.
@@ -164,13 +178,21 @@ impl Instances {
 }
 
 impl Instance {
-    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array.
-    pub(super) fn header(&self, graph: &ObjectGraph, roles: &Roles) -> Option<TreePosition> {
+    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. Elements in two
+    /// arrays, of this many bytes, are the owner's.
+    pub(super) fn header(
+        &self,
+        graph: &ObjectGraph,
+        roles: &Roles,
+        element_bytes: u64,
+    ) -> Option<TreePosition> {
         let class = |position| graph.objects.class(graph.tree.object_at(position)?);
-        let first = self.tops.iter().copied().max_by_key(|top| (graph.tree.retained_bytes(*top), Reverse(*top)));
+        let first =
+            self.tops.iter().copied().max_by_key(|top| (graph.tree.retained_bytes(*top), Reverse(*top)));
         let owner = self.owner.filter(|owner| {
             class(*owner).is_some_and(|class| {
-                let is_most = u128::from(self.top_bytes) * 100 >= u128::from(graph.tree.retained_bytes(*owner)) * 50;
+                let is_most = u128::from(self.top_bytes.max(element_bytes)) * 100
+                    >= u128::from(graph.tree.retained_bytes(*owner)) * 50;
                 is_most && (roles.is_header(class) || self.all_tops > 1 && roles.can_be_header(class))
             })
         });

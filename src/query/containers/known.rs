@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::reader::ObjectReader;
 use hprof_index::objects::reader::Bits;
+use hprof_index::objects::reader::ObjectReader;
 
 use super::element_classes::{Classes, Elements};
 use super::roles::{Role, Roles};
@@ -28,9 +28,11 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
         roles.of_class(*class) == Role::Collection
             && forms.of_class(*class).is_some_and(|of| of.kind != CollectionKind::Holder)
     };
-    let classes: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
+    let classes: Vec<ClassNumber> =
+        summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
     let classes = ClassSet::of(summary, &classes);
-    let search = Search { objects, collections: Collections::with(objects, forms.clone()), forms: &forms, least };
+    let search =
+        Search { objects, collections: Collections::with(objects, forms.clone()), forms: &forms, least };
     let find = |chunk| {
         let all = classes.objects(graph, chunk);
         all.filter_map(|object| search.candidate(object)).collect::<Vec<Candidate>>()
@@ -90,7 +92,8 @@ impl Search<'_, '_, '_> {
         let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
         let of_class = |above: ObjectIndex| self.forms.of_class(graph.objects.class(above)?);
         above.is_some_and(|above| {
-            let field = of_class(above).filter(|of| of.kind != CollectionKind::Holder).and_then(|of| of.wraps);
+            let field =
+                of_class(above).filter(|of| of.kind != CollectionKind::Holder).and_then(|of| of.wraps);
             field.and_then(|field| self.objects.reference(above, field)) == Some(object)
         })
     }
@@ -111,7 +114,11 @@ impl Search<'_, '_, '_> {
                 shared_bytes = shared_bytes.saturating_add(bytes);
             }
             let own_bytes = if is_within { bytes } else { 0 };
-            classes.add(summary, graph.objects.class(object), Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes });
+            classes.add(
+                summary,
+                graph.objects.class(object),
+                Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
+            );
             true
         };
         let (mut entries, mut has_values) = (0u64, false);

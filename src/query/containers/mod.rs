@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::storage::store::Stage;
 use hprof_index::{Heap, ObjectGraph};
@@ -37,6 +37,7 @@ use crate::objects::collections::CollectionKind;
 use crate::objects::reference_names::Edges;
 use crate::parallel;
 
+use elements::MapHints;
 use instances::{Instance, Instances, MAX_TOPS};
 use roles::{Owners, Role, Roles};
 use slots::{SlotKey, Slots, Tally};
@@ -52,6 +53,8 @@ const MAX_CONTAINERS: usize = 2048;
 const MIN_OF_NODES: u64 = 95;
 /// Maximum number of fields and arrays with elements of which no class is that of most.
 const MAX_SLOTS_OF_SEVERAL: usize = 2;
+/// Maximum number of references of a header that are looked at.
+const MAX_FIELDS: usize = 64;
 /// Positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
@@ -156,12 +159,15 @@ impl Container {
     /// Returns whether its elements, of which none has most, make up what it retains. What a JVM lists of its own classes does
     /// not: what their static fields hold is not in the list.
     pub fn accumulates(&self) -> bool {
-        !self.is_shared && self.element_class.as_deref() != Some("java.lang.Class") && self.largest_bytes <= self.retained_bytes / 2
+        !self.is_shared
+            && self.element_class.as_deref() != Some("java.lang.Class")
+            && self.largest_bytes <= self.retained_bytes / 2
     }
 
     /// Returns the number of elements of `element_class`, those of its subclasses included.
     pub fn elements_of_class(&self) -> u64 {
-        let of_class = self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
+        let of_class =
+            self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
         if self.is_mostly { of_class.map(|row| row.elements).sum() } else { self.elements }
     }
 }
@@ -198,7 +204,14 @@ impl Containers {
         let structures = Structures::find(summary, graph, &roles, &owners);
         let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
         let edges = Edges::new(summary, graph, bytes);
-        let wanted = instances.all.iter().map(|one| one.nodes + one.arrays > 0 && one.top_bytes >= least).collect();
+        let is_header = |position| {
+            let class = graph.tree.object_at(position).and_then(|object| graph.objects.class(object));
+            class.is_some_and(|class| roles.is_header(class))
+        };
+        let is_wanted = |one: &Instance| {
+            one.nodes + one.arrays > 0 && (one.top_bytes >= least || one.owner.is_some_and(is_header))
+        };
+        let wanted = instances.all.iter().map(is_wanted).collect();
         let slots = Slots {
             graph,
             edges: &edges,
@@ -238,19 +251,28 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
     }
     let nodes = count_nodes(slots);
     let container = |(number, instance): (u32, &Instance)| {
-        let header = instance.header(graph, slots.roles)?;
-        let object = tree.object_at(header)?;
-        let class = graph.objects.class(object);
-        let class_name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row)).to_owned();
+        let name_of = |object| {
+            let class = graph.objects.class(object).and_then(|class| summary.class(class));
+            class.map_or("", |row| summary.class_name(row)).to_owned()
+        };
+        let owner =
+            instance.owner.or(instance.tops.first().copied()).and_then(|owner| tree.object_at(owner))?;
+        let owner_name = name_of(owner);
         let of_slots = of_instance.get(&number).map_or(&[] as &[_], Vec::as_slice);
-        let simple = class_name.rsplit('.').next().unwrap_or_default();
-        let is_map = simple.contains("Map") && !simple.ends_with("[]");
-        let found = elements::elements(summary, slots.roles, instance, is_map, of_slots);
+        let simple = owner_name.rsplit('.').next().unwrap_or_default();
+        let map = MapHints {
+            is_named: simple.contains("Map") && !simple.ends_with("[]"),
+            has_numbers: has_numbers(summary, graph, owner),
+        };
+        let found = elements::elements(summary, slots.roles, instance, map, of_slots);
         let found = match found {
             Some(found) => found,
             None if instance.nodes > 0 => elements::nodes(summary, nodes.get(&number)?),
             None => return None,
         };
+        let header = instance.header(graph, slots.roles, found.elements.bytes())?;
+        let object = tree.object_at(header)?;
+        let class_name = name_of(object);
         let (count, name) = (found.elements.count(), found.elements.name(summary));
         // Objects of many kinds that refer to one another are a program, not a collection.
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
@@ -293,6 +315,14 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
     wanted.filter_map(|(one, _)| container(one)).collect()
 }
 
+/// Returns whether an object refers to an array of numbers.
+fn has_numbers(summary: &Summary, graph: &ObjectGraph, object: ObjectIndex) -> bool {
+    graph.references(object).take(MAX_FIELDS).any(|target| {
+        let class = graph.objects.class(target).and_then(|class| summary.class(class));
+        class.is_some_and(|row| roles::is_of_numbers(summary.class_name(row)))
+    })
+}
+
 /// Counts the nodes of the wanted instances by class, with their retained size: that of all, which nodes above others share,
 /// is spread evenly.
 fn count_nodes(slots: &Slots<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> {
@@ -320,14 +350,20 @@ fn count_nodes(slots: &Slots<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>
     let mut of_instance: FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> = FxHashMap::default();
     for ((number, class), count) in all {
         let bytes = slots.instances.all.get(number as usize).map_or(0, |one| {
-            u64::try_from(u128::from(one.top_bytes) * u128::from(count) / u128::from(one.nodes.max(1))).unwrap_or(0)
+            u64::try_from(u128::from(one.top_bytes) * u128::from(count) / u128::from(one.nodes.max(1)))
+                .unwrap_or(0)
         });
         of_instance.entry(number).or_default().push((Some(class), count, bytes));
     }
     of_instance
 }
 
-fn family(instance: &Instance, found: &elements::FoundElements, class: &str, is_array: bool) -> ContainerFamily {
+fn family(
+    instance: &Instance,
+    found: &elements::FoundElements,
+    class: &str,
+    is_array: bool,
+) -> ContainerFamily {
     let name = class.rsplit(['.', '$']).next().unwrap_or(class);
     match () {
         () if found.keys.is_some() => ContainerFamily::Map,
@@ -336,7 +372,12 @@ fn family(instance: &Instance, found: &elements::FoundElements, class: &str, is_
         () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,
         () if instance.nodes == 0 && is_array => ContainerFamily::Array,
         () if instance.nodes == 0 => ContainerFamily::List,
-        () if instance.arrays == 0 && instance.following * 10 >= instance.nodes * 9 && found.elements.count() > 0 => ContainerFamily::Chain,
+        () if instance.arrays == 0
+            && instance.following * 10 >= instance.nodes * 9
+            && found.elements.count() > 0 =>
+        {
+            ContainerFamily::Chain
+        }
         () => ContainerFamily::Tree,
     }
 }

@@ -44,10 +44,20 @@ const LEAVES: [&str; 13] = [
 ];
 
 /// Classes of the JVM's own lists of references to be processed.
-const OF_JVM: [&str; 4] = ["java.lang.ref.Finalizer", "sun.misc.Cleaner", "jdk.internal.ref.Cleaner", "jdk.internal.ref.PhantomCleanable"];
+const OF_JVM: [&str; 4] = [
+    "java.lang.ref.Finalizer",
+    "sun.misc.Cleaner",
+    "jdk.internal.ref.Cleaner",
+    "jdk.internal.ref.PhantomCleanable",
+];
 
 /// Types of the elements of arrays without references.
 const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
+
+/// Returns whether a class is that of arrays of numbers.
+pub(super) fn is_of_numbers(class: &str) -> bool {
+    class.strip_suffix("[]").is_some_and(|component| NUMBERS.contains(&component))
+}
 
 /// What the fields of a class say of its instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +74,9 @@ pub(super) struct Shape {
     pub(super) numbers: u32,
     /// Number of fields with numbers that a structure needs, by name.
     pub(super) counts: u32,
-    /// `true` if one of these is a hash.
+    /// Number of fields with positions within an array, by name.
+    positions: u32,
+    /// `true` if one of the counts is a hash.
     has_hash: bool,
 }
 
@@ -72,12 +84,17 @@ impl Shape {
     fn new(summary: &Summary, class: ClassNumber) -> Self {
         let mut shape = Self::default();
         for slot in fields::slots(summary, class) {
-            let is_of_reference = summary.class(slot.class).is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
+            let is_of_reference =
+                summary.class(slot.class).is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
+            shape.positions +=
+                u32::from(slot.kind != BasicType::Object && field_names::is_position(slot.name));
             shape.has_hash |= slot.kind != BasicType::Object && field_names::is_hash(slot.name);
             let counter = match (slot.kind, slot.name) {
                 (BasicType::Object, name) if name.starts_with("this$") => continue,
                 (BasicType::Object, "queue" | "next" | "discovered") if is_of_reference => continue,
-                (BasicType::Object, name) if field_names::is_value(name) => &mut shape.values,
+                (BasicType::Object, name) if field_names::is_value(name) || name == field_names::REFERENT => {
+                    &mut shape.values
+                }
                 (BasicType::Object, name) if field_names::is_key(name) => &mut shape.keys,
                 (BasicType::Object, name) if field_names::is_link(name) => &mut shape.links,
                 (BasicType::Object, _) => &mut shape.others,
@@ -120,8 +137,11 @@ impl Roles {
             if LEAVES.contains(&name) || OF_JVM.contains(&name) {
                 return Role::Leaf;
             }
-            if let Some(component) = name.strip_suffix("[]") {
-                return if NUMBERS.contains(&component) { Role::Leaf } else { Role::Array };
+            if is_of_numbers(name) {
+                return Role::Leaf;
+            }
+            if name.ends_with("[]") {
+                return Role::Array;
             }
             // Only a reference, or an array of them.
             if name.starts_with("java.util.concurrent.atomic.") {
@@ -174,7 +194,10 @@ impl Roles {
     /// Returns whether objects of a class are parts of those of another: segments of a map, which count what they own
     /// themselves, and are nested in the class of the map.
     pub(super) fn is_part(&self, class: ClassNumber, owner: ClassNumber) -> bool {
-        self.is_header(class) && self.can_be_header(owner) && class != owner && self.are_nested_alike(class, owner)
+        self.is_header(class)
+            && self.can_be_header(owner)
+            && class != owner
+            && self.are_nested_alike(class, owner)
     }
 
     /// Returns whether two classes have the same outermost class.
@@ -185,7 +208,8 @@ impl Roles {
 
     /// Returns whether objects of a class are headers: they count what they own.
     pub(super) fn is_header(&self, class: ClassNumber) -> bool {
-        self.can_be_header(class) && self.shape(class).counts > 0
+        let shape = self.shape(class);
+        self.can_be_header(class) && shape.counts + shape.positions > 0
     }
 }
 
@@ -215,7 +239,9 @@ impl Owners {
             if let Some(place) = by_position.get_mut(position.0 as usize) {
                 *place = own;
             }
-            let is_owner = objects.next().is_some_and(|object| matches!(roles.of(graph, object), Role::Plain | Role::Leaf));
+            let is_owner = objects
+                .next()
+                .is_some_and(|object| matches!(roles.of(graph, object), Role::Plain | Role::Leaf));
             above.push(if is_owner { position.0 } else { own });
         });
         Ok(Self { by_position })

@@ -117,9 +117,14 @@ impl<'a> Slots<'_, 'a> {
             }
             let mut arrays: Vec<(ObjectIndex, TreePosition, &'a str)> = Vec::new();
             self.edges.each(owner, |kind, id| {
-                let array = graph.objects.addresses.index_of(id).filter(|array| self.roles.of(graph, *array) == Role::Array);
+                let array = graph
+                    .objects
+                    .addresses
+                    .index_of(id)
+                    .filter(|array| self.roles.of(graph, *array) == Role::Array);
                 let position = array.and_then(|array| tree.reachable_position(array));
-                if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) = (kind, array, position)
+                if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) =
+                    (kind, array, position)
                     && self.instances.of(position) != Some(number)
                     && arrays.iter().all(|(known, ..)| *known != array)
                 {
@@ -182,7 +187,8 @@ impl<'a> Slots<'_, 'a> {
         let position = tree.reachable_position(object)?;
         let instance = self.instances.of(position)?;
         let role = self.roles.of(self.graph, object);
-        let mut source = Source { object, position, instance, field: "", class: self.graph.objects.class(object) };
+        let mut source =
+            Source { object, position, instance, field: "", class: self.graph.objects.class(object) };
         if role == Role::Array {
             let owner = self.owners.of(position);
             let owner_object = owner.and_then(|owner| tree.object_at(owner));
@@ -190,7 +196,9 @@ impl<'a> Slots<'_, 'a> {
             // The field tells keys from values.
             if tree.dominator(position) == owner {
                 let holding = owner_object.map(|owner| self.edges.holding(owner, object));
-                if let Some(ReferenceKind::Field { name, .. }) = holding.and_then(|holding| holding.meanings.first().copied()) {
+                if let Some(ReferenceKind::Field { name, .. }) =
+                    holding.and_then(|holding| holding.meanings.first().copied())
+                {
                     source.field = name;
                 }
             }
@@ -199,7 +207,12 @@ impl<'a> Slots<'_, 'a> {
     }
 
     /// Returns the slot and the counts of one reference, if it leads out of the container.
-    fn target(&self, source: &Source<'a>, kind: ReferenceKind<'a>, id: ObjectId) -> Option<(SlotKey<'a>, Tally)> {
+    fn target(
+        &self,
+        source: &Source<'a>,
+        kind: ReferenceKind<'a>,
+        id: ObjectId,
+    ) -> Option<(SlotKey<'a>, Tally)> {
         let (graph, tree) = (self.graph, &self.graph.tree);
         let (field, odd) = match kind {
             ReferenceKind::Field { name, .. } => (name, None),
@@ -214,12 +227,19 @@ impl<'a> Slots<'_, 'a> {
         }
         let position = tree.reachable_position(target)?;
         let of_target = self.instances.of(position);
-        if of_target == Some(source.instance) || position <= source.position && tree.dominates(position, source.position) {
+        if of_target == Some(source.instance)
+            || position <= source.position && tree.dominates(position, source.position)
+        {
             return None;
         }
         let owner = self.owners.of(position);
         let is_within = owner.is_some_and(|owner| {
-            self.instances.of(owner) == Some(source.instance) || self.instances.all.get(source.instance as usize).is_some_and(|one| one.owner == Some(owner))
+            self.instances.of(owner) == Some(source.instance)
+                || self
+                    .instances
+                    .all
+                    .get(source.instance as usize)
+                    .is_some_and(|one| one.owner == Some(owner))
         });
         // Children in a list of the JDK.
         if role == Role::Collection

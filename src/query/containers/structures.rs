@@ -64,10 +64,10 @@ impl Structures {
         for ((from, to, _), count) in &pairs {
             *direct.entry((*from, *to)).or_default() += count;
         }
+        let all = TypeGraph::new(direct.clone());
         direct.retain(|_, count| *count >= MIN_REFERENCES);
-        let types = TypeGraph::new(direct);
-        let mut found = Self { of_class: types.structures(), ..Self::default() };
-        found.absorb(summary, &types);
+        let mut found = Self { of_class: TypeGraph::new(direct).structures(), ..Self::default() };
+        found.absorb(summary, &all);
         let is_within = |(from, to, _): &(u32, u32, bool)| {
             found.of_class.get(from).is_some_and(|own| found.of_class.get(to) == Some(own))
         };
@@ -89,7 +89,10 @@ impl Structures {
                     && is_akin(summary, ClassNumber(class), ClassNumber(*target))
                 {
                     let (kept, other) = (a.min(b), a.max(b));
-                    self.of_class.values_mut().filter(|number| **number == other).for_each(|number| *number = kept);
+                    self.of_class
+                        .values_mut()
+                        .filter(|number| **number == other)
+                        .for_each(|number| *number = kept);
                 }
             }
         }
@@ -132,7 +135,8 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
     tree.visit_objects(chunk, |object| {
         let at = position;
         position.0 += 1;
-        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == Role::Plain) else {
+        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == Role::Plain)
+        else {
             return;
         };
         // What nothing owns is not within a structure.
@@ -141,7 +145,9 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
         for from in graph.referrers(object) {
             let Some(from_class) = graph.objects.class(from) else { continue };
             let role = roles.of_class(from_class);
-            let Some(holder) = tree.reachable_position(from).and_then(|from| owners.owner_or_self(role, from)) else {
+            let Some(holder) =
+                tree.reachable_position(from).and_then(|from| owners.owner_or_self(role, from))
+            else {
                 continue;
             };
             // Back to what dominates the holder, itself included.
@@ -150,9 +156,16 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
             if holder >= at && holder < within_it() {
                 continue;
             }
-            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == Role::Plain) else { continue };
-            let is_local = owner == holder || Some(owner) == owners.of(holder) || class_at(owner) == Some(class);
-            let key = (class.0, to.0, role == Role::Collection || role == Role::Array && is_of_collection(graph, roles, from));
+            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == Role::Plain) else {
+                continue;
+            };
+            let is_local =
+                owner == holder || Some(owner) == owners.of(holder) || class_at(owner) == Some(class);
+            let key = (
+                class.0,
+                to.0,
+                role == Role::Collection || role == Role::Array && is_of_collection(graph, roles, from),
+            );
             if is_local && (pairs.len() < MAX_PAIRS || pairs.contains_key(&key)) {
                 *pairs.entry(key).or_default() += 1;
             }
@@ -185,11 +198,12 @@ fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
 }
 
 /// Words in names of kinds of nodes.
-const NODES: &[&str] = &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
+const NODES: &[&str] =
+    &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
 /// Words in names of what is nested in a collection. Classes of a small program are often all nested in one.
 const NODES_AND_PARTS: &[&str] = &[
-    "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list", "map", "set",
-    "inner", "black", "red", "internal", "shard", "page", "block",
+    "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list",
+    "map", "set", "inner", "black", "red", "internal", "shard", "page", "block",
 ];
 
 /// Returns whether a word is in the last part of a class's name.

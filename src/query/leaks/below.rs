@@ -129,10 +129,16 @@ impl Store {
     }
 
     /// Returns the store that a container is.
-    pub(super) fn of_container(graph: &ObjectGraph, places: &HeapPlaces, container: &Container) -> Option<Self> {
+    pub(super) fn of_container(
+        graph: &ObjectGraph,
+        places: &HeapPlaces,
+        container: &Container,
+    ) -> Option<Self> {
         let object = graph.objects.addresses.index_of(container.object);
         let object = object.and_then(|object| graph.tree.reachable_position(object))?;
-        let alone = |position: &TreePosition| (container.tops.len() == 1).then(|| places.description_near(graph, *position)).flatten();
+        let alone = |position: &TreePosition| {
+            (container.tops.len() == 1).then(|| places.description_near(graph, *position)).flatten()
+        };
         Some(Self {
             object,
             positions: container.tops.clone(),
@@ -250,8 +256,15 @@ impl Suspects {
 
     /// Finds the containers of the suspects that have none. A holder of a container with elements of several classes is an
     /// accumulation that MAT's rules miss.
-    pub(super) fn find_containers(&mut self, graph: &ObjectGraph, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
-        for (row, positions) in self.rows.iter_mut().zip(&self.positions).filter(|(row, _)| row.container.is_none()) {
+    pub(super) fn find_containers(
+        &mut self,
+        graph: &ObjectGraph,
+        reader: &EvidenceReader<'_>,
+        places: &HeapPlaces,
+    ) {
+        for (row, positions) in
+            self.rows.iter_mut().zip(&self.positions).filter(|(row, _)| row.container.is_none())
+        {
             let own = accumulated_at(graph, row, positions);
             let Some(found) = containers::explaining(&graph.tree, places, &own) else { continue };
             let object = graph.objects.addresses.index_of(found.object);
@@ -259,7 +272,8 @@ impl Suspects {
             let is_elsewhere = row.place.as_ref().is_none_or(|known| known.object != found.object);
             // The field of the program above the container, rather than above one of its nodes.
             if let Some(paths) = &mut row.paths
-                && let Some(of_container) = object.filter(|_| is_elsewhere).and_then(|object| reader.evidence.paths(object))
+                && let Some(of_container) =
+                    object.filter(|_| is_elsewhere).and_then(|object| reader.evidence.paths(object))
             {
                 paths.owner = of_container.owner;
             }
@@ -435,7 +449,9 @@ impl Suspect {
             }
             self.parts.clear();
         }
-        if self.rule == SuspectRule::Mat && matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. })) {
+        if self.rule == SuspectRule::Mat
+            && matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
+        {
             self.place = place.or(self.place.take());
         }
         self.container = Some(container);

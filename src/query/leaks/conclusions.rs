@@ -120,8 +120,9 @@ impl Leaks {
             explained.extend(&suspects);
             within.push(found.tops.clone());
             positions.extend_from_slice(&found.tops);
-            beyond_tree = beyond_tree
-                .saturating_add(retained_bytes.saturating_sub(loaders::retained_bytes(&graph.tree, &found.tops)));
+            beyond_tree = beyond_tree.saturating_add(
+                retained_bytes.saturating_sub(loaders::retained_bytes(&graph.tree, &found.tops)),
+            );
             let side_tables = Vec::new();
             all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes, side_tables });
         }

@@ -13,7 +13,11 @@ use super::loaders::{common_bytes, retained_bytes};
 
 /// Returns the container that explains most of what some objects retain, of which none dominates another. Of several, one in
 /// the other, it is that with the most elements.
-pub(super) fn explaining<'p>(tree: &Tree, places: &'p HeapPlaces, positions: &[TreePosition]) -> Option<&'p Container> {
+pub(super) fn explaining<'p>(
+    tree: &Tree,
+    places: &'p HeapPlaces,
+    positions: &[TreePosition],
+) -> Option<&'p Container> {
     let all = retained_bytes(tree, positions);
     let is_explaining = |one: &&Container| {
         // What it holds and they do not would be another suspect.

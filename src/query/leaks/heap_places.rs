@@ -10,8 +10,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::{Heap, ObjectGraph};
 
-use crate::containers::Containers;
 use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
+use crate::containers::Containers;
 use crate::dominators::retained_of_set::{retained, tops};
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;

@@ -36,8 +36,7 @@ impl ContainerRow for SuspectLine<'_> {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
-    let [container, elements, is_exact, element_classes, keys] =
-        containers::columns();
+    let [container, elements, is_exact, element_classes, keys] = containers::columns();
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
@@ -70,8 +69,10 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
         .or_null("it is a holder"),
-        Column::of(names::MAT_VERDICT, |row: &SuspectLine<'a>| row.suspect.mat_verdict.map(Verdict::name).into())
-            .or_null("it is not one of MAT's"),
+        Column::of(names::MAT_VERDICT, |row: &SuspectLine<'a>| {
+            row.suspect.mat_verdict.map(Verdict::name).into()
+        })
+        .or_null("it is not one of MAT's"),
         container,
         elements,
         is_exact,

@@ -148,7 +148,8 @@ impl IndexDirectories {
     /// Removes the files that a process left which was killed while it wrote an answer: nothing is missing in such an index,
     /// so that no process would build it. Nothing is removed while another process works on it.
     pub(crate) fn sweep_idle(&self) {
-        let has_left = |dir: PrivateDir| dir.names().is_ok_and(|names| names.iter().any(|name| is_temporary(name)));
+        let has_left =
+            |dir: PrivateDir| dir.names().is_ok_and(|names| names.iter().any(|name| is_temporary(name)));
         if self.existing().next().is_some_and(has_left)
             && let Some((directory, _lock)) = self.idle()
         {
