@@ -30,6 +30,7 @@ const LINKS: &[&str] = &[
     "sibling",
     "tail",
     "rest",
+    "entry",
     "cdr",
     "up",
     "down",

@@ -105,8 +105,9 @@ impl Instances {
                         // An entry in two arrays of a map belongs to neither.
                         let is_in_header =
                             above == Role::Plain && owner_class.is_some_and(|owner| roles.is_header(owner));
-                        roles.shape(class).is_entry()
-                            && (is_in_array || is_in_header || within > 0 && above == Role::Plain)
+                        let is_in_node = within > 0 && above == Role::Plain;
+                        roles.is_entry(class) && (is_in_array || is_in_header || is_in_node)
+                            || is_in_node && roles.is_wrapper(class)
                             || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
                     }));
             if !is_node && !is_array_of_none {

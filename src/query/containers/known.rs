@@ -31,8 +31,13 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     let classes: Vec<ClassNumber> =
         summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
     let classes = ClassSet::of(summary, &classes);
-    let search =
-        Search { objects, collections: Collections::with(objects, forms.clone()), forms: &forms, least };
+    let search = Search {
+        objects,
+        collections: Collections::with(objects, forms.clone()),
+        forms: &forms,
+        soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
+        least,
+    };
     let find = |chunk| {
         let all = classes.objects(graph, chunk);
         all.filter_map(|object| search.candidate(object)).collect::<Vec<Candidate>>()
@@ -65,6 +70,8 @@ struct Search<'s, 'o, 'a> {
     objects: &'o ObjectReader<'a>,
     collections: Collections<'o, 'a>,
     forms: &'s Forms,
+    /// `SoftReference` and its subclasses.
+    soft: ClassSet,
     least: u64,
 }
 
@@ -98,6 +105,13 @@ impl Search<'_, '_, '_> {
         })
     }
 
+    /// Returns the class of an object; for a soft reference, that of its referent, unless that was cleared.
+    fn class_behind(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        let own = self.objects.graph.objects.class(object)?;
+        let referent = || self.objects.graph.objects.class(self.objects.reference(object, "referent")?);
+        if self.soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
+    }
+
     fn container(&self, one: &Candidate) -> Option<Container> {
         let (graph, summary, tree) = (self.objects.graph, self.objects.summary, &self.objects.graph.tree);
         let collection = self.collections.collection(one.object)?;
@@ -116,7 +130,7 @@ impl Search<'_, '_, '_> {
             let own_bytes = if is_within { bytes } else { 0 };
             classes.add(
                 summary,
-                graph.objects.class(object),
+                self.class_behind(object),
                 Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
             );
             true

@@ -51,6 +51,9 @@ const OF_JVM: [&str; 4] = [
     "jdk.internal.ref.PhantomCleanable",
 ];
 
+/// Classes of the JDK for one key and one value, which entries of other libraries extend.
+const PAIRS: [&str; 2] = ["java.util.AbstractMap$SimpleEntry", "java.util.AbstractMap$SimpleImmutableEntry"];
+
 /// Types of the elements of arrays without references.
 const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
 
@@ -107,7 +110,7 @@ impl Shape {
     }
 
     /// Returns whether instances only lead to what they store: entries of a table.
-    pub(super) fn is_entry(self) -> bool {
+    fn is_entry(self) -> bool {
         let references = self.others + self.values + self.keys + self.links;
         let is_named = self.others == 0
             && self.numbers <= 1
@@ -123,6 +126,8 @@ impl Shape {
 pub(super) struct Roles {
     by_class: Vec<Role>,
     shapes: Vec<Shape>,
+    /// By class: whether its objects are entries.
+    entries: Vec<bool>,
     /// By class: number of the name of its outermost class.
     outer: Vec<u32>,
     /// Class loaders, threads and class objects: they own too much to be a header.
@@ -132,8 +137,12 @@ pub(super) struct Roles {
 impl Roles {
     pub(super) fn new(summary: &Summary) -> Self {
         let forms = Forms::of(summary);
+        let pairs = PAIRS.map(|name| ClassSet::of_name_and_below(summary, name));
         let role = |(number, row)| {
             let name = summary.class_name(row);
+            if pairs.iter().any(|pairs| pairs.contains(number)) {
+                return Role::Plain;
+            }
             if LEAVES.contains(&name) || OF_JVM.contains(&name) {
                 return Role::Leaf;
             }
@@ -158,6 +167,13 @@ impl Roles {
             _ => Shape::default(),
         };
         let shapes = (0u32..).zip(&by_class).map(shape).collect();
+        let shapes: Vec<Shape> = shapes;
+        let shape_of = |class: ClassNumber| shapes.get(class.0 as usize).copied().unwrap_or_default();
+        // A kind of entry has a link more.
+        let entries = summary.class_table().derive(|class, above: Option<&bool>| {
+            let shape = shape_of(class);
+            shape.is_entry() || above == Some(&true) && shape.numbers <= 1 && shape.others <= 2
+        });
         let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
         let outer = summary.classes().iter().map(|row| {
             let name = summary.class_name(row);
@@ -169,7 +185,7 @@ impl Roles {
         for name in ["java.lang.Thread", "java.lang.ClassLoader"] {
             runtime.extend(ClassSet::of_name_and_below(summary, name).classes());
         }
-        Self { by_class, shapes, outer, runtime: ClassSet::of(summary, &runtime) }
+        Self { by_class, shapes, entries, outer, runtime: ClassSet::of(summary, &runtime) }
     }
 
     #[inline]
@@ -184,6 +200,17 @@ impl Roles {
 
     pub(super) fn shape(&self, class: ClassNumber) -> Shape {
         self.shapes.get(class.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Returns whether objects of a class only lead to what they store: entries of a table.
+    pub(super) fn is_entry(&self, class: ClassNumber) -> bool {
+        self.entries.get(class.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Returns whether objects of a class only wrap another: an optional value, a reference of a cache.
+    pub(super) fn is_wrapper(&self, class: ClassNumber) -> bool {
+        let Shape { others, values, keys, numbers, .. } = self.shape(class);
+        (others, values, keys, numbers) == (0, 1, 0, 0)
     }
 
     /// Returns whether objects of a class can be the header of a container.
