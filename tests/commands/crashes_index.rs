@@ -40,7 +40,9 @@ impl Indexed {
     /// Puts the index back as it was. Other stages are written by `index` only.
     fn restore(&self) {
         self.place.create_index();
-        let _ = fs::remove_file(self.place.index().join("places"));
+        for stage in ["places", "containers"] {
+            let _ = fs::remove_file(self.place.index().join(stage));
+        }
         for (stage, bytes) in &self.files {
             let path = self.place.index().join(stage);
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {

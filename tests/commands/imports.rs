@@ -29,6 +29,7 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
         &[
             "classes",
             "compare",
+            "containers",
             "dominators",
             "dump",
             "frameworks",

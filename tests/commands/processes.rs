@@ -37,7 +37,8 @@ fn an_index_is_built_checked_and_removed() {
         .skip(1)
         .map(|row| row.split(',').take(2).collect::<Vec<_>>().join(" "))
         .collect();
-    let stages = ["unpacked", "summary", "objects", "references", "referrers", "dominators", "places"];
+    let stages =
+        ["unpacked", "summary", "objects", "references", "referrers", "dominators", "places", "containers"];
     assert_eq!(states, stages.map(|stage| format!("{stage} good")));
 
     let json: serde_json::Value =

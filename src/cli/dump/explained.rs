@@ -179,7 +179,9 @@ fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> String {
     let is_named = one.elements.is_some_and(|of| places.heap.name_of_elements(&of).is_some());
     let container = places.containers.of_object(example).filter(|of| one.objects == 1 && of.accumulates());
     match container.filter(|_| !is_said && !is_named) {
-        Some(of) => format!("{}: {}", places.heap.aligned.title(one.place).text, containers::elements(of)),
+        Some(of) => {
+            format!("{}: {}", places.heap.aligned.title(one.place).text, containers::elements(of, true))
+        }
         None => places.text(graph, one),
     }
 }

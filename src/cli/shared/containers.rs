@@ -10,23 +10,24 @@ use super::holder;
 /// Maximum number of classes of elements that a sentence names.
 const NAMED_CLASSES: usize = 4;
 
-/// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`.
-pub(crate) fn elements(container: &Container) -> String {
+/// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; optionally without
+/// packages.
+pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
     let count = format!("{}{}", if *is_exact { "" } else { "at least " }, grouped(*elements));
-    let simple = |class| holder::simple(class, false);
+    let simple = |class| holder::simple(class, is_short);
     match (element_class, element_classes.as_slice()) {
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
-        (Some(class), classes) => format!("{count} x {} ({})", simple(class), named(classes)),
-        (None, classes) => format!("{count} elements ({})", named(classes)),
+        (Some(class), classes) => format!("{count} x {} ({})", simple(class), named(classes, is_short)),
+        (None, classes) => format!("{count} elements ({})", named(classes, is_short)),
     }
 }
 
 /// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.
-fn named(classes: &[ElementClass]) -> String {
+fn named(classes: &[ElementClass], is_short: bool) -> String {
     let one = |row: &ElementClass| {
-        let class = if row.class.is_empty() { "null" } else { holder::simple(&row.class, false) };
+        let class = if row.class.is_empty() { "null" } else { holder::simple(&row.class, is_short) };
         format!("{class} {}", grouped(row.elements))
     };
     let (told, rest) = classes.split_at(classes.len().min(NAMED_CLASSES));
@@ -56,11 +57,13 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
         Column::records(names::ELEMENT_CLASSES, class_columns(), |row: &R| {
             row.container().map_or(&[], |one| one.element_classes.as_slice())
         })
-        .csv(|row: &R| row.container().map(elements).into()),
+        .csv(|row: &R| row.container().map(|one| elements(one, false)).into()),
         Column::records(names::KEY_CLASSES, class_columns(), |row: &R| {
             row.container().map_or(&[], |one| one.keys.as_slice())
         })
-        .csv(|row: &R| row.container().map(|one| named(&one.keys)).filter(|text| !text.is_empty()).into()),
+        .csv(|row: &R| {
+            row.container().map(|one| named(&one.keys, false)).filter(|text| !text.is_empty()).into()
+        }),
     ]
 }
 

@@ -53,6 +53,8 @@ const MAX_CONTAINERS: usize = 2048;
 const MIN_OF_NODES: u64 = 95;
 /// Maximum number of fields and arrays with elements of which no class is that of most.
 const MAX_SLOTS_OF_SEVERAL: usize = 2;
+/// Minimum number of elements for each class of them if they have none in common: a registry has one or a few of each.
+const MANY_OF_EACH: u64 = 50;
 /// Maximum number of references of a header that are looked at.
 const MAX_FIELDS: usize = 64;
 /// Positions per chunk.
@@ -159,7 +161,10 @@ impl Container {
     /// Returns whether its elements, of which none has most, make up what it retains. What a JVM lists of its own classes does
     /// not: what their static fields hold is not in the list.
     pub fn accumulates(&self) -> bool {
-        !self.is_shared
+        let are_many =
+            self.element_class.is_some() || self.elements >= self.element_classes.len() as u64 * MANY_OF_EACH;
+        are_many
+            && !self.is_shared
             && self.element_class.as_deref() != Some("java.lang.Class")
             && self.largest_bytes <= self.retained_bytes / 2
     }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::objects::fields;
+use hprof_index::model::tables::ClassRow;
 use hprof_index::storage::scratch::Array;
 use hprof_parser::BasicType;
 
@@ -84,29 +84,26 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    fn new(summary: &Summary, class: ClassNumber) -> Self {
-        let mut shape = Self::default();
-        for slot in fields::slots(summary, class) {
-            let is_of_reference =
-                summary.class(slot.class).is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
-            shape.positions +=
-                u32::from(slot.kind != BasicType::Object && field_names::is_position(slot.name));
-            shape.has_hash |= slot.kind != BasicType::Object && field_names::is_hash(slot.name);
-            let counter = match (slot.kind, slot.name) {
+    /// Adds the fields that a class itself declares. `is_reference` for `java.lang.ref.Reference`.
+    fn with_own(mut self, summary: &Summary, row: &ClassRow, is_reference: bool) -> Self {
+        for (name, kind) in summary.fields(row).take(MAX_FIELDS) {
+            self.has_hash |= kind != BasicType::Object && field_names::is_hash(name);
+            self.positions += u32::from(kind != BasicType::Object && field_names::is_position(name));
+            let counter = match (kind, name) {
                 (BasicType::Object, name) if name.starts_with("this$") => continue,
-                (BasicType::Object, "queue" | "next" | "discovered") if is_of_reference => continue,
+                (BasicType::Object, "queue" | "next" | "discovered") if is_reference => continue,
                 (BasicType::Object, name) if field_names::is_value(name) || name == field_names::REFERENT => {
-                    &mut shape.values
+                    &mut self.values
                 }
-                (BasicType::Object, name) if field_names::is_key(name) => &mut shape.keys,
-                (BasicType::Object, name) if field_names::is_link(name) => &mut shape.links,
-                (BasicType::Object, _) => &mut shape.others,
-                (_, name) if field_names::is_count(name) => &mut shape.counts,
-                _ => &mut shape.numbers,
+                (BasicType::Object, name) if field_names::is_key(name) => &mut self.keys,
+                (BasicType::Object, name) if field_names::is_link(name) => &mut self.links,
+                (BasicType::Object, _) => &mut self.others,
+                (_, name) if field_names::is_count(name) => &mut self.counts,
+                _ => &mut self.numbers,
             };
-            *counter += 1;
+            *counter = counter.saturating_add(1);
         }
-        shape
+        self
     }
 
     /// Returns whether instances only lead to what they store: entries of a table.
@@ -120,6 +117,9 @@ impl Shape {
         is_named || self.has_hash && self.counts == 1 && self.numbers == 0 && (2..=4).contains(&references)
     }
 }
+
+/// Maximum number of fields of a class that are looked at.
+const MAX_FIELDS: usize = 256;
 
 /// Roles and shapes of the classes of a dump.
 #[derive(Debug)]
@@ -162,12 +162,13 @@ impl Roles {
             if is_known || is_part { Role::Collection } else { Role::Plain }
         };
         let by_class: Vec<Role> = summary.numbered_classes().map(role).collect();
-        let shape = |(number, role): (u32, &Role)| match role {
-            Role::Plain => Shape::new(summary, ClassNumber(number)),
-            _ => Shape::default(),
-        };
-        let shapes = (0u32..).zip(&by_class).map(shape).collect();
-        let shapes: Vec<Shape> = shapes;
+        // From superclasses down: a hostile dump has long chains of classes.
+        let shapes = summary.class_table().derive(|class, above: Option<&Shape>| {
+            let inherited = above.copied().unwrap_or_default();
+            let row = summary.class(class).filter(|_| by_class.get(class.0 as usize) == Some(&Role::Plain));
+            let is_reference = row.is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
+            row.map_or(inherited, |row| inherited.with_own(summary, row, is_reference))
+        });
         let shape_of = |class: ClassNumber| shapes.get(class.0 as usize).copied().unwrap_or_default();
         // A kind of entry has a link more.
         let entries = summary.class_table().derive(|class, above: Option<&bool>| {

@@ -48,7 +48,7 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
 /// Describes what accumulates: `55,417 x orders.Order`.
 pub(super) fn elements(suspect: &Suspect) -> Option<String> {
     if let Some(container) = suspect.told_container() {
-        return Some(containers::elements(container));
+        return Some(containers::elements(container, false));
     }
     if suspect.rule != SuspectRule::Mat {
         return match &suspect.reason {
