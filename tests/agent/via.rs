@@ -276,7 +276,8 @@ fn a_place_that_cannot_take_a_helper_is_told() {
     );
     if dir.path().parent() == Some(Path::new("/tmp")) {
         let (output, said) = finish(via(&command, &["jvms", "--format", "json"]));
-        assert!(output.status.success() && said.contains("Permission denied"), "{said}");
+        // 1 if no JVM runs there.
+        assert!(output.status.code() != Some(2) && said.contains("Permission denied"), "{said}");
     }
     // Without `rm`, it removes its own file.
     tool("rm", "exit 1");
