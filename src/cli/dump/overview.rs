@@ -154,7 +154,9 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     }
     let under = Section::Whole(next);
     let outcome = ComparedRecording::outcome(facts.recording.as_ref(), session.outcome(true));
-    let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
+    let headline = facts.headline.clone();
+    let answer = Answer::new(columns(), [facts]).beside(&beside(), &headline);
+    let answer = above.into_iter().fold(answer, Answer::above).under(under);
     session.show_as(cx, "overview", args.output.format(), style, answer)?;
     Ok(outcome)
 }
@@ -334,6 +336,11 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
+/// What stands at the top of the document: the verdict, as in that of `leaks`.
+fn beside<'a>() -> Columns<'a, String> {
+    Columns::new([Column::of(names::HEADLINE, |headline: &String| headline.as_str().into())])
+}
+
 fn columns() -> Columns<'static, OverviewFacts> {
     let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
@@ -510,6 +517,6 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "Exactly one row. `hprof-cli DUMP` is short for it.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        beside: beside().fields(),
     }]
 }

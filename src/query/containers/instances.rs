@@ -61,7 +61,8 @@ impl Instances {
         let tree = &graph.tree;
         let mut by_position = graph.room().zeroed::<u32>(tree.reachable() as usize)?;
         let mut all: Vec<Instance> = Vec::new();
-        let mut of_owner: FxHashMap<u32, u32> = FxHashMap::default();
+        // By owner, and by kind of nodes below what is no header: static fields of a class have nothing in common.
+        let mut of_owner: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
         let mut objects = tree.objects_at(tree.all());
         // By depth: role of the object, and whether it is a part of a JDK collection.
         let mut above: Vec<(Role, bool)> = Vec::new();
@@ -125,12 +126,13 @@ impl Instances {
                     _ => 0,
                 };
                 let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));
-                let key = owner.unwrap_or(position).0;
+                let kind = if is_header { None } else { Some(own_structure.unwrap_or(class.0)) };
+                let key = (owner.unwrap_or(position).0, kind);
                 match own() {
                     0 => match of_owner.get(&key) {
                         Some(known) => *known,
                         // What is small together needs no number, of which a dump has millions.
-                        None if tree.retained_bytes(TreePosition(key)) < least => return,
+                        None if tree.retained_bytes(TreePosition(key.0)) < least => return,
                         None => {
                             all.push(Instance { owner, ..Instance::default() });
                             let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
