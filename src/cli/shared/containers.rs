@@ -52,8 +52,7 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
         Column::of(names::CONTAINER_FAMILY, |row: &R| row.container().map(|one| one.family.name()).into())
             .or_null(none),
         Column::of(names::ELEMENTS, |row: &R| row.container().map(|one| one.elements).into()).or_null(none),
-        Column::of(names::ARE_ELEMENTS_EXACT, |row: &R| row.container().map(|one| one.is_exact).into())
-            .or_null(none),
+        Column::of(names::IS_EXACT, |row: &R| row.container().map(|one| one.is_exact).into()).or_null(none),
         Column::records(names::ELEMENT_CLASSES, class_columns(), |row: &R| {
             row.container().map_or(&[], |one| one.element_classes.as_slice())
         })

@@ -132,7 +132,8 @@ impl<'a> Slots<'_, 'a> {
                 }
             });
             for (object, position, field) in arrays {
-                let source = Source { object, position, instance: number, field, class };
+                let source =
+                    Source { object, position, end: tree.end(position), instance: number, field, class };
                 self.edges.each(object, |kind, id| found.extend(self.target(&source, kind, id)));
             }
         }
@@ -187,8 +188,14 @@ impl<'a> Slots<'_, 'a> {
         let position = tree.reachable_position(object)?;
         let instance = self.instances.of(position)?;
         let role = self.roles.of(self.graph, object);
-        let mut source =
-            Source { object, position, instance, field: "", class: self.graph.objects.class(object) };
+        let mut source = Source {
+            object,
+            position,
+            end: tree.end(position),
+            instance,
+            field: "",
+            class: self.graph.objects.class(object),
+        };
         if role == Role::Array {
             let owner = self.owners.of(position);
             let owner_object = owner.and_then(|owner| tree.object_at(owner));
@@ -233,14 +240,11 @@ impl<'a> Slots<'_, 'a> {
             return None;
         }
         let owner = self.owners.of(position);
-        let is_within = owner.is_some_and(|owner| {
-            self.instances.of(owner) == Some(source.instance)
-                || self
-                    .instances
-                    .all
-                    .get(source.instance as usize)
-                    .is_some_and(|one| one.owner == Some(owner))
-        });
+        let instance = self.instances.all.get(source.instance as usize)?;
+        let is_of_owner =
+            |owner| self.instances.of(owner) == Some(source.instance) || instance.owner == Some(owner);
+        // An array without a header owns nothing by itself.
+        let is_within = owner.is_some_and(is_of_owner) || (source.position..source.end).contains(&position);
         // Children in a list of the JDK.
         if role == Role::Collection
             && is_within
@@ -263,6 +267,8 @@ impl<'a> Slots<'_, 'a> {
 struct Source<'a> {
     object: ObjectIndex,
     position: TreePosition,
+    /// End of the positions that it dominates.
+    end: TreePosition,
     instance: u32,
     field: &'a str,
     class: Option<ClassNumber>,

@@ -15,7 +15,6 @@ names! {
     MAT_VERDICT: Text, "`verdict` by the rules of Eclipse MAT alone, of a suspect by these: `holder` where elements of several classes accumulate";
     CONTAINER_FAMILY as "container": Text, "kind of container whose elements it holds: `list`, `set`, `map`, `queue`, `tree`, `chain` or `array`";
     ELEMENTS: Integer, "number of elements of the container, of entries in a map; of one class in `element_classes`";
-    ARE_ELEMENTS_EXACT as "is_exact": Boolean, "whether all elements were counted; if not, there are at least so many";
     ELEMENT_CLASSES: Records, "classes of the elements, those with the most elements first, at most 64; in CSV in words";
     KEY_CLASSES as "keys": Records, "classes of the keys of a map, those with the most keys first; in CSV in words";
     ACCUMULATED: Records, "what it consists of, from the accumulation point down the dominator tree, merged by class: on each level the class that retains most; in CSV in words";
@@ -94,7 +93,7 @@ names! {
     ADVICE: Text, "advice, for people";
     EXAMPLES: Records, "objects that would save most, five at most";
     EXAMPLE_OBJECT: Id, "one of the objects, a large one";
-    IS_EXACT: Boolean, "whether the figures are exact, not estimated";
+    IS_EXACT: Boolean, "whether the figures are exact, not estimated; of a container, whether all its elements were counted";
     IS_INCOMPLETE: Boolean, "whether there are more than were counted";
     COPIES: Integer, "number of equal objects";
     SAMPLED: Integer, "number of copies examined for `holders`, at most 64";

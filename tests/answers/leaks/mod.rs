@@ -1,6 +1,7 @@
 //! The answers of `leaks`: suspects and accumulation points against Eclipse MAT's, verdicts against what was planted.
 
 mod below;
+mod containers;
 mod groups;
 mod headlines;
 mod made;
