@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
@@ -24,6 +24,8 @@ const MIN_SHARE: u64 = 10;
 /// Percentage of the nodes that have something where all have it.
 const MIN_OF_NODES: u64 = 90;
 
+/// Maximum number of fields and arrays of a container that are compared, the most frequent ones.
+const MAX_SLOTS: usize = 256;
 /// Maximum number of objects of classes of their own that are not elements, in an array with this many.
 const MAX_SINGLES: usize = 2;
 const MANY: u64 = 50;
@@ -51,7 +53,8 @@ impl Slot<'_> {
     }
 
     fn shares_class(&self, other: &Self) -> bool {
-        self.targets.iter().any(|(class, _)| other.targets.iter().any(|(other, _)| class == other))
+        let own: FxHashSet<Option<ClassNumber>> = self.targets.iter().map(|(class, _)| *class).collect();
+        other.targets.iter().any(|(class, _)| own.contains(class))
     }
 }
 
@@ -308,14 +311,10 @@ fn drop_copies(slots: &mut Vec<Slot<'_>>) {
         others.any(|(_, other)| Some(other) == own)
     };
     slots.retain(|slot| slot.odd.is_none() || !same(slot));
-    let mut seen: Vec<(u64, Option<(u32, u32)>, Option<ClassNumber>)> = Vec::new();
+    let mut seen: FxHashMap<_, Option<ClassNumber>> = FxHashMap::default();
     slots.retain(|slot| {
-        let is_copy = slot.odd.is_none()
-            && seen.iter().any(|(references, range, class)| {
-                (*references, *range) == (slot.references, slot.range) && *class != slot.class
-            });
-        seen.push((slot.references, slot.range, slot.class));
-        !is_copy
+        let known = *seen.entry((slot.references, slot.range)).or_insert(slot.class);
+        slot.odd.is_some() || known == slot.class
     });
 }
 
@@ -352,6 +351,11 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
         slot.targets.push((key.target, elements));
     }
     let mut slots: Vec<Slot<'a>> = found.into_values().collect();
+    // A hostile dump has as many as classes; they are compared in pairs.
+    if slots.len() > MAX_SLOTS {
+        slots.sort_unstable_by_key(|slot| (Reverse(slot.references), slot.class, slot.field, slot.odd));
+        slots.truncate(MAX_SLOTS);
+    }
     slots.sort_unstable_by_key(|slot| (slot.class, slot.field, slot.odd));
     slots
 }
