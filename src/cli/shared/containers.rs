@@ -19,23 +19,25 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     match (element_class, element_classes.as_slice()) {
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
-        (Some(class), classes) => format!("{count} x {} ({})", simple(class), named(classes, is_short)),
-        (None, classes) => format!("{count} elements ({})", named(classes, is_short)),
+        (Some(class), classes) => {
+            format!("{count} x {} ({})", simple(class), named(classes, container.classes, is_short))
+        }
+        (None, []) => format!("{count} elements"),
+        (None, classes) => format!("{count} elements ({})", named(classes, container.classes, is_short)),
     }
 }
 
 /// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.
-fn named(classes: &[ElementClass], is_short: bool) -> String {
+fn named(classes: &[ElementClass], all: u64, is_short: bool) -> String {
     let one = |row: &ElementClass| {
         let class = if row.class.is_empty() { "null" } else { holder::simple(&row.class, is_short) };
         format!("{class} {}", grouped(row.elements))
     };
-    let (told, rest) = classes.split_at(classes.len().min(NAMED_CLASSES));
-    let told = told.iter().map(one).collect::<Vec<_>>().join(", ");
-    match rest.len() {
-        0 => told,
-        1 => format!("{told} and 1 more class"),
-        more => format!("{told} and {more} more classes"),
+    let told: Vec<String> = classes.iter().take(NAMED_CLASSES).map(one).collect();
+    match (all.saturating_sub(told.len() as u64), told.join(", ")) {
+        (0, told) => told,
+        (1, told) => format!("{told} and 1 more class"),
+        (more, told) => format!("{told} and {} more classes", grouped(more)),
     }
 }
 
@@ -61,7 +63,10 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
             row.container().map_or(&[], |one| one.keys.as_slice())
         })
         .csv(|row: &R| {
-            row.container().map(|one| named(&one.keys, false)).filter(|text| !text.is_empty()).into()
+            row.container()
+                .map(|one| named(&one.keys, one.keys.len() as u64, false))
+                .filter(|text| !text.is_empty())
+                .into()
         }),
     ]
 }

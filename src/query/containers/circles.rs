@@ -5,6 +5,8 @@
 //! has a shorter one. Neighbours that share such a circle are one structure (Marron and others, "Abstracting Runtime Heaps
 //! for Program Understanding", 2012, call them recursive regions and find them by declared types, which dumps lack).
 
+use std::cell::Cell;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of references of a circle.
@@ -12,13 +14,16 @@ const MAX_CIRCLE: usize = 4;
 /// Maximum number of types that one type refers to that are followed, the most frequent ones. Bounds the search in hostile
 /// dumps.
 const MAX_TARGETS: usize = 64;
-/// Maximum number of types visited from one type.
+/// Maximum number of types visited from one type, and of all.
 const MAX_VISITED: usize = 1 << 10;
+const MAX_VISITS: usize = 1 << 28;
 
 /// References from type to type, by type.
 #[derive(Debug, Default)]
 pub(super) struct TypeGraph {
     targets: FxHashMap<u32, Vec<u32>>,
+    /// Number of references followed so far: in a hostile dump, searches end without a result.
+    visits: Cell<usize>,
 }
 
 impl TypeGraph {
@@ -33,7 +38,7 @@ impl TypeGraph {
             to.truncate(MAX_TARGETS);
             (from, to.into_iter().map(|(_, to)| to).collect())
         });
-        Self { targets: targets.collect() }
+        Self { targets: targets.collect(), visits: Cell::new(0) }
     }
 
     /// Returns the types that a type refers to, most frequent first.
@@ -52,8 +57,12 @@ impl TypeGraph {
     fn distance(&self, from: u32, to: u32, most: usize, is_allowed: impl Fn(u32) -> bool) -> Option<usize> {
         let (mut seen, mut last) = (FxHashSet::default(), vec![from]);
         for length in 1..=most {
+            if self.visits.get() > MAX_VISITS {
+                return None;
+            }
             let mut next = Vec::new();
             for target in last.iter().flat_map(|at| self.targets(*at)).copied() {
+                self.visits.set(self.visits.get() + 1);
                 if target == to {
                     return Some(length);
                 }
@@ -102,7 +111,7 @@ impl TypeGraph {
 }
 
 /// Returns the smallest type of a structure: union-find with path halving.
-fn find(parents: &mut FxHashMap<u32, u32>, at: u32) -> u32 {
+pub(super) fn find(parents: &mut FxHashMap<u32, u32>, at: u32) -> u32 {
     let mut here = at;
     loop {
         let above = parents.get(&here).copied().unwrap_or(here);

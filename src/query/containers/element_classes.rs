@@ -1,5 +1,8 @@
 //! Classes of elements, and the name for all of them.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -13,11 +16,13 @@ const MAX_ROWS: usize = 64;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
 
-/// Counts of elements by class name. Classes that a JVM generates, such as lambdas of one place, share a name.
+/// Maximum length in bytes of a class name that is kept: compilers write no longer ones.
+const MAX_NAME: usize = 4096;
+
+/// Counts of elements by class.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    by_name: FxHashMap<String, (u64, u64)>,
-    by_class: FxHashMap<ClassNumber, u64>,
+    by_class: FxHashMap<Option<ClassNumber>, (u64, u64)>,
     count: u64,
     bytes: u64,
     largest_bytes: u64,
@@ -32,17 +37,28 @@ pub(super) struct Elements {
 }
 
 impl Classes {
-    pub(super) fn add(&mut self, summary: &Summary, class: Option<ClassNumber>, added: Elements) {
-        let Elements { count: elements, bytes, largest_bytes } = added;
-        let name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
-        let known = self.by_name.entry(stem(name).into_owned()).or_default();
-        (known.0, known.1) = (known.0 + elements, known.1.saturating_add(bytes));
-        if let Some(class) = class {
-            *self.by_class.entry(class).or_default() += elements;
+    pub(super) fn add(&mut self, class: Option<ClassNumber>, added: Elements) {
+        let known = self.by_class.entry(class).or_default();
+        (known.0, known.1) = (known.0 + added.count, known.1.saturating_add(added.bytes));
+        self.count += added.count;
+        self.bytes = self.bytes.saturating_add(added.bytes);
+        self.largest_bytes = self.largest_bytes.max(added.largest_bytes);
+    }
+
+    /// Returns the counts by name. Classes that a JVM generates, such as lambdas of one place, share a name.
+    fn by_name<'s>(&self, summary: &'s Summary) -> FxHashMap<Cow<'s, str>, (u64, u64)> {
+        let mut found: FxHashMap<Cow<'s, str>, (u64, u64)> = FxHashMap::default();
+        for (class, (count, bytes)) in &self.by_class {
+            let name = class.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
+            let known = found.entry(stem(name)).or_default();
+            (known.0, known.1) = (known.0 + count, known.1.saturating_add(*bytes));
         }
-        self.count += elements;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.largest_bytes = self.largest_bytes.max(largest_bytes);
+        found
+    }
+
+    /// Returns the number of classes, those that share a name once.
+    pub(super) fn classes(&self, summary: &Summary) -> u64 {
+        self.by_name(summary).len() as u64
     }
 
     /// Returns the retained size of the largest element, in bytes.
@@ -58,49 +74,48 @@ impl Classes {
         self.bytes
     }
 
-    /// Returns the classes, most elements first.
-    pub(super) fn rows(&self) -> Vec<ElementClass> {
-        let row = |(class, (elements, bytes)): (&String, &(u64, u64))| ElementClass {
-            class: class.clone(),
-            elements: *elements,
-            retained_bytes: *bytes,
-        };
-        let mut rows: Vec<ElementClass> = self.by_name.iter().map(row).collect();
-        rows.sort_by(|a, b| b.elements.cmp(&a.elements).then_with(|| a.class.cmp(&b.class)));
+    /// Returns the classes, most elements first; at most 64.
+    pub(super) fn rows(&self, summary: &Summary) -> Vec<ElementClass> {
+        let by_name = self.by_name(summary).into_iter().filter(|(name, _)| name.len() <= MAX_NAME);
+        let mut rows: Vec<(Cow<'_, str>, (u64, u64))> = by_name.collect();
+        rows.sort_by(|(a, (more, _)), (b, (less, _))| less.cmp(more).then_with(|| a.cmp(b)));
         rows.truncate(MAX_ROWS);
-        rows
+        let row = |(class, (elements, retained_bytes)): (Cow<'_, str>, (u64, u64))| ElementClass {
+            class: class.into_owned(),
+            elements,
+            retained_bytes,
+        };
+        rows.into_iter().map(row).collect()
     }
 
     /// Returns the name for all: the only class, or the nearest common superclass that says something. Otherwise the class
     /// of most elements, and `true` if it is only that.
     pub(super) fn name(&self, summary: &Summary) -> Option<(String, bool)> {
-        let (most, of_most) = self
-            .by_name
-            .iter()
-            .map(|(name, (count, _))| (name, *count))
-            .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
-        if self.by_name.len() == 1 {
-            return Some((most.clone(), false)).filter(|(name, _)| !name.is_empty());
+        let by_name = self.by_name(summary);
+        let most = by_name.iter().map(|(name, (count, _))| (*count, Reverse(name))).max();
+        let (of_most, Reverse(most)) =
+            most.filter(|(_, most)| !most.0.is_empty() && most.0.len() <= MAX_NAME)?;
+        if by_name.len() == 1 {
+            return Some((most.clone().into_owned(), false));
         }
         let table = summary.class_table();
         let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
-        let largest =
-            self.by_class.iter().max_by_key(|(class, count)| (**count, std::cmp::Reverse(**class)))?.0;
-        let is_above_all = |above: &ClassNumber| {
-            self.by_class
-                .keys()
-                .all(|class| table.upwards(*class).take(MAX_ABOVE).any(|class| class == *above))
-        };
-        let common = table
-            .upwards(*largest)
-            .take(MAX_ABOVE)
-            .filter(|above| !is_general(name(*above)))
-            .find(is_above_all);
-        match common {
-            Some(common) if !name(common).starts_with("java.util.Abstract") => {
-                Some((name(common).to_owned(), false))
+        let upwards = |class: ClassNumber| table.upwards(class).take(MAX_ABOVE);
+        let largest = self.by_class.iter().map(|(class, (count, _))| (*count, Reverse(*class))).max();
+        let largest = largest.and_then(|(_, Reverse(class))| class);
+        // Nearest first; each class leaves those of them that are above it, too.
+        let mut common: Vec<ClassNumber> =
+            largest.into_iter().flat_map(upwards).filter(|above| !is_general(name(*above))).collect();
+        for class in self.by_class.keys() {
+            let above: Vec<ClassNumber> = class.iter().copied().flat_map(upwards).collect();
+            common.retain(|class| above.contains(class));
+            if common.is_empty() {
+                break;
             }
-            _ => (of_most * 2 > self.count && !most.is_empty()).then(|| (most.clone(), true)),
+        }
+        match common.first().map(|common| name(*common)) {
+            Some(common) if !common.starts_with("java.util.Abstract") => Some((common.to_owned(), false)),
+            _ => (of_most * 2 > self.count).then(|| (most.clone().into_owned(), true)),
         }
     }
 }

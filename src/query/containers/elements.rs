@@ -11,7 +11,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 
-use super::ElementClass;
 use super::element_classes::{Classes, Elements};
 use super::field_names;
 use super::instances::Instance;
@@ -37,7 +36,6 @@ struct Slot<'a> {
     class: Option<ClassNumber>,
     odd: Option<bool>,
     references: u64,
-    bytes: u64,
     range: Option<(u32, u32)>,
     targets: Vec<(Option<ClassNumber>, Elements)>,
 }
@@ -92,8 +90,7 @@ pub(super) fn elements(
     drop_singles(&mut slots);
     let most = slots.iter().filter(|slot| !slot.is_constant()).map(|slot| slot.references).max()?;
     slots.retain(|slot| !slot.is_constant());
-    drop_copies(&mut slots);
-    let largest: Vec<Option<ClassNumber>> = slots
+    let largest: FxHashSet<Option<ClassNumber>> = slots
         .iter()
         .filter(|slot| slot.references * 100 >= most * MIN_SHARE)
         .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
@@ -102,6 +99,7 @@ pub(super) fn elements(
     let is_rest =
         |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class));
     slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
+    drop_copies(&mut slots);
     let is_link = |slot: &Slot<'_>| {
         slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field)
     };
@@ -144,13 +142,13 @@ pub(super) fn elements(
             return None;
         }
         return Some(FoundElements {
-            elements: together(summary, &keys),
+            elements: together(&keys),
             slots: keys.len(),
             ..FoundElements::default()
         });
     }
-    let elements = together(summary, &values);
-    let keys = (!keys.is_empty()).then(|| together(summary, &keys));
+    let elements = together(&values);
+    let keys = (!keys.is_empty()).then(|| together(&keys));
     // A map of which each value is null, or of which few are.
     let keys = keys.filter(|keys| keys.count() * 2 >= elements.count());
     Some(FoundElements { elements, keys, are_nodes: false, slots: values.len() })
@@ -253,7 +251,7 @@ fn tell_arrays<'a>(
         arrays
             .iter()
             .flat_map(|slot| &slot.targets)
-            .for_each(|(class, elements)| classes.add(summary, *class, *elements));
+            .for_each(|(class, elements)| classes.add(*class, *elements));
         classes.name(summary).is_some_and(|(_, is_mostly)| !is_mostly)
     };
     let are_pairs = are_apart && !have_common() || map.is_named && !are_apart && !map.has_numbers;
@@ -343,7 +341,6 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
         let slot = found.entry((key.field, key.class, key.odd)).or_default();
         (slot.field, slot.class, slot.odd) = (key.field, key.class, key.odd);
         slot.references += tally.references;
-        slot.bytes = slot.bytes.saturating_add(tally.bytes);
         let (first, last) = slot.range.unwrap_or(tally.range);
         slot.range = Some((first.min(tally.range.0), last.max(tally.range.1)));
         let elements =
@@ -360,27 +357,20 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
     slots
 }
 
-fn together(summary: &Summary, slots: &[Slot<'_>]) -> Classes {
+fn together(slots: &[Slot<'_>]) -> Classes {
     let mut classes = Classes::default();
     for (class, elements) in slots.iter().flat_map(|slot| &slot.targets) {
-        classes.add(summary, *class, *elements);
+        classes.add(*class, *elements);
     }
     classes
 }
 
 /// Returns the elements that the nodes themselves are.
-pub(super) fn nodes(summary: &Summary, nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
+pub(super) fn nodes(nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
     let mut elements = Classes::default();
     for (class, objects, bytes) in nodes {
         // Nodes hold one another; none has most to itself.
-        elements.add(summary, *class, Elements { count: *objects, bytes: *bytes, largest_bytes: 0 });
+        elements.add(*class, Elements { count: *objects, bytes: *bytes, largest_bytes: 0 });
     }
     FoundElements { elements, keys: None, are_nodes: true, slots: 0 }
-}
-
-impl FoundElements {
-    /// Returns the classes of keys.
-    pub(super) fn keys_rows(&self) -> Vec<ElementClass> {
-        self.keys.as_ref().map(Classes::rows).unwrap_or_default()
-    }
 }

@@ -92,8 +92,14 @@ const POSITIONS: &[&str] = &[
 /// Ends of such names.
 const COUNT_ENDS: &[&str] = &["index", "size", "count", "capacity", "mask", "length"];
 
+/// Maximum length in bytes of a name that is compared.
+const MAX_NAME: usize = 256;
+
 /// Returns a field's name as it is compared: `_hash$1` and `mHash` are `hash`.
 fn plain(name: &str) -> String {
+    if name.len() > MAX_NAME {
+        return String::new();
+    }
     let name = name.rsplit('$').find(|part| part.chars().any(|c| c.is_alphabetic())).unwrap_or(name);
     let mut chars = name.chars();
     let is_prefixed = chars.next() == Some('m') && chars.next().is_some_and(char::is_uppercase);

@@ -64,23 +64,23 @@ impl Instances {
         // By owner, and by kind of nodes below what is no header: static fields of a class have nothing in common.
         let mut of_owner: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
         let mut objects = tree.objects_at(tree.all());
-        // By depth: role of the object, and whether it is a part of a JDK collection.
-        let mut above: Vec<(Role, bool)> = Vec::new();
+        // By depth: role of the object, whether it is a part of a JDK collection, and its number.
+        let mut above: Vec<(Role, bool, u32)> = Vec::new();
         preorder::visit(tree, tree.all(), |position, depth, _| {
             above.truncate(depth as usize);
             let dominator = above.last().copied();
             let class = objects.next().and_then(|object| graph.objects.class(object));
             let role = class.map_or(Role::Leaf, |class| roles.of_class(class));
             let is_of_jdk =
-                role == Role::Collection || role == Role::Array && dominator.is_some_and(|(_, is)| is);
-            above.push((role, is_of_jdk));
+                role == Role::Collection || role == Role::Array && dominator.is_some_and(|(_, is, _)| is);
+            above.push((role, is_of_jdk, 0));
             let Some(class) = class.filter(|_| matches!(role, Role::Plain | Role::Array)) else { return };
             let of = |at: Option<TreePosition>| {
                 at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0)
             };
             let owner = owners.of(position);
             let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
-            let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk)| is_of_jdk);
+            let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk, _)| is_of_jdk);
             // Another kind of nodes is another container, as is each in a collection, unless that links them.
             let own_structure = structures.of(class);
             let is_alike = role == Role::Array
@@ -101,7 +101,7 @@ impl Instances {
             let is_array_of_none = role == Role::Array && !is_of_jdk;
             let is_node = role == Role::Plain
                 && (own_structure.is_some()
-                    || dominator.is_some_and(|(above, is_of_jdk)| {
+                    || dominator.is_some_and(|(above, is_of_jdk, _)| {
                         let is_in_array = above == Role::Array && !is_of_jdk;
                         // An entry in two arrays of a map belongs to neither.
                         let is_in_header =
@@ -120,7 +120,7 @@ impl Instances {
                 // An array of what is no header is a container itself, with the arrays within it.
                 let is_header = owner_class.is_some_and(|class| roles.is_header(class));
                 let own = || match dominator {
-                    Some((Role::Array, false)) if role == Role::Array && !is_header => {
+                    Some((Role::Array, false, _)) if role == Role::Array && !is_header => {
                         of(tree.dominator(position))
                     }
                     _ => 0,
@@ -146,23 +146,19 @@ impl Instances {
             if let Some(place) = by_position.get_mut(position.0 as usize) {
                 *place = number;
             }
+            if let Some(here) = above.last_mut() {
+                here.2 = number;
+            }
             let Some(instance) = all.get_mut((number as usize).wrapping_sub(1)) else { return };
             match role {
                 Role::Array => instance.arrays += 1,
                 _ => instance.nodes += 1,
             }
-            if within > 0 {
-                instance.following +=
-                    u64::from(is_node && dominator.is_some_and(|(role, _)| role == Role::Plain));
+            if dominator.is_some_and(|(.., above)| above == number) {
+                let is_following = is_node && dominator.is_some_and(|(role, ..)| role == Role::Plain);
+                instance.following += u64::from(is_following);
                 return;
             }
-            if dominator.is_some_and(|(role, _)| role == Role::Array)
-                && instance.arrays > 0
-                && role == Role::Array
-            {
-                return;
-            }
-            // Siblings are in descending order of retained size.
             instance.all_tops += 1;
             let bytes = tree.retained_bytes(position);
             instance.top_bytes = instance.top_bytes.saturating_add(bytes);

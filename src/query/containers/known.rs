@@ -1,6 +1,7 @@
 //! Collections of the JDK and of Android: their elements are read as `show` reads them.
 
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
@@ -9,13 +10,17 @@ use hprof_index::objects::reader::ObjectReader;
 
 use super::element_classes::{Classes, Elements};
 use super::roles::{Role, Roles};
-use super::{Container, ContainerFamily, MIN_ELEMENTS};
+use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS};
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::parallel;
 
+/// Maximum number of elements that are read for each object of the heap: more are read again and again.
+const ENTRIES_PER_OBJECT: u64 = 4;
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Minimum number of elements of a collection that retains little.
+const MIN_SHARED: u64 = 100;
 /// Maximum number of elements that are looked at in collections that retain little: their elements may be held elsewhere,
 /// too.
 const MAX_SHARED: u64 = 1 << 20;
@@ -36,6 +41,9 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
         collections: Collections::with(objects, forms.clone()),
         forms: &forms,
         soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
+        left: AtomicU64::new(
+            u64::from(graph.tree.objects()).saturating_mul(ENTRIES_PER_OBJECT).saturating_add(MAX_SHARED),
+        ),
         least,
     };
     let find = |chunk| {
@@ -44,16 +52,24 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     };
     let mut found: Vec<Candidate> =
         parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), find).concat();
-    found.sort_by_key(|one| (Reverse(one.count), one.position));
+    // The largest first; what retains little can still share much.
+    found.sort_by_key(|one| (!one.is_large, Reverse((one.retained_bytes, one.count)), one.position));
+    let large = found.partition_point(|one| one.is_large);
+    let (large, shared) = found.split_at(large);
+    let large = large.iter().take(MAX_CONTAINERS);
     let mut looked_at = 0u64;
-    found.retain(|one| {
-        if !one.is_large {
-            looked_at = looked_at.saturating_add(one.count);
-        }
-        one.is_large || looked_at <= MAX_SHARED
-    });
+    let is_affordable = |one: &&Candidate| {
+        let all = looked_at.saturating_add(one.count.unwrap_or(0));
+        let is_affordable = all <= MAX_SHARED;
+        looked_at = if is_affordable { all } else { looked_at };
+        is_affordable
+    };
+    let mut by_count: Vec<&Candidate> = shared.iter().collect();
+    by_count.sort_by_key(|one| (Reverse(one.count), one.position));
+    let shared = by_count.into_iter().filter(is_affordable).take(MAX_CONTAINERS);
+    let wanted: Vec<Candidate> = large.chain(shared).copied().collect();
     let read = |one: Candidate| search.container(&one);
-    parallel::map(&found, read).into_iter().flatten().collect()
+    parallel::map(&wanted, read).into_iter().flatten().collect()
 }
 
 /// A collection that may be large.
@@ -61,7 +77,9 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
 struct Candidate {
     object: ObjectIndex,
     position: TreePosition,
-    count: u64,
+    retained_bytes: u64,
+    /// Number of elements by the collection itself; `None` if it does not say.
+    count: Option<u64>,
     /// `true` if it retains enough itself.
     is_large: bool,
 }
@@ -72,6 +90,8 @@ struct Search<'s, 'o, 'a> {
     forms: &'s Forms,
     /// `SoftReference` and its subclasses.
     soft: ClassSet,
+    /// Number of elements that may still be read: a hostile dump has one array in a million lists.
+    left: AtomicU64,
     least: u64,
 }
 
@@ -82,15 +102,14 @@ impl Search<'_, '_, '_> {
         let retained_bytes = tree.retained_bytes(position);
         let is_large = retained_bytes >= self.least;
         let collection = self.collections.collection(object)?;
-        let count = match self.collections.count(&collection) {
-            Some(count) => count,
-            None if is_large => self.collections.entries(&collection).count() as u64,
-            None => return None,
-        };
+        let count = self.collections.count(&collection);
         // What few elements share cannot be much.
-        let is_possible = is_large || count >= self.least / (1 << 20) && count >= 100;
-        let is_candidate = count >= MIN_ELEMENTS && is_possible && !self.is_wrapped(object, position);
-        is_candidate.then_some(Candidate { object, position, count, is_large })
+        let is_possible = match count {
+            Some(count) => count >= MIN_ELEMENTS && (is_large || count >= MIN_SHARED),
+            None => is_large,
+        };
+        let is_candidate = is_possible && !self.is_wrapped(object, position);
+        is_candidate.then_some(Candidate { object, position, retained_bytes, count, is_large })
     }
 
     /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
@@ -120,7 +139,7 @@ impl Search<'_, '_, '_> {
         // Bytes of what it dominates, and of what it shares.
         let mut shared_bytes = 0u64;
         let mut add = |classes: &mut Classes, value: Bits| {
-            let Some(object) = self.objects.object(value) else { return false };
+            let Some(object) = self.objects.object(value) else { return };
             let at = tree.reachable_position(object);
             let bytes = at.map_or(0, |at| tree.retained_bytes(at));
             let is_within = at.is_some_and(|at| at >= one.position && at < end);
@@ -129,26 +148,29 @@ impl Search<'_, '_, '_> {
             }
             let own_bytes = if is_within { bytes } else { 0 };
             classes.add(
-                summary,
                 self.class_behind(object),
                 Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
             );
-            true
         };
-        let (mut entries, mut has_values) = (0u64, false);
-        for entry in self.collections.entries(&collection) {
+        let mut entries = 0u64;
+        let left = self.left.load(Ordering::Relaxed);
+        for entry in self.collections.entries(&collection).take(usize::try_from(left).unwrap_or(usize::MAX)) {
             entries += 1;
-            has_values |= add(&mut values, entry.value);
+            add(&mut values, entry.value);
             if let Some(key) = entry.key {
                 add(&mut keys, key);
             }
         }
+        let spend = |left: u64| Some(left.saturating_sub(entries));
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
         let is_map = collection.kind == CollectionKind::Map;
-        // All values of a map are null or numbers: keys are what is in it.
+        // Most values of a map are null or numbers: keys are what is in it.
+        let has_values = values.count() * 2 >= entries || keys.count() == 0;
         let (elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
+        let count = if is_map { entries } else { elements.count() };
         let retained_bytes = tree.retained_bytes(one.position);
         let held_bytes = retained_bytes.saturating_add(shared_bytes);
-        if held_bytes < self.least || entries < MIN_ELEMENTS {
+        if held_bytes < self.least || count < MIN_ELEMENTS {
             return None;
         }
         let class = graph.objects.class(one.object).and_then(|class| summary.class(class));
@@ -158,13 +180,13 @@ impl Search<'_, '_, '_> {
             object: graph.objects.addresses.id_of(one.object).unwrap_or_default(),
             family: ContainerFamily::of_collection(collection.kind, &class),
             class,
-            // The stored number counts what a broken chain does not lead to; the elements themselves are what is there.
-            elements: entries,
-            is_exact: true,
+            elements: count,
+            is_exact: entries < left,
             is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
             element_class: name.map(|(name, _)| name),
-            element_classes: elements.rows(),
-            keys: keys.as_ref().map(Classes::rows).unwrap_or_default(),
+            element_classes: elements.rows(summary),
+            classes: elements.classes(summary),
+            keys: keys.map(|keys| keys.rows(summary)).unwrap_or_default(),
             nodes: 0,
             are_nodes: false,
             is_shared: held_bytes > retained_bytes.saturating_mul(2),

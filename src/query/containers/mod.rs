@@ -43,6 +43,8 @@ use roles::{Owners, Role, Roles};
 use slots::{SlotKey, Slots, Tally};
 use structures::Structures;
 
+/// Version of what is kept: to be raised with each change of the search.
+const VERSION: u32 = 1;
 /// Minimum number of elements that make a container worth a row.
 const MIN_ELEMENTS: u64 = 10;
 /// Minimum part of the heap that a container or its elements retain, as 1/N.
@@ -55,6 +57,8 @@ const MIN_OF_NODES: u64 = 95;
 const MAX_SLOTS_OF_SEVERAL: usize = 2;
 /// Minimum number of elements for each class of them if they have none in common: a registry has one or a few of each.
 const MANY_OF_EACH: u64 = 50;
+/// Minimum percentage of what an object retains in nodes that it owns for it to stand for them.
+const MOST_OF_OWNER: u128 = 80;
 /// Maximum number of references of a header that are looked at.
 const MAX_FIELDS: usize = 64;
 /// Positions per chunk.
@@ -141,6 +145,8 @@ pub struct Container {
     pub is_mostly: bool,
     /// Classes of the elements, most elements first; at most 64.
     pub element_classes: Vec<ElementClass>,
+    /// Number of classes of the elements.
+    pub classes: u64,
     /// Classes of the keys of a map.
     pub keys: Vec<ElementClass>,
     /// Number of nodes; 0 for JDK collections.
@@ -164,6 +170,7 @@ impl Container {
         let are_many =
             self.element_class.is_some() || self.elements >= self.element_classes.len() as u64 * MANY_OF_EACH;
         are_many
+            && !self.element_classes.is_empty()
             && !self.is_shared
             && self.element_class.as_deref() != Some("java.lang.Class")
             && self.largest_bytes <= self.retained_bytes / 2
@@ -173,7 +180,11 @@ impl Container {
     pub fn elements_of_class(&self) -> u64 {
         let of_class =
             self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
-        if self.is_mostly { of_class.map(|row| row.elements).sum() } else { self.elements }
+        if self.is_mostly {
+            of_class.fold(0, |sum, row| sum.saturating_add(row.elements))
+        } else {
+            self.elements
+        }
     }
 }
 
@@ -190,13 +201,28 @@ impl Containers {
     /// # Errors
     /// If there is neither memory nor disk space for two numbers for each object.
     pub fn of(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        let kept = KeptAnswer::new(heap, graph, Stage::Containers, b"");
-        if let Some(known) = kept.read() {
+        let kept = KeptAnswer::new(heap, graph, Stage::Containers, &VERSION.to_le_bytes());
+        if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(graph)) {
             return Ok(known);
         }
         let found = Self::search(heap, graph, bytes)?;
         kept.write(&found);
         Ok(found)
+    }
+
+    /// Returns whether these can be containers of a heap: they were read from a file.
+    fn is_valid(&self, graph: &ObjectGraph) -> bool {
+        let tree = &graph.tree;
+        let is_known = |one: &Container| {
+            let mut end = TreePosition(0);
+            let are_apart = one.tops.iter().all(|top| {
+                let is_behind = *top >= end && top.0 < tree.reachable();
+                end = if is_behind { tree.end(*top) } else { end };
+                is_behind
+            });
+            are_apart && !one.tops.is_empty() && graph.objects.addresses.index_of(one.object).is_some()
+        };
+        self.all.len() <= MAX_CONTAINERS && self.all.iter().all(is_known)
     }
 
     fn search(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
@@ -272,7 +298,7 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
         let found = elements::elements(summary, slots.roles, instance, map, of_slots);
         let found = match found {
             Some(found) => found,
-            None if instance.nodes > 0 => elements::nodes(summary, nodes.get(&number)?),
+            None if instance.nodes > 0 => elements::nodes(nodes.get(&number)?),
             None => return None,
         };
         let header = instance.header(graph, slots.roles, found.elements.bytes())?;
@@ -281,7 +307,7 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
         let (count, name) = (found.elements.count(), found.elements.name(summary));
         // Objects of many kinds that refer to one another are a program, not a collection.
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
-        let of_most = found.elements.rows().first().map_or(0, |row| row.elements);
+        let of_most = found.elements.rows(summary).first().map_or(0, |row| row.elements);
         let is_graph = are_mixed && found.are_nodes && of_most * 100 < count * MIN_OF_NODES
             || name.is_none() && found.slots > MAX_SLOTS_OF_SEVERAL;
         if count < MIN_ELEMENTS || is_graph {
@@ -289,14 +315,24 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
         }
         let is_owner = instance.owner == Some(header);
         let family = family(instance, &found, &class_name, slots.roles.of(graph, object) == Role::Array);
-        let tops = if is_owner || instance.all_tops > MAX_TOPS as u64 {
-            vec![if is_owner { header } else { instance.owner.unwrap_or(header) }]
-        } else {
-            let mut tops = instance.tops.clone();
-            tops.sort_unstable();
-            tops
+        // Many nodes below what is no header: it stands for them only if it has little else.
+        let above = instance.owner.filter(|_| !is_owner && instance.all_tops > MAX_TOPS as u64);
+        let (tops, retained_bytes) = match (is_owner, above) {
+            (true, _) => (vec![header], tree.retained_bytes(header)),
+            (false, None) if instance.all_tops > MAX_TOPS as u64 => return None,
+            (false, None) => {
+                let mut tops = instance.tops.clone();
+                tops.sort_unstable();
+                (tops, instance.top_bytes)
+            }
+            (false, Some(owner)) => {
+                let all = tree.retained_bytes(owner);
+                if u128::from(instance.top_bytes) * 100 < u128::from(all) * MOST_OF_OWNER {
+                    return None;
+                }
+                (vec![owner], all)
+            }
         };
-        let retained_bytes = if is_owner { tree.retained_bytes(header) } else { instance.top_bytes };
         let within = found.elements.bytes();
         Some(Container {
             object: graph.objects.addresses.id_of(object)?,
@@ -306,8 +342,9 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
             is_exact,
             is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
             element_class: name.map(|(name, _)| name),
-            element_classes: found.elements.rows(),
-            keys: found.keys_rows(),
+            element_classes: found.elements.rows(summary),
+            classes: found.elements.classes(summary),
+            keys: found.keys.as_ref().map(|keys| keys.rows(summary)).unwrap_or_default(),
             nodes: instance.nodes,
             are_nodes: found.are_nodes,
             is_shared: within == 0 && !found.are_nodes,

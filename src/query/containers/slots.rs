@@ -24,6 +24,12 @@ const CHUNK: u32 = 1 << 16;
 const MAX_TALLIES: usize = 1 << 16;
 const MAX_ALL: usize = 1 << 20;
 
+/// Number of chunks whose counts are in memory at once.
+const BATCH: usize = 64;
+/// Maximum number of elements that are read of arrays that headers share.
+const MAX_SHARED: usize = 1 << 24;
+/// Maximum number of references of an owner whose record is read for each of its arrays.
+const MAX_FIELDS: usize = 64;
 /// Number of objects that are looked at in a collection to find a node.
 const LOOKED_INTO: u32 = 64;
 
@@ -67,6 +73,19 @@ impl Tally {
 /// Counts by slot.
 pub(super) type Tallies<'a> = FxHashMap<SlotKey<'a>, Tally>;
 
+/// Adds counts, unless there are `most` slots without them. Returns whether they were added.
+fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -> bool {
+    let is_full = all.len() >= most;
+    match all.get_mut(&key) {
+        Some(known) => known.add(tally),
+        None if is_full => return false,
+        None => {
+            all.insert(key, tally);
+        }
+    }
+    true
+}
+
 /// Counts of the slots of all instances that `is_wanted`, and whether they are all.
 pub(super) struct Slots<'s, 'a> {
     pub(super) graph: &'a ObjectGraph,
@@ -81,47 +100,37 @@ pub(super) struct Slots<'s, 'a> {
 impl<'a> Slots<'_, 'a> {
     /// Counts the slots. Returns whether all were counted.
     pub(super) fn count(&self) -> (Tallies<'a>, bool) {
-        let count = |chunk| self.count_chunk(chunk);
         let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
         let (mut all, mut is_exact) = (Tallies::default(), true);
-        for (part, is_whole) in parallel::map(&chunks, count) {
-            is_exact &= is_whole;
-            for (key, tally) in part {
-                let is_full = all.len() >= MAX_ALL;
-                match all.get_mut(&key) {
-                    Some(known) => known.add(tally),
-                    None if is_full => is_exact = false,
-                    None => {
-                        all.insert(key, tally);
-                    }
+        // A few at a time: what is counted in one chunk takes memory until it is added.
+        for batch in chunks.chunks(BATCH) {
+            for (part, is_whole) in parallel::map(batch, |chunk| self.count_chunk(chunk)) {
+                is_exact &= is_whole;
+                for (key, tally) in part {
+                    is_exact &= add(&mut all, MAX_ALL, key, tally);
                 }
             }
         }
-        for (key, tally) in self.shared_arrays() {
-            all.entry(key).or_insert(Tally { references: 0, ..tally }).add(tally);
-        }
+        is_exact &= self.add_shared_arrays(&mut all);
         (all, is_exact)
     }
 
     /// Counts the slots of arrays that a header refers to but does not own: an older version of a persistent collection
-    /// refers to them, too.
-    fn shared_arrays(&self) -> Vec<(SlotKey<'a>, Tally)> {
+    /// refers to them, too. Returns whether all were counted.
+    fn add_shared_arrays(&self, all: &mut Tallies<'a>) -> bool {
         let (graph, tree) = (self.graph, &self.graph.tree);
-        let mut found = Vec::new();
+        let (mut left, mut is_whole) = (MAX_SHARED, true);
         let wanted = (0u32..).zip(&self.instances.all).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted);
         for ((number, instance), _) in wanted {
             let Some(owner) = instance.owner.and_then(|owner| tree.object_at(owner)) else { continue };
             let class = graph.objects.class(owner);
-            if class.is_none_or(|class| !self.roles.is_header(class)) {
+            if class.is_none_or(|class| !self.roles.is_header(class)) || self.has_many_fields(owner) {
                 continue;
             }
             let mut arrays: Vec<(ObjectIndex, TreePosition, &'a str)> = Vec::new();
             self.edges.each(owner, |kind, id| {
-                let array = graph
-                    .objects
-                    .addresses
-                    .index_of(id)
-                    .filter(|array| self.roles.of(graph, *array) == Role::Array);
+                let array = graph.objects.addresses.index_of(id);
+                let array = array.filter(|array| self.roles.of(graph, *array) == Role::Array);
                 let position = array.and_then(|array| tree.reachable_position(array));
                 if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) =
                     (kind, array, position)
@@ -132,12 +141,26 @@ impl<'a> Slots<'_, 'a> {
                 }
             });
             for (object, position, field) in arrays {
-                let source =
-                    Source { object, position, end: tree.end(position), instance: number, field, class };
-                self.edges.each(object, |kind, id| found.extend(self.target(&source, kind, id)));
+                let length = graph.references(object).take(left).count();
+                left -= length;
+                if left == 0 {
+                    return false;
+                }
+                let end = tree.end(position);
+                let source = Source { object, position, end, instance: number, field, class };
+                self.edges.each(object, |kind, id| {
+                    if let Some((key, tally)) = self.target(&source, kind, id) {
+                        is_whole &= add(all, MAX_ALL, key, tally);
+                    }
+                });
             }
         }
-        found
+        is_whole
+    }
+
+    /// Returns whether an object refers to so many that its record is not read for each of them.
+    fn has_many_fields(&self, object: ObjectIndex) -> bool {
+        self.graph.references(object).nth(MAX_FIELDS).is_some()
     }
 
     fn count_chunk(&self, chunk: std::ops::Range<ObjectIndex>) -> (Tallies<'a>, bool) {
@@ -163,14 +186,7 @@ impl<'a> Slots<'_, 'a> {
                 }
                 let Some(source) = &source else { return };
                 let Some((key, tally)) = self.target(source, kind, id) else { return };
-                let is_full = found.len() >= MAX_TALLIES;
-                match found.get_mut(&key) {
-                    Some(known) => Tally::add(known, tally),
-                    None if is_full => is_whole = false,
-                    None => {
-                        found.insert(key, tally);
-                    }
-                }
+                is_whole &= add(&mut found, MAX_TALLIES, key, tally);
             });
         }
         (found, is_whole)
@@ -201,7 +217,8 @@ impl<'a> Slots<'_, 'a> {
             let owner_object = owner.and_then(|owner| tree.object_at(owner));
             source.class = owner_object.and_then(|owner| self.graph.objects.class(owner));
             // The field tells keys from values.
-            if tree.dominator(position) == owner {
+            let has_few_fields = owner_object.is_some_and(|owner| !self.has_many_fields(owner));
+            if has_few_fields && tree.dominator(position) == owner {
                 let holding = owner_object.map(|owner| self.edges.holding(owner, object));
                 if let Some(ReferenceKind::Field { name, .. }) =
                     holding.and_then(|holding| holding.meanings.first().copied())

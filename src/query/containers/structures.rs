@@ -14,7 +14,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 
-use super::circles::TypeGraph;
+use super::circles::{TypeGraph, find};
 use super::roles::{Owners, Role, Roles};
 use crate::parallel;
 
@@ -24,10 +24,16 @@ const CHUNK: u32 = 1 << 16;
 const MIN_REFERENCES: u64 = 3;
 /// Maximum number of pairs of classes that are counted per chunk. A hostile dump has more.
 const MAX_PAIRS: usize = 1 << 16;
+/// Maximum number of pairs of classes in all.
+const MAX_ALL_PAIRS: usize = 1 << 21;
+/// Number of chunks whose counts are in memory at once.
+const BATCH: usize = 64;
 /// Number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
+/// Maximum length in bytes of a name in which words are searched.
+const MAX_NAME: usize = 256;
 /// Superclasses that say nothing about what their subclasses are.
 const GENERAL: [&str; 7] = [
     "java.lang.Object",
@@ -55,10 +61,18 @@ impl Structures {
     pub(super) fn find(summary: &Summary, graph: &ObjectGraph, roles: &Roles, owners: &Owners) -> Self {
         let count = |chunk| count(graph, roles, owners, chunk);
         let mut pairs = Pairs::default();
-        for (pair, count) in
-            parallel::map(&TreePosition::chunks(graph.tree.all(), CHUNK), count).into_iter().flatten()
-        {
-            *pairs.entry(pair).or_default() += count;
+        let chunks = TreePosition::chunks(graph.tree.all(), CHUNK);
+        for batch in chunks.chunks(BATCH) {
+            for (pair, count) in parallel::map(batch, count).into_iter().flatten() {
+                let is_full = pairs.len() >= MAX_ALL_PAIRS;
+                match pairs.get_mut(&pair) {
+                    Some(known) => *known += count,
+                    None if is_full => {}
+                    None => {
+                        pairs.insert(pair, count);
+                    }
+                }
+            }
         }
         let mut direct: FxHashMap<(u32, u32), u64> = FxHashMap::default();
         for ((from, to, _), count) in &pairs {
@@ -81,20 +95,21 @@ impl Structures {
         // Kinds of nodes of one library's structure need not refer to one another in a circle.
         let mut known: Vec<u32> = self.of_class.keys().copied().collect();
         known.sort_unstable();
+        let mut numbers: FxHashMap<u32, u32> =
+            self.of_class.values().map(|number| (*number, *number)).collect();
         for class in known {
             for target in types.targets(class) {
                 let both = (self.of_class.get(&class).copied(), self.of_class.get(target).copied());
                 if let (Some(a), Some(b)) = both
-                    && a != b
                     && is_akin(summary, ClassNumber(class), ClassNumber(*target))
                 {
-                    let (kept, other) = (a.min(b), a.max(b));
-                    self.of_class
-                        .values_mut()
-                        .filter(|number| **number == other)
-                        .for_each(|number| *number = kept);
+                    let (a, b) = (find(&mut numbers, a), find(&mut numbers, b));
+                    numbers.insert(a.max(b), a.min(b));
                 }
             }
+        }
+        for number in self.of_class.values_mut() {
+            *number = find(&mut numbers, *number);
         }
         for _ in 0..ROUNDS {
             let mut more: FxHashMap<u32, u32> = FxHashMap::default();
@@ -175,7 +190,7 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
 }
 
 /// Returns whether an array is that of a JDK collection.
-pub(super) fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: ObjectIndex) -> bool {
+fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: ObjectIndex) -> bool {
     let dominator = graph.tree.reachable_position(array).and_then(|position| graph.tree.dominator(position));
     let above = dominator.and_then(|position| graph.tree.object_at(position));
     above.is_some_and(|above| roles.of(graph, above) == Role::Collection)
@@ -208,7 +223,11 @@ const NODES_AND_PARTS: &[&str] = &[
 
 /// Returns whether a word is in the last part of a class's name.
 fn is_named(name: &str, words: &[&str]) -> bool {
-    let last = name.rsplit(['$', '.']).next().unwrap_or_default().to_lowercase();
+    let last = name.rsplit(['$', '.']).next().unwrap_or_default();
+    if last.len() > MAX_NAME {
+        return false;
+    }
+    let last = last.to_lowercase();
     words.iter().any(|word| last.contains(word))
 }
 

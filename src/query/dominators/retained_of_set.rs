@@ -198,7 +198,11 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
 /// Returns the positions of the reachable objects that no other of them dominates, ascending.
 pub(crate) fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> Vec<TreePosition> {
     let positions = objects.into_iter().filter_map(|object| tree.reachable_position(object));
-    let mut positions: Vec<TreePosition> = positions.collect();
+    tops_of_positions(tree, positions.collect())
+}
+
+/// Returns the positions that no other of them dominates, ascending.
+pub(crate) fn tops_of_positions(tree: &Tree, mut positions: Vec<TreePosition>) -> Vec<TreePosition> {
     positions.sort_unstable();
     let mut end = TreePosition(0);
     positions.retain(|position| {

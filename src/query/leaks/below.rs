@@ -247,11 +247,9 @@ impl Suspects {
     /// Returns whether a suspect is about a container, or about one that holds most of it or that it holds most of.
     fn is_known_container(&self, graph: &ObjectGraph, container: &Container) -> bool {
         let bytes = container.retained_bytes;
-        self.rows.iter().zip(&self.positions).any(|(row, positions)| {
-            let own = accumulated_at(graph, row, positions);
-            let common = common_bytes(&graph.tree, &container.tops, &own);
-            row.verdict != Verdict::Holder && contents::is_most(common, bytes)
-        })
+        self.explained
+            .iter()
+            .any(|(_, own)| contents::is_most(common_bytes(&graph.tree, &container.tops, own), bytes))
     }
 
     /// Finds the containers of the suspects that have none. A holder of a container with elements of several classes is an

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::graph::tree::Tree;
 
 use super::holders::Holder;
 use super::loaders::{self, Loaders};
 use super::{Leaks, Suspect, SuspectKind, SuspectRule, Verdict, contents};
+use crate::dominators::retained_of_set::tops_of_positions;
 use crate::sorting::SortRows;
 
 /// A reason why memory is not freed, and the amount.
@@ -136,9 +136,14 @@ impl Leaks {
             let is_part =
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
-                match suspect.told_container() {
-                    Some(container) => positions.extend_from_slice(&container.tops),
-                    None => positions.extend_from_slice(&own),
+                let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
+                let by_tree = loaders::retained_bytes(&graph.tree, tops);
+                beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes().saturating_sub(by_tree));
+                // Of the ThreadLocals of threads only a part is explained: it is added without them.
+                if by_tree <= suspect.explained_bytes() {
+                    positions.extend_from_slice(tops);
+                } else {
+                    beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes());
                 }
                 told.push(own);
                 let retained_bytes = suspect.explained_bytes();
@@ -149,7 +154,10 @@ impl Leaks {
         all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
         let concluded_bytes = match all.as_slice() {
             [one] => one.retained_bytes,
-            _ => union_bytes(&graph.tree, positions).saturating_add(beyond_tree),
+            _ => {
+                let tops = tops_of_positions(&graph.tree, positions);
+                loaders::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
+            }
         };
         (all, concluded_bytes.min(self.reachable_bytes))
     }
@@ -196,20 +204,6 @@ impl Leaks {
         let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
         Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
     }
-}
-
-/// Returns the size that some objects retain by the tree; those that others of them dominate count once.
-fn union_bytes(tree: &Tree, mut positions: Vec<TreePosition>) -> u64 {
-    positions.sort_unstable();
-    let mut end = TreePosition(0);
-    positions.retain(|position| {
-        let is_top = *position >= end;
-        if is_top {
-            end = tree.end(*position);
-        }
-        is_top
-    });
-    loaders::retained_bytes(tree, &positions)
 }
 
 /// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.

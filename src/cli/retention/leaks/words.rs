@@ -314,7 +314,9 @@ fn what_accumulates(suspect: &Suspect) -> String {
                 1 => format!("a chain of {links}"),
                 _ => format!("{links} in {} chains", grouped(*chains)),
             };
-            let elements = elements(suspect).map(|text| format!(", with {text}")).unwrap_or_default();
+            let are_nodes = suspect.told_container().is_some_and(|container| container.are_nodes);
+            let elements = elements(suspect).filter(|_| !are_nodes);
+            let elements = elements.map(|text| format!(", with {text}")).unwrap_or_default();
             let holder = place(suspect).unwrap_or_else(|| subject(suspect));
             format!("{holder} holds {links}{elements}")
         }
