@@ -33,6 +33,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use crate::kept::KeptAnswer;
+use crate::objects::class_set::ClassSet;
 use crate::objects::collections::CollectionKind;
 use crate::objects::reference_names::Edges;
 use crate::parallel;
@@ -250,6 +251,7 @@ impl Containers {
             owners: &owners,
             structures: &structures,
             instances: &instances,
+            soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
             wanted,
         };
         all.extend(own_structures(heap, &slots));
@@ -305,6 +307,10 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
         let object = tree.object_at(header)?;
         let class_name = name_of(object);
         let (count, name) = (found.elements.count(), found.elements.name(summary));
+        // The table of a map that is being resized: what is in the nodes is what the map has.
+        if name.as_ref().is_some_and(|(class, _)| structures::is_jdk_node(class)) {
+            return None;
+        }
         // Objects of many kinds that refer to one another are a program, not a collection.
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
         let of_most = found.elements.rows(summary).first().map_or(0, |row| row.elements);

@@ -11,9 +11,11 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_parser::ObjectId;
 
+use super::field_names::REFERENT;
 use super::instances::Instances;
 use super::roles::{Owners, Role, Roles};
 use super::structures::Structures;
+use crate::objects::class_set::ClassSet;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::parallel;
@@ -94,6 +96,8 @@ pub(super) struct Slots<'s, 'a> {
     pub(super) owners: &'s Owners,
     pub(super) structures: &'s Structures,
     pub(super) instances: &'s Instances,
+    /// `SoftReference` and its subclasses: their referents are the elements.
+    pub(super) soft: ClassSet,
     pub(super) wanted: Vec<bool>,
 }
 
@@ -156,6 +160,17 @@ impl<'a> Slots<'_, 'a> {
             }
         }
         is_whole
+    }
+
+    /// Returns the class of a reference's referent, unless that was cleared.
+    fn referent_class(&self, reference: ObjectIndex) -> Option<ClassNumber> {
+        let mut found = None;
+        self.edges.each(reference, |kind, id| {
+            if matches!(kind, ReferenceKind::Field { name: REFERENT, .. }) {
+                found = self.graph.objects.addresses.index_of(id);
+            }
+        });
+        self.graph.objects.class(found?)
     }
 
     /// Returns whether an object refers to so many that its record is not read for each of them.
@@ -275,6 +290,8 @@ impl<'a> Slots<'_, 'a> {
             return None;
         }
         let bytes = if is_within { tree.retained_bytes(position) } else { 0 };
+        let is_soft = class.is_some_and(|class| self.soft.contains(class));
+        let class = if is_soft { self.referent_class(target).or(class) } else { class };
         let key = SlotKey { instance: source.instance, field, class: source.class, odd, target: class };
         Some((key, Tally { references: 1, bytes, largest_bytes: bytes, range: (target.0, target.0) }))
     }

@@ -221,6 +221,14 @@ const NODES_AND_PARTS: &[&str] = &[
     "map", "set", "inner", "black", "red", "internal", "shard", "page", "block",
 ];
 
+/// Returns whether a class is that of nodes of a JDK collection.
+pub(super) fn is_jdk_node(class: &str) -> bool {
+    class.starts_with("java.util.")
+        && class.contains('$')
+        && is_named(class, &["node", "entry"])
+        && !class.contains("Simple")
+}
+
 /// Returns whether a word is in the last part of a class's name.
 fn is_named(name: &str, words: &[&str]) -> bool {
     let last = name.rsplit(['$', '.']).next().unwrap_or_default();

@@ -445,7 +445,6 @@ impl Suspect {
             if self.is_behind_soft {
                 self.verdict = Verdict::Content;
             }
-            self.parts.clear();
         }
         if self.rule == SuspectRule::Mat
             && matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
