@@ -118,7 +118,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
             describe(heap, graph, &frameworks, &mut rows)?;
-            let containers = Containers::of(heap, graph, heap.bytes(&Quiet)?)?;
+            let containers = Containers::find(heap, graph, heap.bytes(&Quiet)?)?;
             for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
                 row.container = containers.of_object(row.figures.example).cloned();
             }

@@ -28,16 +28,16 @@ pub(super) struct Classes {
     largest_bytes: u64,
 }
 
-/// Elements of one class.
+/// ElementTally of one class.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Elements {
+pub(super) struct ElementTally {
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) largest_bytes: u64,
 }
 
 impl Classes {
-    pub(super) fn add(&mut self, class: Option<ClassNumber>, added: Elements) {
+    pub(super) fn add(&mut self, class: Option<ClassNumber>, added: ElementTally) {
         let known = self.by_class.entry(class).or_default();
         (known.0, known.1) = (known.0 + added.count, known.1.saturating_add(added.bytes));
         self.count += added.count;

@@ -1,4 +1,4 @@
-//! Elements: which of the objects that nodes and arrays refer to are what a person put in.
+//! ElementTally: which of the objects that nodes and arrays refer to are what a person put in.
 //!
 //! Mitchell, Schonberg and Sevitsky, "Making Sense of Large Heaps" (ECOOP 2009), tell a collection's infrastructure from its
 //! contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP 2011), call the relation
@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 
-use super::element_classes::{Classes, Elements};
+use super::element_classes::{Classes, ElementTally};
 use super::field_names;
 use super::instances::Instance;
-use super::roles::{Role, Roles};
+use super::roles::{ClassRole, Roles};
 use super::slots::{SlotKey, Tally};
 
 /// Minimum percentage of the most frequent slot's references that another one has to matter.
@@ -31,23 +31,25 @@ const MANY: u64 = 50;
 
 /// A slot with all classes of its targets.
 #[derive(Debug, Default)]
-struct Slot<'a> {
+struct ElementSlot<'a> {
     field: &'a str,
     class: Option<ClassNumber>,
     odd: Option<bool>,
     references: u64,
     range: Option<(u32, u32)>,
-    targets: Vec<(Option<ClassNumber>, Elements)>,
+    targets: Vec<(Option<ClassNumber>, ElementTally)>,
 }
 
-impl Slot<'_> {
+impl ElementSlot<'_> {
     /// Returns whether all references are to one object: a mark, a comparator, what belongs to the whole.
     fn is_constant(&self) -> bool {
         self.references > 1 && self.range.is_some_and(|(first, last)| first == last)
     }
 
     fn is_of_leaves(&self, roles: &Roles) -> bool {
-        self.targets.iter().all(|(class, _)| class.is_none_or(|class| roles.of_class(class) == Role::Leaf))
+        self.targets
+            .iter()
+            .all(|(class, _)| class.is_none_or(|class| roles.of_class(class) == ClassRole::Leaf))
     }
 
     fn shares_class(&self, other: &Self) -> bool {
@@ -56,10 +58,10 @@ impl Slot<'_> {
     }
 }
 
-/// Elements of a container.
+/// ElementTally of a container.
 #[derive(Debug, Default)]
 pub(super) struct FoundElements {
-    /// Elements, or values of a map.
+    /// ElementTally, or values of a map.
     pub(super) elements: Classes,
     /// Keys of a map.
     pub(super) keys: Option<Classes>,
@@ -96,28 +98,30 @@ pub(super) fn elements(
         .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
         .collect();
     // The last elements may be in an array of their own.
-    let is_rest =
-        |slot: &Slot<'_>| slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class));
+    let is_rest = |slot: &ElementSlot<'_>| {
+        slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class))
+    };
     slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
     drop_copies(&mut slots);
-    let is_link = |slot: &Slot<'_>| {
+    let is_link = |slot: &ElementSlot<'_>| {
         slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field)
     };
     if slots.iter().any(|slot| !is_link(slot)) {
         slots.retain(|slot| !is_link(slot));
     }
-    let (arrays, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) =
+    let (arrays, fields): (Vec<ElementSlot<'_>>, Vec<ElementSlot<'_>>) =
         slots.into_iter().partition(|slot| slot.odd.is_some());
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     tell_arrays((summary, roles), arrays, map, &mut keys, &mut values);
     let with_values: Vec<Option<ClassNumber>> =
         fields.iter().filter(|slot| field_names::is_value(slot.field)).map(|slot| slot.class).collect();
-    let is_key = |slot: &Slot<'_>| {
+    let is_key = |slot: &ElementSlot<'_>| {
         field_names::is_key(slot.field)
             || slot.field == field_names::REFERENT && with_values.contains(&slot.class)
     };
-    let (named_keys, fields): (Vec<Slot<'_>>, Vec<Slot<'_>>) = fields.into_iter().partition(is_key);
-    let (named_values, mut others): (Vec<Slot<'_>>, Vec<Slot<'_>>) = fields
+    let (named_keys, fields): (Vec<ElementSlot<'_>>, Vec<ElementSlot<'_>>) =
+        fields.into_iter().partition(is_key);
+    let (named_values, mut others): (Vec<ElementSlot<'_>>, Vec<ElementSlot<'_>>) = fields
         .into_iter()
         .partition(|slot| field_names::is_value(slot.field) || slot.field == field_names::REFERENT);
     keys.extend(named_keys);
@@ -136,19 +140,19 @@ pub(super) fn elements(
     if values.is_empty() {
         // A set, or an intrusive node with a name.
         let has_few_numbers =
-            |slot: &Slot<'_>| slot.class.is_none_or(|class| roles.shape(class).numbers <= 1);
+            |slot: &ElementSlot<'_>| slot.class.is_none_or(|class| roles.shape(class).numbers <= 1);
         let is_of_entries = others.is_empty() && keys.iter().all(has_few_numbers);
         if keys.is_empty() || instance.nodes > 0 && !is_of_entries {
             return None;
         }
         return Some(FoundElements {
-            elements: together(&keys),
+            elements: merge_classes(&keys),
             slots: keys.len(),
             ..FoundElements::default()
         });
     }
-    let elements = together(&values);
-    let keys = (!keys.is_empty()).then(|| together(&keys));
+    let elements = merge_classes(&values);
+    let keys = (!keys.is_empty()).then(|| merge_classes(&keys));
     // A map of which each value is null, or of which few are.
     let keys = keys.filter(|keys| keys.count() * 2 >= elements.count());
     Some(FoundElements { elements, keys, are_nodes: false, slots: values.len() })
@@ -159,8 +163,8 @@ fn payload<'a>(
     summary: &Summary,
     roles: &Roles,
     instance: &Instance,
-    mut others: Vec<Slot<'a>>,
-) -> Option<(Vec<Slot<'a>>, Vec<Slot<'a>>)> {
+    mut others: Vec<ElementSlot<'a>>,
+) -> Option<(Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>)> {
     if !is_payload(roles, instance, &others) {
         return None;
     }
@@ -175,7 +179,7 @@ fn payload<'a>(
 
 /// Returns how little a slot looks like one of keys: by the names of the classes, then texts and numbers, then the order of
 /// fields in the dump, which writers of dumps reverse.
-fn key_rank(summary: &Summary, roles: &Roles, slot: &Slot<'_>) -> (bool, bool, Reverse<usize>) {
+fn key_rank(summary: &Summary, roles: &Roles, slot: &ElementSlot<'_>) -> (bool, bool, Reverse<usize>) {
     let is_key = |class: &ClassNumber| {
         let name = summary.class(*class).map_or("", |row| summary.class_name(row));
         name.ends_with("Key") || name.ends_with("Id")
@@ -189,7 +193,7 @@ fn key_rank(summary: &Summary, roles: &Roles, slot: &Slot<'_>) -> (bool, bool, R
 
 /// Returns whether nodes only lead to what these slots have: at most two fields, and no numbers of the program's own, unless
 /// many nodes have nothing there. Two texts are what describes a node, unless one is a text and the other a number.
-fn is_payload(roles: &Roles, instance: &Instance, others: &[Slot<'_>]) -> bool {
+fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) -> bool {
     let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
     names.sort_unstable();
     names.dedup();
@@ -206,22 +210,22 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[Slot<'_>]) -> bool {
 /// Tells keys from values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
 fn tell_arrays<'a>(
     (summary, roles): (&Summary, &Roles),
-    arrays: Vec<Slot<'a>>,
+    arrays: Vec<ElementSlot<'a>>,
     map: MapHints,
-    keys: &mut Vec<Slot<'a>>,
-    values: &mut Vec<Slot<'a>>,
+    keys: &mut Vec<ElementSlot<'a>>,
+    values: &mut Vec<ElementSlot<'a>>,
 ) {
     let has_key_field = arrays.iter().any(|slot| is_key_array(slot.field));
     let has_others = arrays.iter().any(|slot| !is_key_array(slot.field));
     if has_key_field && has_others {
-        let (named, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) =
+        let (named, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
             arrays.into_iter().partition(|slot| is_key_array(slot.field));
         // Inner nodes have keys, too, that separate what is below.
-        let is_key = |slot: &Slot<'a>, most: u64| {
+        let is_key = |slot: &ElementSlot<'a>, most: u64| {
             slot.references < most && named.iter().any(|key| key.shares_class(slot))
         };
         let most = others.iter().map(|slot| slot.references).max().unwrap_or(0);
-        let (more, others): (Vec<Slot<'a>>, Vec<Slot<'a>>) =
+        let (more, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
             others.into_iter().partition(|slot| is_key(slot, most / 2));
         keys.extend(named.into_iter().chain(more));
         values.extend(others);
@@ -265,7 +269,7 @@ fn tell_arrays<'a>(
 }
 
 /// Returns the fields of two arrays with as many elements each, of classes that they do not share.
-fn two_arrays<'a>(arrays: &[Slot<'a>]) -> Option<[&'a str; 2]> {
+fn two_arrays<'a>(arrays: &[ElementSlot<'a>]) -> Option<[&'a str; 2]> {
     let mut fields: Vec<&'a str> = arrays.iter().map(|slot| slot.field).collect();
     fields.sort_unstable();
     fields.dedup();
@@ -277,7 +281,7 @@ fn two_arrays<'a>(arrays: &[Slot<'a>]) -> Option<[&'a str; 2]> {
 }
 
 /// Drops one or two objects of classes of their own in arrays with many others: what the first places are used for.
-fn drop_singles(slots: &mut [Slot<'_>]) {
+fn drop_singles(slots: &mut [ElementSlot<'_>]) {
     let of_arrays = || slots.iter().filter(|slot| slot.odd.is_some()).flat_map(|slot| &slot.targets);
     let mut counts: FxHashMap<Option<ClassNumber>, u64> = FxHashMap::default();
     of_arrays().for_each(|(class, elements)| *counts.entry(*class).or_default() += elements.count);
@@ -294,7 +298,7 @@ fn drop_singles(slots: &mut [Slot<'_>]) {
 }
 
 /// Drops slots that lead to the same objects as those of another class: an entry and the pair that it was made of.
-fn drop_copies(slots: &mut Vec<Slot<'_>>) {
+fn drop_copies(slots: &mut Vec<ElementSlot<'_>>) {
     // A set has its elements in a table and in a list.
     let mut arrays: FxHashMap<(Option<ClassNumber>, &str), (u64, u32, u32)> = FxHashMap::default();
     for slot in slots.iter().filter(|slot| slot.odd.is_some()) {
@@ -302,7 +306,7 @@ fn drop_copies(slots: &mut Vec<Slot<'_>>) {
         let known = arrays.entry((slot.class, slot.field)).or_insert((0, first, last));
         *known = (known.0 + slot.references, known.1.min(first), known.2.max(last));
     }
-    let same = |slot: &Slot<'_>| {
+    let same = |slot: &ElementSlot<'_>| {
         let own = arrays.get(&(slot.class, slot.field));
         let mut others =
             arrays.iter().filter(|((class, field), _)| *class == slot.class && *field < slot.field);
@@ -323,8 +327,9 @@ fn is_key_array(field: &str) -> bool {
 }
 
 /// Merges the counts by slot, in a stable order.
-fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a>> {
-    let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), Slot<'a>> = FxHashMap::default();
+fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<ElementSlot<'a>> {
+    let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), ElementSlot<'a>> =
+        FxHashMap::default();
     for (key, tally) in tallies {
         // What guards a node is not in it.
         let target =
@@ -344,10 +349,10 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
         let (first, last) = slot.range.unwrap_or(tally.range);
         slot.range = Some((first.min(tally.range.0), last.max(tally.range.1)));
         let elements =
-            Elements { count: tally.references, bytes: tally.bytes, largest_bytes: tally.largest_bytes };
+            ElementTally { count: tally.references, bytes: tally.bytes, largest_bytes: tally.largest_bytes };
         slot.targets.push((key.target, elements));
     }
-    let mut slots: Vec<Slot<'a>> = found.into_values().collect();
+    let mut slots: Vec<ElementSlot<'a>> = found.into_values().collect();
     // A hostile dump has as many as classes; they are compared in pairs.
     if slots.len() > MAX_SLOTS {
         slots.sort_unstable_by_key(|slot| (Reverse(slot.references), slot.class, slot.field, slot.odd));
@@ -357,7 +362,7 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Slot<'a
     slots
 }
 
-fn together(slots: &[Slot<'_>]) -> Classes {
+fn merge_classes(slots: &[ElementSlot<'_>]) -> Classes {
     let mut classes = Classes::default();
     for (class, elements) in slots.iter().flat_map(|slot| &slot.targets) {
         classes.add(*class, *elements);
@@ -370,7 +375,7 @@ pub(super) fn nodes(nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements 
     let mut elements = Classes::default();
     for (class, objects, bytes) in nodes {
         // Nodes hold one another; none has most to itself.
-        elements.add(*class, Elements { count: *objects, bytes: *bytes, largest_bytes: 0 });
+        elements.add(*class, ElementTally { count: *objects, bytes: *bytes, largest_bytes: 0 });
     }
     FoundElements { elements, keys: None, are_nodes: true, slots: 0 }
 }

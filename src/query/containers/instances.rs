@@ -13,7 +13,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::storage::scratch::Array;
 
-use super::roles::{Owners, Role, Roles};
+use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
 use crate::dominators::preorder;
 
@@ -65,28 +65,30 @@ impl Instances {
         let mut of_owner: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
         let mut objects = tree.objects_at(tree.all());
         // By depth: role of the object, whether it is a part of a JDK collection, and its number.
-        let mut above: Vec<(Role, bool, u32)> = Vec::new();
+        let mut above: Vec<(ClassRole, bool, u32)> = Vec::new();
         preorder::visit(tree, tree.all(), |position, depth, _| {
             above.truncate(depth as usize);
             let dominator = above.last().copied();
             let class = objects.next().and_then(|object| graph.objects.class(object));
-            let role = class.map_or(Role::Leaf, |class| roles.of_class(class));
-            let is_of_jdk =
-                role == Role::Collection || role == Role::Array && dominator.is_some_and(|(_, is, _)| is);
+            let role = class.map_or(ClassRole::Leaf, |class| roles.of_class(class));
+            let is_of_jdk = role == ClassRole::Collection
+                || role == ClassRole::Array && dominator.is_some_and(|(_, is, _)| is);
             above.push((role, is_of_jdk, 0));
-            let Some(class) = class.filter(|_| matches!(role, Role::Plain | Role::Array)) else { return };
+            let Some(class) = class.filter(|_| matches!(role, ClassRole::Plain | ClassRole::Array)) else {
+                return;
+            };
             let of = |at: Option<TreePosition>| {
                 at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0)
             };
-            let owner = owners.of(position);
+            let owner = owners.owner_of(position);
             let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
             let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk, _)| is_of_jdk);
             // Another kind of nodes is another container, as is each in a collection, unless that links them.
-            let own_structure = structures.of(class);
-            let is_alike = role == Role::Array
+            let own_structure = structures.structure_of(class);
+            let is_alike = role == ClassRole::Array
                 || own_structure.is_none()
                 || owner_class.is_none_or(|owner| {
-                    let of_owner = structures.of(owner);
+                    let of_owner = structures.structure_of(owner);
                     of_owner == own_structure || of_owner.is_none()
                 });
             let is_linked =
@@ -98,15 +100,15 @@ impl Instances {
                     && owner_class.is_some_and(|owner| roles.are_nested_alike(owner, class))
             };
             let within = if is_linked && (is_alike || is_below_top()) { of(owner) } else { 0 };
-            let is_array_of_none = role == Role::Array && !is_of_jdk;
-            let is_node = role == Role::Plain
+            let is_array_of_none = role == ClassRole::Array && !is_of_jdk;
+            let is_node = role == ClassRole::Plain
                 && (own_structure.is_some()
                     || dominator.is_some_and(|(above, is_of_jdk, _)| {
-                        let is_in_array = above == Role::Array && !is_of_jdk;
+                        let is_in_array = above == ClassRole::Array && !is_of_jdk;
                         // An entry in two arrays of a map belongs to neither.
-                        let is_in_header =
-                            above == Role::Plain && owner_class.is_some_and(|owner| roles.is_header(owner));
-                        let is_in_node = within > 0 && above == Role::Plain;
+                        let is_in_header = above == ClassRole::Plain
+                            && owner_class.is_some_and(|owner| roles.is_header(owner));
+                        let is_in_node = within > 0 && above == ClassRole::Plain;
                         roles.is_entry(class) && (is_in_array || is_in_header || is_in_node)
                             || is_in_node && roles.is_wrapper(class)
                             || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
@@ -120,7 +122,7 @@ impl Instances {
                 // An array of what is no header is a container itself, with the arrays within it.
                 let is_header = owner_class.is_some_and(|class| roles.is_header(class));
                 let own = || match dominator {
-                    Some((Role::Array, false, _)) if role == Role::Array && !is_header => {
+                    Some((ClassRole::Array, false, _)) if role == ClassRole::Array && !is_header => {
                         of(tree.dominator(position))
                     }
                     _ => 0,
@@ -151,11 +153,11 @@ impl Instances {
             }
             let Some(instance) = all.get_mut((number as usize).wrapping_sub(1)) else { return };
             match role {
-                Role::Array => instance.arrays += 1,
+                ClassRole::Array => instance.arrays += 1,
                 _ => instance.nodes += 1,
             }
             if dominator.is_some_and(|(.., above)| above == number) {
-                let is_following = is_node && dominator.is_some_and(|(role, ..)| role == Role::Plain);
+                let is_following = is_node && dominator.is_some_and(|(role, ..)| role == ClassRole::Plain);
                 instance.following += u64::from(is_following);
                 return;
             }
@@ -171,13 +173,13 @@ impl Instances {
 
     /// Returns the number of the instance that an object is a node or an array of.
     #[inline]
-    pub(super) fn of(&self, position: TreePosition) -> Option<u32> {
+    pub(super) fn number_of(&self, position: TreePosition) -> Option<u32> {
         self.by_position.get(position.0 as usize)?.checked_sub(1)
     }
 }
 
 impl Instance {
-    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. Elements in two
+    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. ElementTally in two
     /// arrays, of this many bytes, are the owner's.
     pub(super) fn header(
         &self,

@@ -8,8 +8,8 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::reader::Bits;
 use hprof_index::objects::reader::ObjectReader;
 
-use super::element_classes::{Classes, Elements};
-use super::roles::{Role, Roles};
+use super::element_classes::{Classes, ElementTally};
+use super::roles::{ClassRole, Roles};
 use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS};
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Collections, Forms};
@@ -30,13 +30,13 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     let (summary, graph) = (objects.summary, objects.graph);
     let forms = Forms::of(summary);
     let is_known = |class: &ClassNumber| {
-        roles.of_class(*class) == Role::Collection
+        roles.of_class(*class) == ClassRole::Collection
             && forms.of_class(*class).is_some_and(|of| of.kind != CollectionKind::Holder)
     };
     let classes: Vec<ClassNumber> =
         summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
     let classes = ClassSet::of(summary, &classes);
-    let search = Search {
+    let search = CollectionReader {
         objects,
         collections: Collections::with(objects, forms.clone()),
         forms: &forms,
@@ -48,9 +48,9 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     };
     let find = |chunk| {
         let all = classes.objects(graph, chunk);
-        all.filter_map(|object| search.candidate(object)).collect::<Vec<Candidate>>()
+        all.filter_map(|object| search.candidate(object)).collect::<Vec<LargeCollection>>()
     };
-    let mut found: Vec<Candidate> =
+    let mut found: Vec<LargeCollection> =
         parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), find).concat();
     // The largest first; what retains little can still share much.
     found.sort_by_key(|one| (!one.is_large, Reverse((one.retained_bytes, one.count)), one.position));
@@ -58,23 +58,23 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     let (large, shared) = found.split_at(large);
     let large = large.iter().take(MAX_CONTAINERS);
     let mut looked_at = 0u64;
-    let is_affordable = |one: &&Candidate| {
+    let is_affordable = |one: &&LargeCollection| {
         let all = looked_at.saturating_add(one.count.unwrap_or(0));
         let is_affordable = all <= MAX_SHARED;
         looked_at = if is_affordable { all } else { looked_at };
         is_affordable
     };
-    let mut by_count: Vec<&Candidate> = shared.iter().collect();
+    let mut by_count: Vec<&LargeCollection> = shared.iter().collect();
     by_count.sort_by_key(|one| (Reverse(one.count), one.position));
     let shared = by_count.into_iter().filter(is_affordable).take(MAX_CONTAINERS);
-    let wanted: Vec<Candidate> = large.chain(shared).copied().collect();
-    let read = |one: Candidate| search.container(&one);
+    let wanted: Vec<LargeCollection> = large.chain(shared).copied().collect();
+    let read = |one: LargeCollection| search.container(&one);
     parallel::map(&wanted, read).into_iter().flatten().collect()
 }
 
 /// A collection that may be large.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct LargeCollection {
     object: ObjectIndex,
     position: TreePosition,
     retained_bytes: u64,
@@ -84,7 +84,7 @@ struct Candidate {
     is_large: bool,
 }
 
-struct Search<'s, 'o, 'a> {
+struct CollectionReader<'s, 'o, 'a> {
     objects: &'o ObjectReader<'a>,
     collections: Collections<'o, 'a>,
     forms: &'s Forms,
@@ -95,8 +95,8 @@ struct Search<'s, 'o, 'a> {
     least: u64,
 }
 
-impl Search<'_, '_, '_> {
-    fn candidate(&self, object: ObjectIndex) -> Option<Candidate> {
+impl CollectionReader<'_, '_, '_> {
+    fn candidate(&self, object: ObjectIndex) -> Option<LargeCollection> {
         let tree = &self.objects.graph.tree;
         let position = tree.reachable_position(object)?;
         let retained_bytes = tree.retained_bytes(position);
@@ -109,7 +109,7 @@ impl Search<'_, '_, '_> {
             None => is_large,
         };
         let is_candidate = is_possible && !self.is_wrapped(object, position);
-        is_candidate.then_some(Candidate { object, position, retained_bytes, count, is_large })
+        is_candidate.then_some(LargeCollection { object, position, retained_bytes, count, is_large })
     }
 
     /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
@@ -131,7 +131,7 @@ impl Search<'_, '_, '_> {
         if self.soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
     }
 
-    fn container(&self, one: &Candidate) -> Option<Container> {
+    fn container(&self, one: &LargeCollection) -> Option<Container> {
         let (graph, summary, tree) = (self.objects.graph, self.objects.summary, &self.objects.graph.tree);
         let collection = self.collections.collection(one.object)?;
         let (mut values, mut keys) = (Classes::default(), Classes::default());
@@ -149,7 +149,7 @@ impl Search<'_, '_, '_> {
             let own_bytes = if is_within { bytes } else { 0 };
             classes.add(
                 self.class_behind(object),
-                Elements { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
+                ElementTally { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
             );
         };
         let mut entries = 0u64;

@@ -40,8 +40,8 @@ use crate::parallel;
 
 use elements::MapHints;
 use instances::{Instance, Instances, MAX_TOPS};
-use roles::{Owners, Role, Roles};
-use slots::{SlotKey, Slots, Tally};
+use roles::{ClassRole, Owners, Roles};
+use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
@@ -68,13 +68,13 @@ const CHUNK: u32 = 1 << 16;
 /// What a container is to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContainerFamily {
-    /// Elements with an order.
+    /// ElementTally with an order.
     List,
-    /// Elements without order.
+    /// ElementTally without order.
     Set,
     /// Keys and values.
     Map,
-    /// Elements that wait for somebody.
+    /// ElementTally that wait for somebody.
     Queue,
     /// Nodes of which some lead to several others.
     Tree,
@@ -114,7 +114,7 @@ fn is_queue(class: &str) -> bool {
     name.contains("Queue") || name.contains("Deque")
 }
 
-/// Elements of one class.
+/// ElementTally of one class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementClass {
     /// Class name, without the parts that a JVM generates.
@@ -201,7 +201,7 @@ impl Containers {
     ///
     /// # Errors
     /// If there is neither memory nor disk space for two numbers for each object.
-    pub fn of(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+    pub fn find(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
         let kept = KeptAnswer::new(heap, graph, Stage::Containers, &VERSION.to_le_bytes());
         if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(graph)) {
             return Ok(known);
@@ -244,7 +244,7 @@ impl Containers {
             one.nodes + one.arrays > 0 && (one.top_bytes >= least || one.owner.is_some_and(is_header))
         };
         let wanted = instances.all.iter().map(is_wanted).collect();
-        let slots = Slots {
+        let slots = SlotCounter {
             graph,
             edges: &edges,
             roles: &roles,
@@ -272,7 +272,7 @@ impl Containers {
 }
 
 /// Returns the containers made of nodes and arrays.
-fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
+fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     let (summary, graph, tree) = (heap.summary(), slots.graph, &slots.graph.tree);
     if !slots.wanted.contains(&true) {
         return Vec::new();
@@ -320,7 +320,8 @@ fn own_structures(heap: &Heap, slots: &Slots<'_, '_>) -> Vec<Container> {
             return None;
         }
         let is_owner = instance.owner == Some(header);
-        let family = family(instance, &found, &class_name, slots.roles.of(graph, object) == Role::Array);
+        let family =
+            family(instance, &found, &class_name, slots.roles.role_of(graph, object) == ClassRole::Array);
         // Many nodes below what is no header: it stands for them only if it has little else.
         let above = instance.owner.filter(|_| !is_owner && instance.all_tops > MAX_TOPS as u64);
         let (tops, retained_bytes) = match (is_owner, above) {
@@ -373,7 +374,7 @@ fn has_numbers(summary: &Summary, graph: &ObjectGraph, object: ObjectIndex) -> b
 
 /// Counts the nodes of the wanted instances by class, with their retained size: that of all, which nodes above others share,
 /// is spread evenly.
-fn count_nodes(slots: &Slots<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> {
+fn count_nodes(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> {
     let (graph, tree) = (slots.graph, &slots.graph.tree);
     let count = |chunk: std::ops::Range<TreePosition>| {
         let mut found: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
@@ -381,10 +382,10 @@ fn count_nodes(slots: &Slots<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>
         tree.visit_objects(chunk, |object: ObjectIndex| {
             let at = position;
             position.0 += 1;
-            let Some(number) = slots.instances.of(at) else { return };
+            let Some(number) = slots.instances.number_of(at) else { return };
             let is_wanted = slots.wanted.get(number as usize).copied().unwrap_or(false);
             if let Some(class) = graph.objects.class(object).filter(|_| is_wanted)
-                && slots.roles.of_class(class) == Role::Plain
+                && slots.roles.of_class(class) == ClassRole::Plain
             {
                 *found.entry((number, class)).or_default() += 1;
             }

@@ -13,9 +13,9 @@ use super::field_names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Forms};
 
-/// Role of the objects of a class.
+/// ClassRole of the objects of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ClassRole {
     /// Only ever an element: text, number, array of numbers, class object.
     Leaf,
     /// An array of references, or an atomic reference: a part of its owner.
@@ -64,7 +64,7 @@ pub(super) fn is_of_numbers(class: &str) -> bool {
 
 /// What the fields of a class say of its instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct ClassShape {
     /// Number of fields with references that are neither links nor keys nor stored values by name.
     pub(super) others: u32,
     /// Number of fields with stored values by name.
@@ -83,7 +83,7 @@ pub(super) struct Shape {
     has_hash: bool,
 }
 
-impl Shape {
+impl ClassShape {
     /// Adds the fields that a class itself declares. `is_reference` for `java.lang.ref.Reference`.
     fn with_own(mut self, summary: &Summary, row: &ClassRow, is_reference: bool) -> Self {
         for (name, kind) in summary.fields(row).take(MAX_FIELDS) {
@@ -124,8 +124,8 @@ const MAX_FIELDS: usize = 256;
 /// Roles and shapes of the classes of a dump.
 #[derive(Debug)]
 pub(super) struct Roles {
-    by_class: Vec<Role>,
-    shapes: Vec<Shape>,
+    by_class: Vec<ClassRole>,
+    shapes: Vec<ClassShape>,
     /// By class: whether its objects are entries.
     entries: Vec<bool>,
     /// By class: number of the name of its outermost class.
@@ -141,31 +141,32 @@ impl Roles {
         let role = |(number, row)| {
             let name = summary.class_name(row);
             if pairs.iter().any(|pairs| pairs.contains(number)) {
-                return Role::Plain;
+                return ClassRole::Plain;
             }
             if LEAVES.contains(&name) || OF_JVM.contains(&name) {
-                return Role::Leaf;
+                return ClassRole::Leaf;
             }
             if is_of_numbers(name) {
-                return Role::Leaf;
+                return ClassRole::Leaf;
             }
             if name.ends_with("[]") {
-                return Role::Array;
+                return ClassRole::Array;
             }
             // Only a reference, or an array of them.
             if name.starts_with("java.util.concurrent.atomic.") {
-                return Role::Array;
+                return ClassRole::Array;
             }
             let is_of_jdk = name.starts_with("java.util.");
             let is_known = forms.of_class(number).is_some_and(|of| of.kind != CollectionKind::Holder);
             let is_part = is_of_jdk && name.contains('$');
-            if is_known || is_part { Role::Collection } else { Role::Plain }
+            if is_known || is_part { ClassRole::Collection } else { ClassRole::Plain }
         };
-        let by_class: Vec<Role> = summary.numbered_classes().map(role).collect();
+        let by_class: Vec<ClassRole> = summary.numbered_classes().map(role).collect();
         // From superclasses down: a hostile dump has long chains of classes.
-        let shapes = summary.class_table().derive(|class, above: Option<&Shape>| {
+        let shapes = summary.class_table().derive(|class, above: Option<&ClassShape>| {
             let inherited = above.copied().unwrap_or_default();
-            let row = summary.class(class).filter(|_| by_class.get(class.0 as usize) == Some(&Role::Plain));
+            let row =
+                summary.class(class).filter(|_| by_class.get(class.0 as usize) == Some(&ClassRole::Plain));
             let is_reference = row.is_some_and(|row| summary.is_named(row, "java.lang.ref.Reference"));
             row.map_or(inherited, |row| inherited.with_own(summary, row, is_reference))
         });
@@ -190,16 +191,16 @@ impl Roles {
     }
 
     #[inline]
-    pub(super) fn of_class(&self, class: ClassNumber) -> Role {
-        self.by_class.get(class.0 as usize).copied().unwrap_or(Role::Leaf)
+    pub(super) fn of_class(&self, class: ClassNumber) -> ClassRole {
+        self.by_class.get(class.0 as usize).copied().unwrap_or(ClassRole::Leaf)
     }
 
     #[inline]
-    pub(super) fn of(&self, graph: &ObjectGraph, object: ObjectIndex) -> Role {
-        graph.objects.class(object).map_or(Role::Leaf, |class| self.of_class(class))
+    pub(super) fn role_of(&self, graph: &ObjectGraph, object: ObjectIndex) -> ClassRole {
+        graph.objects.class(object).map_or(ClassRole::Leaf, |class| self.of_class(class))
     }
 
-    pub(super) fn shape(&self, class: ClassNumber) -> Shape {
+    pub(super) fn shape(&self, class: ClassNumber) -> ClassShape {
         self.shapes.get(class.0 as usize).copied().unwrap_or_default()
     }
 
@@ -210,13 +211,13 @@ impl Roles {
 
     /// Returns whether objects of a class only wrap another: an optional value, a reference of a cache.
     pub(super) fn is_wrapper(&self, class: ClassNumber) -> bool {
-        let Shape { others, values, keys, numbers, .. } = self.shape(class);
+        let ClassShape { others, values, keys, numbers, .. } = self.shape(class);
         (others, values, keys, numbers) == (0, 1, 0, 0)
     }
 
     /// Returns whether objects of a class can be the header of a container.
     pub(super) fn can_be_header(&self, class: ClassNumber) -> bool {
-        !self.runtime.contains(class) && self.of_class(class) == Role::Plain
+        !self.runtime.contains(class) && self.of_class(class) == ClassRole::Plain
     }
 
     /// Returns whether objects of a class are parts of those of another: segments of a map, which count what they own
@@ -267,9 +268,9 @@ impl Owners {
             if let Some(place) = by_position.get_mut(position.0 as usize) {
                 *place = own;
             }
-            let is_owner = objects
-                .next()
-                .is_some_and(|object| matches!(roles.of(graph, object), Role::Plain | Role::Leaf));
+            let is_owner = objects.next().is_some_and(|object| {
+                matches!(roles.role_of(graph, object), ClassRole::Plain | ClassRole::Leaf)
+            });
             above.push(if is_owner { position.0 } else { own });
         });
         Ok(Self { by_position })
@@ -277,16 +278,16 @@ impl Owners {
 
     /// Returns the owner of an object.
     #[inline]
-    pub(super) fn of(&self, position: TreePosition) -> Option<TreePosition> {
+    pub(super) fn owner_of(&self, position: TreePosition) -> Option<TreePosition> {
         self.by_position.get(position.0 as usize).copied().filter(|owner| *owner != NONE).map(TreePosition)
     }
 
     /// Returns the object itself, or for an array or a part of a collection its owner.
     #[inline]
-    pub(super) fn owner_or_self(&self, role: Role, position: TreePosition) -> Option<TreePosition> {
+    pub(super) fn owner_or_self(&self, role: ClassRole, position: TreePosition) -> Option<TreePosition> {
         match role {
-            Role::Array | Role::Collection => self.of(position),
-            Role::Plain | Role::Leaf => Some(position),
+            ClassRole::Array | ClassRole::Collection => self.owner_of(position),
+            ClassRole::Plain | ClassRole::Leaf => Some(position),
         }
     }
 }

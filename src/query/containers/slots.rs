@@ -1,4 +1,4 @@
-//! Slots: what the nodes and arrays of containers refer to, by class and field.
+//! SlotCounter: what the nodes and arrays of containers refer to, by class and field.
 //!
 //! One pass over the records of all nodes and arrays, in parallel. References within a container and back to what dominates
 //! it are its structure; the others are counted, none is sampled.
@@ -13,7 +13,7 @@ use hprof_parser::ObjectId;
 
 use super::field_names::REFERENT;
 use super::instances::Instances;
-use super::roles::{Owners, Role, Roles};
+use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reference_kind::ReferenceKind;
@@ -89,7 +89,7 @@ fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -
 }
 
 /// Counts of the slots of all instances that `is_wanted`, and whether they are all.
-pub(super) struct Slots<'s, 'a> {
+pub(super) struct SlotCounter<'s, 'a> {
     pub(super) graph: &'a ObjectGraph,
     pub(super) edges: &'s Edges<'a>,
     pub(super) roles: &'s Roles,
@@ -101,7 +101,7 @@ pub(super) struct Slots<'s, 'a> {
     pub(super) wanted: Vec<bool>,
 }
 
-impl<'a> Slots<'_, 'a> {
+impl<'a> SlotCounter<'_, 'a> {
     /// Counts the slots. Returns whether all were counted.
     pub(super) fn count(&self) -> (Tallies<'a>, bool) {
         let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
@@ -134,11 +134,11 @@ impl<'a> Slots<'_, 'a> {
             let mut arrays: Vec<(ObjectIndex, TreePosition, &'a str)> = Vec::new();
             self.edges.each(owner, |kind, id| {
                 let array = graph.objects.addresses.index_of(id);
-                let array = array.filter(|array| self.roles.of(graph, *array) == Role::Array);
+                let array = array.filter(|array| self.roles.role_of(graph, *array) == ClassRole::Array);
                 let position = array.and_then(|array| tree.reachable_position(array));
                 if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) =
                     (kind, array, position)
-                    && self.instances.of(position) != Some(number)
+                    && self.instances.number_of(position) != Some(number)
                     && arrays.iter().all(|(known, ..)| *known != array)
                 {
                     arrays.push((array, position, name));
@@ -151,7 +151,7 @@ impl<'a> Slots<'_, 'a> {
                     return false;
                 }
                 let end = tree.end(position);
-                let source = Source { object, position, end, instance: number, field, class };
+                let source = SlotSource { object, position, end, instance: number, field, class };
                 self.edges.each(object, |kind, id| {
                     if let Some((key, tally)) = self.target(&source, kind, id) {
                         is_whole &= add(all, MAX_ALL, key, tally);
@@ -187,14 +187,14 @@ impl<'a> Slots<'_, 'a> {
             let mut mask = 0u64;
             for (at, position) in (0u32..).zip(&positions) {
                 let is_wanted = |number: u32| self.wanted.get(number as usize).copied().unwrap_or(false);
-                if self.instances.of(*position).is_some_and(is_wanted) {
+                if self.instances.number_of(*position).is_some_and(is_wanted) {
                     mask |= 1u64.checked_shl(at).unwrap_or(0);
                 }
             }
             if mask == 0 {
                 continue;
             }
-            let mut source: Option<Source<'a>> = None;
+            let mut source: Option<SlotSource<'a>> = None;
             self.edges.each_of_block(block.start, mask, |from, kind, id| {
                 if source.as_ref().is_none_or(|source| source.object != from) {
                     source = self.source(from);
@@ -210,16 +210,16 @@ impl<'a> Slots<'_, 'a> {
     /// Returns whether the first objects that a collection dominates have a node of a container among them.
     fn has_nodes(&self, collection: TreePosition, instance: u32) -> bool {
         let end = self.graph.tree.end(collection).0.min(collection.0.saturating_add(LOOKED_INTO));
-        (collection.0..end).any(|position| self.instances.of(TreePosition(position)) == Some(instance))
+        (collection.0..end).any(|position| self.instances.number_of(TreePosition(position)) == Some(instance))
     }
 
     /// Returns what is known of a node or an array of a container.
-    fn source(&self, object: ObjectIndex) -> Option<Source<'a>> {
+    fn source(&self, object: ObjectIndex) -> Option<SlotSource<'a>> {
         let tree = &self.graph.tree;
         let position = tree.reachable_position(object)?;
-        let instance = self.instances.of(position)?;
-        let role = self.roles.of(self.graph, object);
-        let mut source = Source {
+        let instance = self.instances.number_of(position)?;
+        let role = self.roles.role_of(self.graph, object);
+        let mut source = SlotSource {
             object,
             position,
             end: tree.end(position),
@@ -227,8 +227,8 @@ impl<'a> Slots<'_, 'a> {
             field: "",
             class: self.graph.objects.class(object),
         };
-        if role == Role::Array {
-            let owner = self.owners.of(position);
+        if role == ClassRole::Array {
+            let owner = self.owners.owner_of(position);
             let owner_object = owner.and_then(|owner| tree.object_at(owner));
             source.class = owner_object.and_then(|owner| self.graph.objects.class(owner));
             // The field tells keys from values.
@@ -248,7 +248,7 @@ impl<'a> Slots<'_, 'a> {
     /// Returns the slot and the counts of one reference, if it leads out of the container.
     fn target(
         &self,
-        source: &Source<'a>,
+        source: &SlotSource<'a>,
         kind: ReferenceKind<'a>,
         id: ObjectId,
     ) -> Option<(SlotKey<'a>, Tally)> {
@@ -260,25 +260,25 @@ impl<'a> Slots<'_, 'a> {
         };
         let target = graph.objects.addresses.index_of(id)?;
         let class = graph.objects.class(target);
-        let role = class.map_or(Role::Leaf, |class| self.roles.of_class(class));
+        let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
         if class.is_some() && graph.class_of_class_object(target).is_some() {
             return None;
         }
         let position = tree.reachable_position(target)?;
-        let of_target = self.instances.of(position);
+        let of_target = self.instances.number_of(position);
         if of_target == Some(source.instance)
             || position <= source.position && tree.dominates(position, source.position)
         {
             return None;
         }
-        let owner = self.owners.of(position);
+        let owner = self.owners.owner_of(position);
         let instance = self.instances.all.get(source.instance as usize)?;
         let is_of_owner =
-            |owner| self.instances.of(owner) == Some(source.instance) || instance.owner == Some(owner);
+            |owner| self.instances.number_of(owner) == Some(source.instance) || instance.owner == Some(owner);
         // An array without a header owns nothing by itself.
         let is_within = owner.is_some_and(is_of_owner) || (source.position..source.end).contains(&position);
         // Children in a list of the JDK.
-        if role == Role::Collection
+        if role == ClassRole::Collection
             && is_within
             && source.class.is_some_and(|class| self.structures.is_through_collections(class))
             && self.has_nodes(position, source.instance)
@@ -286,7 +286,7 @@ impl<'a> Slots<'_, 'a> {
             return None;
         }
         // A node of another container of the kind is an element only as the first of it.
-        if role == Role::Plain && !is_within && of_target.is_some() && class == source.class {
+        if role == ClassRole::Plain && !is_within && of_target.is_some() && class == source.class {
             return None;
         }
         let bytes = if is_within { tree.retained_bytes(position) } else { 0 };
@@ -298,7 +298,7 @@ impl<'a> Slots<'_, 'a> {
 }
 
 /// A node or an array of a container.
-struct Source<'a> {
+struct SlotSource<'a> {
     object: ObjectIndex,
     position: TreePosition,
     /// End of the positions that it dominates.

@@ -15,7 +15,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::circles::{TypeGraph, find};
-use super::roles::{Owners, Role, Roles};
+use super::roles::{ClassRole, Owners, Roles};
 use crate::parallel;
 
 /// Positions per chunk.
@@ -131,7 +131,7 @@ impl Structures {
 
     /// Returns the number of the structure that objects of a class are nodes of.
     #[inline]
-    pub(super) fn of(&self, class: ClassNumber) -> Option<u32> {
+    pub(super) fn structure_of(&self, class: ClassNumber) -> Option<u32> {
         self.of_class.get(&class.0).copied()
     }
 
@@ -150,12 +150,12 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
     tree.visit_objects(chunk, |object| {
         let at = position;
         position.0 += 1;
-        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == Role::Plain)
+        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == ClassRole::Plain)
         else {
             return;
         };
         // What nothing owns is not within a structure.
-        let Some(owner) = owners.of(at) else { return };
+        let Some(owner) = owners.owner_of(at) else { return };
         let mut within = None;
         for from in graph.referrers(object) {
             let Some(from_class) = graph.objects.class(from) else { continue };
@@ -167,19 +167,21 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
             };
             // Back to what dominates the holder, itself included.
             let mut within_it = || *within.get_or_insert_with(|| tree.end(at));
-            let holder_class = || if role == Role::Plain { Some(from_class) } else { class_at(holder) };
+            let holder_class = || if role == ClassRole::Plain { Some(from_class) } else { class_at(holder) };
             if holder >= at && holder < within_it() {
                 continue;
             }
-            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == Role::Plain) else {
+            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == ClassRole::Plain)
+            else {
                 continue;
             };
             let is_local =
-                owner == holder || Some(owner) == owners.of(holder) || class_at(owner) == Some(class);
+                owner == holder || Some(owner) == owners.owner_of(holder) || class_at(owner) == Some(class);
             let key = (
                 class.0,
                 to.0,
-                role == Role::Collection || role == Role::Array && is_of_collection(graph, roles, from),
+                role == ClassRole::Collection
+                    || role == ClassRole::Array && is_of_collection(graph, roles, from),
             );
             if is_local && (pairs.len() < MAX_PAIRS || pairs.contains_key(&key)) {
                 *pairs.entry(key).or_default() += 1;
@@ -193,7 +195,7 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
 fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: ObjectIndex) -> bool {
     let dominator = graph.tree.reachable_position(array).and_then(|position| graph.tree.dominator(position));
     let above = dominator.and_then(|position| graph.tree.object_at(position));
-    above.is_some_and(|above| roles.of(graph, above) == Role::Collection)
+    above.is_some_and(|above| roles.role_of(graph, above) == ClassRole::Collection)
 }
 
 /// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that is

@@ -65,10 +65,10 @@ pub(super) struct FrameworkLeak<'h> {
 /// Keeps the places of the large objects of a heap, by the rules that are compiled in, and its containers in its index.
 ///
 /// # Errors
-/// Those of [`DumpPlaces::of_large`] and [`Containers::of`].
+/// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
 pub fn keep_places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<()> {
     large(heap, graph, bytes, &Frameworks::bundled())?;
-    Containers::of(heap, graph, bytes).map(drop)
+    Containers::find(heap, graph, bytes).map(drop)
 }
 
 fn large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], frameworks: &Frameworks) -> io::Result<DumpPlaces> {
@@ -80,7 +80,7 @@ impl HeapPlaces {
     /// that is less, and describes objects of frameworks.
     ///
     /// # Errors
-    /// Those of [`DumpPlaces::of_large`] and [`Containers::of`].
+    /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
     pub fn new(
         heap: &Heap,
         graph: &ObjectGraph,
@@ -91,7 +91,7 @@ impl HeapPlaces {
         let all = graph.tree.reachable_bytes();
         let places = OneHeap::new(large(heap, graph, bytes, frameworks)?);
         let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
-        let containers = Containers::of(heap, graph, bytes)?;
+        let containers = Containers::find(heap, graph, bytes)?;
         let explained = places.explain(told, |object| containers.is_store(object));
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let known = KnownFrameworks::new(heap, &objects, frameworks);
