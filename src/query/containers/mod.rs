@@ -1,9 +1,9 @@
 //! Containers: what a person sees in a heap, whatever it is built of. A list, a map, a queue, a tree of nodes with its
 //! elements, their number and their classes.
 //!
-//! JDK collections are read as `show` reads them ([`known`]). Any other structure that refers to itself is found from the
-//! references: by the classes that are on short circles ([`circles`], [`structures`]), by the nodes and arrays that one
-//! object owns ([`instances`]), and by what leads out of these ([`slots`], [`elements`]). Names of classes of libraries are
+//! JDK collections are read as `show` reads them (`known`). Any other structure that refers to itself is found from the
+//! references: by the classes that are on short circles (`circles`, `structures`), by the nodes and arrays that one
+//! object owns (`instances`), and by what leads out of these (`slots`, `elements`). Names of classes of libraries are
 //! not needed. docs/mat.md describes the limits.
 //!
 //! A search takes two numbers per object, passes over the dominator tree and over the references of all objects, and one
