@@ -10,7 +10,7 @@ use hprof_index::objects::reader::ObjectReader;
 
 use super::element_classes::{Classes, ElementTally};
 use super::roles::{ClassRole, Roles};
-use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS};
+use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS, retained_bytes};
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::parallel;
@@ -141,7 +141,7 @@ impl CollectionReader<'_, '_, '_> {
         let mut add = |classes: &mut Classes, value: Bits| {
             let Some(object) = self.objects.object(value) else { return };
             let at = tree.reachable_position(object);
-            let bytes = at.map_or(0, |at| tree.retained_bytes(at));
+            let bytes = at.map_or(0, |at| retained_bytes(tree, at));
             let is_within = at.is_some_and(|at| at >= one.position && at < end);
             if !is_within {
                 shared_bytes = shared_bytes.saturating_add(bytes);

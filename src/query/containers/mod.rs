@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::storage::store::Stage;
@@ -60,6 +61,8 @@ const MAX_SLOTS_OF_SEVERAL: usize = 2;
 const MANY_OF_EACH: u64 = 50;
 /// Minimum percentage of what an object retains in nodes that it owns for it to stand for them.
 const MOST_OF_OWNER: u128 = 80;
+/// Number of objects whose sizes are added up one by one.
+const FEW: u32 = 16;
 /// Maximum number of references of a header that are looked at.
 const MAX_FIELDS: usize = 64;
 /// Positions per chunk.
@@ -362,6 +365,16 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     };
     let wanted = (0u32..).zip(&slots.instances.all).zip(&slots.wanted).filter(|(_, is_wanted)| **is_wanted);
     wanted.filter_map(|(one, _)| container(one)).collect()
+}
+
+/// Returns the retained size of an object. Most elements dominate a few objects: adding up their sizes reads one block of the
+/// tree, the difference of two sums reads two more.
+fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
+    let end = tree.end(position);
+    if end.0.saturating_sub(position.0) > FEW {
+        return tree.retained_bytes(position);
+    }
+    tree.shallow_sizes(position..end).fold(0, u64::saturating_add)
 }
 
 /// Returns whether an object refers to an array of numbers.

@@ -13,6 +13,7 @@ use hprof_parser::ObjectId;
 
 use super::field_names::REFERENT;
 use super::instances::Instances;
+use super::retained_bytes;
 use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
 use crate::objects::class_set::ClassSet;
@@ -289,7 +290,7 @@ impl<'a> SlotCounter<'_, 'a> {
         if role == ClassRole::Plain && !is_within && of_target.is_some() && class == source.class {
             return None;
         }
-        let bytes = if is_within { tree.retained_bytes(position) } else { 0 };
+        let bytes = if is_within { retained_bytes(tree, position) } else { 0 };
         let is_soft = class.is_some_and(|class| self.soft.contains(class));
         let class = if is_soft { self.referent_class(target).or(class) } else { class };
         let key = SlotKey { instance: source.instance, field, class: source.class, odd, target: class };
