@@ -28,7 +28,7 @@ pub(super) struct Classes {
     largest_bytes: u64,
 }
 
-/// ElementTally of one class.
+/// Elements of one class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementTally {
     pub(super) count: u64,

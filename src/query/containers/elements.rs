@@ -1,4 +1,4 @@
-//! ElementTally: which of the objects that nodes and arrays refer to are what a person put in.
+//! Elements: which of the objects that nodes and arrays refer to are what a person put in.
 //!
 //! Mitchell, Schonberg and Sevitsky, "Making Sense of Large Heaps" (ECOOP 2009), tell a collection's infrastructure from its
 //! contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP 2011), call the relation
@@ -58,10 +58,10 @@ impl ElementSlot<'_> {
     }
 }
 
-/// ElementTally of a container.
+/// Elements of a container.
 #[derive(Debug, Default)]
 pub(super) struct FoundElements {
-    /// ElementTally, or values of a map.
+    /// Elements, or values of a map.
     pub(super) elements: Classes,
     /// Keys of a map.
     pub(super) keys: Option<Classes>,
@@ -111,8 +111,7 @@ pub(super) fn elements(
     }
     let (arrays, fields): (Vec<ElementSlot<'_>>, Vec<ElementSlot<'_>>) =
         slots.into_iter().partition(|slot| slot.odd.is_some());
-    let (mut keys, mut values) = (Vec::new(), Vec::new());
-    tell_arrays((summary, roles), arrays, map, &mut keys, &mut values);
+    let (mut keys, mut values) = tell_arrays(summary, roles, map, arrays);
     let with_values: Vec<Option<ClassNumber>> =
         fields.iter().filter(|slot| field_names::is_value(slot.field)).map(|slot| slot.class).collect();
     let is_key = |slot: &ElementSlot<'_>| {
@@ -127,8 +126,7 @@ pub(super) fn elements(
     keys.extend(named_keys);
     values.extend(named_values);
     if values.is_empty() && keys.is_empty() && instance.nodes > 0 {
-        let (found_keys, found_values) = payload(summary, roles, instance, std::mem::take(&mut others))?;
-        (keys, values) = (found_keys, found_values);
+        (keys, values) = payload(summary, roles, instance, std::mem::take(&mut others))?;
     } else if values.is_empty()
         && !keys.is_empty()
         && !others.is_empty()
@@ -169,12 +167,11 @@ fn payload<'a>(
         return None;
     }
     others.sort_by_key(|slot| key_rank(summary, roles, slot));
-    let is_one_class = others.iter().all(|slot| slot.field == others.first().map_or("", |first| first.field));
-    if is_one_class || others.len() == 1 {
-        return Some((Vec::new(), others));
-    }
     let first = others.first().map_or("", |first| first.field);
-    Some(others.into_iter().partition(|slot| slot.field == first))
+    let (keys, values): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
+        others.into_iter().partition(|slot| slot.field == first);
+    // A single field has no keys.
+    Some(if values.is_empty() { (values, keys) } else { (keys, values) })
 }
 
 /// Returns how little a slot looks like one of keys: by the names of the classes, then texts and numbers, then the order of
@@ -207,18 +204,17 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) ->
         && (names.len() == 1 || !are_leaves || !are_alike)
 }
 
-/// Tells keys from values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
+/// Returns keys and values in arrays, told apart: in two arrays by the names of their fields, in one by even and odd slots.
 fn tell_arrays<'a>(
-    (summary, roles): (&Summary, &Roles),
-    arrays: Vec<ElementSlot<'a>>,
+    summary: &Summary,
+    roles: &Roles,
     map: MapHints,
-    keys: &mut Vec<ElementSlot<'a>>,
-    values: &mut Vec<ElementSlot<'a>>,
-) {
+    arrays: Vec<ElementSlot<'a>>,
+) -> (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) {
     let has_key_field = arrays.iter().any(|slot| is_key_array(slot.field));
     let has_others = arrays.iter().any(|slot| !is_key_array(slot.field));
     if has_key_field && has_others {
-        let (named, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
+        let (mut named, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
             arrays.into_iter().partition(|slot| is_key_array(slot.field));
         // Inner nodes have keys, too, that separate what is below.
         let is_key = |slot: &ElementSlot<'a>, most: u64| {
@@ -227,9 +223,8 @@ fn tell_arrays<'a>(
         let most = others.iter().map(|slot| slot.references).max().unwrap_or(0);
         let (more, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
             others.into_iter().partition(|slot| is_key(slot, most / 2));
-        keys.extend(named.into_iter().chain(more));
-        values.extend(others);
-        return;
+        named.extend(more);
+        return (named, others);
     }
     if let Some([first, second]) = two_arrays(&arrays) {
         // Two arrays of one length with different things: keys are texts or numbers.
@@ -237,10 +232,7 @@ fn tell_arrays<'a>(
             arrays.iter().filter(|slot| slot.field == field).map(|slot| key_rank(summary, roles, slot)).max()
         };
         let key = if rank(first) <= rank(second) { first } else { second };
-        for slot in arrays {
-            if slot.field == key { keys.push(slot) } else { values.push(slot) }
-        }
-        return;
+        return arrays.into_iter().partition(|slot| slot.field == key);
     }
     let sum = |odd: bool| {
         let of = arrays.iter().filter(|slot| slot.odd == Some(odd));
@@ -250,21 +242,12 @@ fn tell_arrays<'a>(
     let of = |odd: bool| arrays.iter().filter(move |slot| slot.odd == Some(odd));
     let are_apart = !of(false).any(|even| of(true).any(|odd| even.shares_class(odd)));
     // Four classes that take turns are in even and odd places, too.
-    let have_common = || {
-        let mut classes = Classes::default();
-        arrays
-            .iter()
-            .flat_map(|slot| &slot.targets)
-            .for_each(|(class, elements)| classes.add(*class, *elements));
-        classes.name(summary).is_some_and(|(_, is_mostly)| !is_mostly)
-    };
+    let have_common = || merge_classes(&arrays).name(summary).is_some_and(|(_, is_mostly)| !is_mostly);
     let are_pairs = are_apart && !have_common() || map.is_named && !are_apart && !map.has_numbers;
     if even == odd && even > 0 && are_pairs {
-        for slot in arrays {
-            if slot.odd == Some(false) { keys.push(slot) } else { values.push(slot) }
-        }
+        arrays.into_iter().partition(|slot| slot.odd == Some(false))
     } else {
-        values.extend(arrays);
+        (Vec::new(), arrays)
     }
 }
 

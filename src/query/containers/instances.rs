@@ -179,7 +179,7 @@ impl Instances {
 }
 
 impl Instance {
-    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. ElementTally in two
+    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. Elements in two
     /// arrays, of this many bytes, are the owner's.
     pub(super) fn header(
         &self,

@@ -71,13 +71,13 @@ const CHUNK: u32 = 1 << 16;
 /// What a container is to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContainerFamily {
-    /// ElementTally with an order.
+    /// Elements with an order.
     List,
-    /// ElementTally without order.
+    /// Elements without order.
     Set,
     /// Keys and values.
     Map,
-    /// ElementTally that wait for somebody.
+    /// Elements that wait for somebody.
     Queue,
     /// Nodes of which some lead to several others.
     Tree,
@@ -117,7 +117,7 @@ fn is_queue(class: &str) -> bool {
     name.contains("Queue") || name.contains("Deque")
 }
 
-/// ElementTally of one class.
+/// Elements of one class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementClass {
     /// Class name, without the parts that a JVM generates.
@@ -316,7 +316,8 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         }
         // Objects of many kinds that refer to one another are a program, not a collection.
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
-        let of_most = found.elements.rows(summary).first().map_or(0, |row| row.elements);
+        let element_classes = found.elements.rows(summary);
+        let of_most = element_classes.first().map_or(0, |row| row.elements);
         let is_graph = are_mixed && found.are_nodes && of_most * 100 < count * MIN_OF_NODES
             || name.is_none() && found.slots > MAX_SLOTS_OF_SEVERAL;
         if count < MIN_ELEMENTS || is_graph {
@@ -352,7 +353,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
             is_exact,
             is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
             element_class: name.map(|(name, _)| name),
-            element_classes: found.elements.rows(summary),
+            element_classes,
             classes: found.elements.classes(summary),
             keys: found.keys.as_ref().map(|keys| keys.rows(summary)).unwrap_or_default(),
             nodes: instance.nodes,

@@ -13,7 +13,7 @@ use super::field_names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Forms};
 
-/// ClassRole of the objects of a class.
+/// Role of the objects of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClassRole {
     /// Only ever an element: text, number, array of numbers, class object.

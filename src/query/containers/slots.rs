@@ -1,4 +1,4 @@
-//! SlotCounter: what the nodes and arrays of containers refer to, by class and field.
+//! Slots: what the nodes and arrays of containers refer to, by class and field.
 //!
 //! One pass over the records of all nodes and arrays, in parallel. References within a container and back to what dominates
 //! it are its structure; the others are counted, none is sampled.

@@ -177,13 +177,16 @@ fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::R
             };
             let is_local =
                 owner == holder || Some(owner) == owners.owner_of(holder) || class_at(owner) == Some(class);
+            if !is_local {
+                continue;
+            }
             let key = (
                 class.0,
                 to.0,
                 role == ClassRole::Collection
                     || role == ClassRole::Array && is_of_collection(graph, roles, from),
             );
-            if is_local && (pairs.len() < MAX_PAIRS || pairs.contains_key(&key)) {
+            if pairs.len() < MAX_PAIRS || pairs.contains_key(&key) {
                 *pairs.entry(key).or_default() += 1;
             }
         }

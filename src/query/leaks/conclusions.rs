@@ -137,14 +137,15 @@ impl Leaks {
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
                 let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
-                let by_tree = loaders::retained_bytes(&graph.tree, tops);
-                beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes().saturating_sub(by_tree));
-                // Of the ThreadLocals of threads only a part is explained: it is added without them.
-                if by_tree <= suspect.explained_bytes() {
-                    positions.extend_from_slice(tops);
-                } else {
-                    beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes());
-                }
+                // Of threads with a ThreadLocal only a part is explained: it is added without their positions.
+                let by_tree = match loaders::retained_bytes(&graph.tree, tops) {
+                    all if all <= suspect.explained_bytes() => {
+                        positions.extend_from_slice(tops);
+                        all
+                    }
+                    _ => 0,
+                };
+                beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes() - by_tree);
                 told.push(own);
                 let retained_bytes = suspect.explained_bytes();
                 all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes, side_tables: Vec::new() });

@@ -30,8 +30,8 @@ pub(super) fn explaining<'p>(
     found.max_by_key(|one| (one.elements, Reverse(one.object)))
 }
 
-/// Returns the containers that retain more than `threshold` bytes in their elements, largest first, none of which holds most
-/// of another.
+/// Returns the containers that retain more than `threshold` bytes in their elements, largest first; they can hold one
+/// another.
 pub(super) fn accumulating(places: &HeapPlaces, threshold: u64) -> impl Iterator<Item = &Container> {
     places.containers.all.iter().filter(move |one| one.retained_bytes > threshold && one.accumulates())
 }
