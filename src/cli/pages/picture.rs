@@ -4,12 +4,14 @@ use maud::{Markup, html};
 use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::containers;
 use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
+use hprof_query::containers::Containers;
 use hprof_query::dictionary::names;
 use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
@@ -119,6 +121,8 @@ type Picture = (Area, PictureNames);
 pub(crate) struct PictureNames {
     classes: Vec<String>,
     called: FxHashMap<ObjectId, String>,
+    /// Elements of containers: `40,000 x Order`.
+    elements: FxHashMap<ObjectId, String>,
 }
 
 impl PictureNames {
@@ -202,7 +206,10 @@ fn area_in(
     let area = areas::areas(heap.summary(), graph, &labels, &question);
     let summary = heap.summary();
     let classes = summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect();
-    let mut names = PictureNames { classes, called: FxHashMap::default() };
+    let containers = Containers::find(heap, graph, bytes)?;
+    let stores = containers.all.iter().filter(|one| one.accumulates());
+    let elements = stores.map(|one| (one.object, containers::elements(one, true))).collect();
+    let mut names = PictureNames { classes, called: FxHashMap::default(), elements };
     let objects = ObjectReader::new(summary, graph, bytes);
     names.add_called(&area, graph, &KnownFrameworks::new(heap, &objects, frameworks));
     Ok(Some((area, names)))
@@ -237,7 +244,10 @@ fn node(
                 chain.iter().map(|link| called(&link.id, link.class, link.represents)).collect();
             parts.push(called(id, *class, *represents));
             let label = label.as_deref().filter(|_| represents.is_none());
-            let label = label.map(|label| format!(" {label}")).unwrap_or_default();
+            let mut label = label.map(|label| format!(" {label}")).unwrap_or_default();
+            if let Some(elements) = names.elements.get(id) {
+                label = format!("{label}: {}", escape::text(elements));
+            }
             let full = names.of(represents.or(*class));
             let hue = Hue::of_class(full);
             (format!("{}{label}", parts.join(" › ")), format!("{full} {id:#x}{label}"), Some(*id), hue)

@@ -119,8 +119,9 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
             describe(heap, graph, &frameworks, &mut rows)?;
             let containers = Containers::find(heap, graph, heap.bytes(&Quiet)?)?;
+            let by_object = containers.by_object();
             for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
-                row.container = containers.of_object(row.figures.example).cloned();
+                row.container = by_object.get(&row.figures.example).copied().cloned();
             }
             Ok((rows, matching))
         });

@@ -188,6 +188,7 @@ impl CollectionReader<'_, '_, '_> {
             classes: elements.classes(summary),
             keys: keys.map(|keys| keys.rows(summary)).unwrap_or_default(),
             nodes: 0,
+            parts: Vec::new(),
             are_nodes: false,
             is_shared: held_bytes > retained_bytes.saturating_mul(2),
             retained_bytes,

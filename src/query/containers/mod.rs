@@ -46,7 +46,9 @@ use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Maximum number of classes of nodes and arrays that are kept of a container.
+const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
 const MIN_ELEMENTS: u64 = 10;
 /// Minimum part of the heap that a container or its elements retain, as 1/N.
@@ -111,6 +113,11 @@ impl ContainerFamily {
     }
 }
 
+/// Returns whether a field is named like that of a key.
+pub fn is_key_field(name: &str) -> bool {
+    field_names::is_key(name)
+}
+
 /// Returns whether a class is named like a queue.
 fn is_queue(class: &str) -> bool {
     let name = class.rsplit(['.', '$']).next().unwrap_or(class);
@@ -155,6 +162,8 @@ pub struct Container {
     pub keys: Vec<ElementClass>,
     /// Number of nodes; 0 for JDK collections.
     pub nodes: u64,
+    /// Names of the classes of its nodes and arrays, if the object owns them and they are not the elements; sorted.
+    pub parts: Vec<String>,
     /// `true` if the nodes themselves are the elements.
     pub are_nodes: bool,
     /// `true` if most of what it holds is held elsewhere, too.
@@ -268,6 +277,11 @@ impl Containers {
         self.of_object(object).is_some_and(Container::accumulates)
     }
 
+    /// Returns the containers by the objects that stand for them.
+    pub fn by_object(&self) -> FxHashMap<ObjectId, &Container> {
+        self.all.iter().rev().map(|one| (one.object, one)).collect()
+    }
+
     /// Returns the container that an object stands for.
     pub fn of_object(&self, object: ObjectId) -> Option<&Container> {
         self.all.iter().find(|one| one.object == object)
@@ -285,7 +299,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     for (key, tally) in tallies {
         of_instance.entry(key.instance).or_default().push((key, tally));
     }
-    let nodes = count_nodes(slots);
+    let counted = count_members(slots);
     let container = |(number, instance): (u32, &Instance)| {
         let name_of = |object| {
             let class = graph.objects.class(object).and_then(|class| summary.class(class));
@@ -303,7 +317,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         let found = elements::elements(summary, slots.roles, instance, map, of_slots);
         let found = match found {
             Some(found) => found,
-            None if instance.nodes > 0 => elements::nodes(nodes.get(&number)?),
+            None if instance.nodes > 0 => elements::nodes(&counted.get(&number)?.nodes),
             None => return None,
         };
         let header = instance.header(graph, slots.roles, found.elements.bytes())?;
@@ -345,6 +359,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
             }
         };
         let within = found.elements.bytes();
+        let parts = counted.get(&number).filter(|_| is_owner && !found.are_nodes);
         Some(Container {
             object: graph.objects.addresses.id_of(object)?,
             class: class_name,
@@ -357,6 +372,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
             classes: found.elements.classes(summary),
             keys: found.keys.as_ref().map(|keys| keys.rows(summary)).unwrap_or_default(),
             nodes: instance.nodes,
+            parts: parts.map(|counted| counted.names(summary)).unwrap_or_default(),
             are_nodes: found.are_nodes,
             is_shared: within == 0 && !found.are_nodes,
             retained_bytes,
@@ -386,9 +402,28 @@ fn has_numbers(summary: &Summary, graph: &ObjectGraph, object: ObjectIndex) -> b
     })
 }
 
-/// Counts the nodes of the wanted instances by class, with their retained size: that of all, which nodes above others share,
-/// is spread evenly.
-fn count_nodes(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> {
+/// Nodes and arrays of an instance by class.
+#[derive(Default)]
+struct CountedMembers {
+    /// Classes of the nodes, their number, and their retained size: that of all, which nodes above others share, is spread
+    /// evenly.
+    nodes: Vec<(Option<ClassNumber>, u64, u64)>,
+    /// Classes of nodes and arrays.
+    classes: Vec<ClassNumber>,
+}
+
+impl CountedMembers {
+    fn names(&self, summary: &Summary) -> Vec<String> {
+        let rows = self.classes.iter().filter_map(|class| summary.class(*class));
+        let mut names: Vec<String> = rows.map(|row| summary.class_name(row).to_owned()).collect();
+        names.sort_unstable();
+        names.truncate(MAX_PARTS);
+        names
+    }
+}
+
+/// Counts the nodes and arrays of the wanted instances by class.
+fn count_members(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, CountedMembers> {
     let (graph, tree) = (slots.graph, &slots.graph.tree);
     let count = |chunk: std::ops::Range<TreePosition>| {
         let mut found: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
@@ -398,9 +433,7 @@ fn count_nodes(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassN
             position.0 += 1;
             let Some(number) = slots.instances.number_of(at) else { return };
             let is_wanted = slots.wanted.get(number as usize).copied().unwrap_or(false);
-            if let Some(class) = graph.objects.class(object).filter(|_| is_wanted)
-                && slots.roles.of_class(class) == ClassRole::Plain
-            {
+            if let Some(class) = graph.objects.class(object).filter(|_| is_wanted) {
                 *found.entry((number, class)).or_default() += 1;
             }
         });
@@ -410,13 +443,18 @@ fn count_nodes(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, Vec<(Option<ClassN
     for (key, count) in parallel::map(&TreePosition::chunks(tree.all(), CHUNK), count).into_iter().flatten() {
         *all.entry(key).or_default() += count;
     }
-    let mut of_instance: FxHashMap<u32, Vec<(Option<ClassNumber>, u64, u64)>> = FxHashMap::default();
+    let mut of_instance: FxHashMap<u32, CountedMembers> = FxHashMap::default();
     for ((number, class), count) in all {
+        let of = of_instance.entry(number).or_default();
+        of.classes.push(class);
+        if slots.roles.of_class(class) != ClassRole::Plain {
+            continue;
+        }
         let bytes = slots.instances.all.get(number as usize).map_or(0, |one| {
             u64::try_from(u128::from(one.top_bytes) * u128::from(count) / u128::from(one.nodes.max(1)))
                 .unwrap_or(0)
         });
-        of_instance.entry(number).or_default().push((Some(class), count, bytes));
+        of.nodes.push((Some(class), count, bytes));
     }
     of_instance
 }

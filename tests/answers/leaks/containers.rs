@@ -4,6 +4,7 @@ use hprof_writer::{ClassId, ObjectId, Type, Value as Field};
 use serde_json::Value;
 
 use super::made::Heaped;
+use crate::compare;
 use super::{Leaks, text};
 
 /// Bytes of each element.
@@ -89,25 +90,56 @@ fn one_or_a_few_of_each_class_are_a_registry() {
     assert!(all.clone().all(|row| row["verdict"] != "accumulation"), "{:?}", all.collect::<Vec<_>>());
 }
 
-#[test]
-fn a_list_of_its_own_nodes_with_a_header() {
-    // With both ends in the header, it dominates each node: no node holds another.
-    let mut heap = Heaped::new();
-    let elements = items(&mut heap, "app.Message", 60);
-    let header = class(&mut heap, "app.Backlog", &["newest", "oldest"], &["size"]);
-    let node = class(&mut heap, "app.Slip", &["younger", "older", "content"], &[]);
+/// A list of this many nodes, with both ends in its header.
+fn backlog(heap: &mut Heaped, count: usize) {
+    let elements = items(heap, "app.Message", count);
+    let header = class(heap, "app.Backlog", &["newest", "oldest"], &["size"]);
+    let node = class(heap, "app.Slip", &["younger", "older", "content"], &[]);
     let nodes: Vec<ObjectId> =
-        elements.iter().map(|element| instance(&mut heap, node, &[("content", *element)], &[])).collect();
+        elements.iter().map(|element| instance(heap, node, &[("content", *element)], &[])).collect();
     for pair in nodes.windows(2) {
         heap.set(pair[0], "younger", pair[1]);
         heap.set(pair[1], "older", pair[0]);
     }
-    let ends = [("newest", nodes[59]), ("oldest", nodes[0])];
-    let list = instance(&mut heap, header, &ends, &[("size", 60)]);
+    let ends = [("newest", nodes[count - 1]), ("oldest", nodes[0])];
+    let size = i32::try_from(count).unwrap();
+    let list = instance(heap, header, &ends, &[("size", size)]);
     heap.holder("app.Desk", "LETTERS", list);
+}
+
+#[test]
+fn a_list_of_its_own_nodes_with_a_header() {
+    // With both ends in the header, it dominates each node: no node holds another.
+    let mut heap = Heaped::new();
+    backlog(&mut heap, 60);
     let row = row(&mut heap, 60);
     assert_eq!(class_of(&row, "element_classes"), "app.Message", "{row}");
     assert!(text(&row["sentence"]).contains("app.Backlog app.Desk.LETTERS holds 60 x app.Message"), "{row}");
+}
+
+#[test]
+fn nodes_are_at_the_place_of_their_container_in_each_dump() {
+    // The first list is too small to be a container: its nodes are known from the second dump.
+    let dumps = [5, 60].map(|count| {
+        let mut heap = Heaped::new();
+        backlog(&mut heap, count);
+        heap.dump()
+    });
+    let (_, diff) = compare::json("diff", &[&dumps[0], &dumps[1]], &["--group-by", "place"]);
+    let of = |class: &str| compare::rows(&diff).iter().find(|row| compare::place(row).last() == Some(&class));
+    let grown = of("app.Message").unwrap_or_else(|| panic!("{diff}"));
+    assert_eq!(compare::place(grown).len(), 3, "{grown}");
+    assert_eq!(compare::change(grown, "objects"), (5, 60), "{grown}");
+    let places = compare::json("places", &[&dumps[1]], &["--min", "0"]).1;
+    let rows = compare::rows(&places);
+    assert!(rows.iter().all(|row| row["class"] != "app.Slip"), "{places}");
+    let own: u64 = rows.iter().map(|row| row["own_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(own, places["total"]["reachable_bytes"].as_u64().unwrap());
+    let list = rows.iter().find(|row| row["class"] == "app.Backlog").unwrap();
+    assert_eq!((&list["container"], &list["elements"]), (&Value::from("list"), &Value::from(60)), "{list}");
+    let sql = "SELECT container, elements FROM places WHERE class = 'app.Backlog'";
+    let (_, answer) = compare::json("sql", &[&dumps[1]], &[sql]);
+    assert_eq!(answer["rows"][0]["elements"], 60, "{answer}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::compare::Change;
 use hprof_parser::ObjectId;
 
 use super::labels::{Label, Pool, Via};
+use super::structures::{Structures, Within};
 use super::{DumpPlace, DumpPlaces};
 use crate::frameworks::Naming;
 
@@ -75,34 +76,58 @@ impl Aligned {
 
     /// Like [`Self::new`], with all keys of the places, regardless of their number.
     pub fn with_all_keys(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
+        Self::of(dumps).0
+    }
+
+    /// Aligns the places of dumps with all keys. Returns by dump and place of the dump where it is; `None` for nodes and arrays
+    /// of a structure, which are at the place above.
+    pub(super) fn of(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
+        let structures = Structures::of(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
+        let mut all_at = Vec::with_capacity(dumps.len());
         for dump in dumps.iter().map(Borrow::borrow) {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
             let mut figures = vec![PlaceFigures::default(); aligned.parents.len()];
-            let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
+            // By place of the dump: the place where it is, and the structure.
+            let mut places: Vec<(u32, Within)> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
                 let DumpPlace { parent, label, is_nesting, .. } = *place;
-                let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
-                let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
-                let number = aligned.number(&mut known, parent, label);
-                number_of.push(number);
+                let parent = parent.and_then(|parent| places.get(parent as usize).copied());
+                let above = parent.map(|(_, within)| within).unwrap_or_default();
+                let of_dump = dump.labels.get(label as usize);
+                let within = of_dump.map(|label| structures.within(above, label)).unwrap_or_default();
+                if let Some((number, _)) = parent.filter(|_| within.is_part) {
+                    places.push((number, within));
+                    if let Some(at) = figures.get_mut(number as usize) {
+                        at.own_bytes = at.own_bytes.saturating_add(place.own_bytes);
+                    }
+                    continue;
+                }
+                let label = match of_dump {
+                    Some(label) if above.is_part => labels.number(structures.label_below(above, label)),
+                    _ => numbers.get(label as usize).copied().unwrap_or(u32::MAX),
+                };
+                let number = aligned.number(&mut known, parent.map(|(number, _)| number), label);
+                places.push((number, within));
                 aligned.mark_nesting(number, is_nesting);
                 figures.resize(aligned.parents.len(), PlaceFigures::default());
                 if let Some(at) = figures.get_mut(number as usize) {
-                    *at = place.figures();
+                    *at = at.plus(place.figures());
                 }
             }
             aligned.figures.push(figures);
             aligned.reachable_bytes.push(dump.reachable_bytes);
             aligned.hides_values |= dump.hides_values;
+            let at = places.iter().map(|(number, within)| (!within.is_part).then_some(*number));
+            all_at.push(at.collect());
         }
         for figures in &mut aligned.figures {
             figures.resize(aligned.parents.len(), PlaceFigures::default());
         }
         aligned.labels = labels.all;
-        aligned.linked()
+        (aligned.linked(), all_at)
     }
 
     /// Returns the number of a new or known place.

@@ -4,6 +4,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
+use crate::containers::Containers;
 use crate::dominators::class_pass;
 use crate::frameworks::Frameworks;
 use crate::objects::collections::Forms;
@@ -22,6 +23,7 @@ use super::labels::LabelNumbers;
 use super::large;
 use super::named::{BeforePass, NamedObjects, named};
 use super::nodes::{LookedUp, VisitedBytes};
+use super::structures::structures;
 use super::subtree::{self, References};
 use super::traits::traits;
 use super::tree::PlaceBuilder;
@@ -110,5 +112,6 @@ pub(super) fn places(
         Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
     }
     builder.close(0);
-    Ok(DumpPlaces { hides_values: heap.hides_values(), members, ..builder.finish() })
+    let structures = structures(&Containers::find(heap, graph, bytes)?);
+    Ok(DumpPlaces { hides_values: heap.hides_values(), members, structures, ..builder.finish() })
 }

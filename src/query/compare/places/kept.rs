@@ -9,7 +9,7 @@ use crate::kept::KeptAnswer;
 use super::DumpPlaces;
 
 /// Version of the computation and of the stored form, incremented with every change of places or labels.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Places of large objects by one set of rules, in the index of a heap.
 pub(super) struct KeptPlaces<'h> {

@@ -8,6 +8,7 @@
 //! - The internals of a JDK collection, its table and its nodes, are at the place of the collection. The elements are
 //!   at places below it, keys and values of a map at different ones. The values of small maps that hold much have their keys
 //!   in their labels, if these are Strings, numbers or enum constants, and few and informative ([`Aligned::telling`]).
+//! - So do the nodes and arrays of any other container (`structures`).
 //! - Objects that reference one another by a field of their own class (nodes of a list) are at one place; if the same
 //!   labels recur below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses
@@ -31,6 +32,7 @@ mod large;
 mod named;
 mod nodes;
 mod one_heap;
+mod structures;
 mod subtree;
 mod telling;
 mod traits;
@@ -49,6 +51,7 @@ use crate::frameworks::Frameworks;
 
 use find::Extent;
 use kept::KeptPlaces;
+use structures::Structure;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
@@ -99,6 +102,8 @@ pub struct DumpPlaces {
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
+    /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
+    pub(super) structures: Vec<Structure>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
     /// Number of reachable objects.

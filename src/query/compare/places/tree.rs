@@ -573,6 +573,7 @@ impl PlaceBuilder<'_> {
             reachable_bytes: graph.tree.reachable_bytes(),
             reachable_objects: graph.tree.reachable().into(),
             members: Vec::new(),
+            structures: Vec::new(),
             is_cut,
             hides_values: false,
         }

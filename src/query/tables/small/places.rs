@@ -5,6 +5,7 @@ use std::io;
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
 use crate::compare::places::{Aligned, DumpPlaces};
+use crate::containers::Containers;
 use crate::dictionary::names;
 
 /// Returns the definition of the table.
@@ -30,6 +31,8 @@ pub(in crate::tables) fn definition() -> Definition {
             Column::of(names::RETAINED_BYTES),
             Column::of(names::IS_NESTING),
             Column::of(names::EXAMPLE_OBJECT).or_null("there is none"),
+            Column::of(names::CONTAINER_FAMILY).few().or_null("it is no container"),
+            Column::of(names::ELEMENTS).or_null("it is no container"),
         ],
     }
 }
@@ -39,6 +42,8 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
     let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?;
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
+    let containers = Containers::find(context.heap, context.graph, context.bytes)?;
+    let by_object = containers.by_object();
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());
     for place in aligned.places() {
         let at = place as usize;
@@ -46,6 +51,7 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
         let depth = parent.and_then(|parent| depths.get(parent as usize)).map_or(1, |depth| depth + 1);
         depths.push(depth);
         let (label, figures) = (aligned.label(place), aligned.figures(0, place));
+        let container = by_object.get(&figures.example).filter(|_| figures.objects == 1);
         let keys = aligned.keys(place);
         let keys = (!keys.is_empty()).then(|| serde_json::Value::from(keys).to_string());
         rows.count(u64::from(place))
@@ -59,6 +65,8 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
             .count(figures.retained_bytes)
             .boolean(aligned.is_nesting.get(at) == Some(&true))
             .id(figures.example.non_null())
+            .text(container.map(|one| one.family.name()))
+            .count(container.map(|one| one.elements))
             .end();
     }
     Ok(())

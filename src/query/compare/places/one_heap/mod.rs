@@ -64,7 +64,7 @@ impl OneHeap {
     /// Creates the places of a heap from [`DumpPlaces::of_large`].
     pub fn new(mut places: DumpPlaces) -> Self {
         let members = std::mem::take(&mut places.members);
-        let all = Aligned::with_all_keys(&[places]);
+        let (all, at) = Aligned::of(&[places]);
         let (aligned, told_at) = match all.telling() {
             Some((aligned, told_at)) => (aligned, told_at),
             None => {
@@ -73,8 +73,9 @@ impl OneHeap {
             }
         };
         let mut of_place = vec![Vec::new(); aligned.parents.len()];
-        for (members, place) in members.into_iter().zip(told_at) {
-            if let Some(all) = of_place.get_mut(place as usize) {
+        for (members, place) in members.into_iter().zip(at.into_iter().flatten()) {
+            let told = place.and_then(|place| told_at.get(place as usize));
+            if let Some(all) = told.and_then(|place| of_place.get_mut(*place as usize)) {
                 all.extend(members);
             }
         }
