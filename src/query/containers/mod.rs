@@ -473,8 +473,9 @@ fn family(
         () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,
         () if instance.nodes == 0 && is_array => ContainerFamily::Array,
         () if instance.nodes == 0 => ContainerFamily::List,
+        // With both ends in the header it dominates each node itself.
         () if instance.arrays == 0
-            && instance.following * 10 >= instance.nodes * 9
+            && instance.following.max(instance.all_tops) * 10 >= instance.nodes * 9
             && found.elements.count() > 0 =>
         {
             ContainerFamily::Chain
