@@ -41,6 +41,7 @@ use crate::parallel;
 
 use elements::MapHints;
 use instances::{Instance, Instances, MAX_TOPS};
+pub(crate) use roles::is_primitive;
 use roles::{ClassRole, Owners, Roles};
 use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;

@@ -59,7 +59,12 @@ const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "
 
 /// Returns whether a class is that of arrays of numbers.
 pub(super) fn is_of_numbers(class: &str) -> bool {
-    class.strip_suffix("[]").is_some_and(|component| NUMBERS.contains(&component))
+    class.strip_suffix("[]").is_some_and(is_primitive)
+}
+
+/// Returns whether a name is that of a primitive type.
+pub(crate) fn is_primitive(name: &str) -> bool {
+    NUMBERS.contains(&name)
 }
 
 /// What the fields of a class say of its instances.

@@ -2,7 +2,8 @@
 
 names! {
     // Leaks.
-    VERDICT: Text, "`accumulation`: at least 80 percent of what is retained at the accumulation point is in many children of one class, in chains or trees of one class, in one buffer, or in many similar threads or loaders; `holder`: it is above parts of different kinds; `content`: what the program is meant to hold by a rule about a framework, or memory behind soft references. Of a dump `damaged`, `odd` or `healthy`";
+    VERDICT: Text, "`accumulation`: at least 80 percent of what is retained at the accumulation point is in many children of one class, in chains or trees of one class, in one buffer, or in many similar threads or loaders, or in the elements of a container, and nothing bounds it, or a queue is filled to its bound; `in_progress`: a running thread holds it by its stack; `content`: what the program is meant to hold, within its bound, by a rule about a framework, or behind soft references; `platform`: what the JVM and its libraries have in an idle program, too; `waste`: most of an array, which does not grow, is waste; `holder`: it is above parts of different kinds. Of a dump `damaged`, `odd` or `healthy`";
+    VERDICT_EVIDENCE as "evidence": Texts, "what the verdict follows from";
     SENTENCE: Text, "the conclusion as a sentence, for people: can change in any version";
     HEADLINE: Text, "main finding in one line, for people: can change in any version";
     CONCLUSIONS: Records, "conclusions, largest retained size of the cause first";

@@ -23,6 +23,7 @@ mod conclusions;
 mod containers;
 mod fixed_buffers;
 mod group_point;
+mod judgement;
 mod nodes;
 mod other_holders;
 mod reader;
@@ -54,6 +55,7 @@ use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::heap_places::HeapPlaces;
 use self::holders::Holder;
+use self::judgement::Judge;
 use self::loaders::{LoaderGroup, Loaders};
 use self::reader::EvidenceReader;
 use self::suspects::{CandidateGroup, Chain};
@@ -145,6 +147,12 @@ pub enum Verdict {
     Holder,
     /// The program is meant to hold it: a table, or a cache within its bound.
     Content,
+    /// A running thread works on it.
+    InProgress,
+    /// The JVM and its libraries have it in an idle program, too.
+    Platform,
+    /// Most of it is waste, and it does not grow.
+    Waste,
 }
 
 impl Verdict {
@@ -154,6 +162,9 @@ impl Verdict {
             Self::Accumulation => "accumulation",
             Self::Holder => "holder",
             Self::Content => "content",
+            Self::InProgress => "in_progress",
+            Self::Platform => "platform",
+            Self::Waste => "waste",
         }
     }
 }
@@ -266,6 +277,8 @@ pub struct Suspect {
     pub is_oom_thread: bool,
     /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
     pub is_behind_soft: bool,
+    /// What the verdict follows from.
+    pub evidence: Vec<String>,
     /// The container in which memory accumulates.
     pub container: Option<Container>,
     /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
@@ -399,6 +412,10 @@ pub fn leaks(
             let wasted = most_wasted(heap, graph, bytes, positions)?;
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
+    }
+    let judge = Judge::new(heap, graph, bytes, &reader);
+    for (row, positions) in rows.iter_mut().zip(&positions) {
+        judge.judge(row, positions);
     }
     evidence::relate(&mut rows);
     let side_tables = side_tables::side_tables(&reader, &rows);

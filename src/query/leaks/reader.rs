@@ -199,7 +199,7 @@ impl<'a> EvidenceReader<'a> {
                 self.evidence.parts(&self.holders, base_position, &children)
             }
             (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
+            _ => (Vec::new(), None),
         };
         Suspect {
             rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
@@ -239,6 +239,7 @@ impl<'a> EvidenceReader<'a> {
             place,
             paths,
             is_behind_soft,
+            evidence: Vec::new(),
             mat_verdict: store.is_none().then_some(verdict),
             container: store.and_then(|store| store.container),
             wasted: None,

@@ -336,6 +336,26 @@ impl<'a> Threads<'a> {
         self.out_of_memory.binary_search(&thread).is_ok()
     }
 
+    /// Returns whether an object is a thread that was started and has not ended.
+    pub(crate) fn is_running(&self, object: ObjectIndex) -> bool {
+        self.running.binary_search_by_key(&object, |(thread, _)| *thread).is_ok()
+    }
+
+    /// Returns whether the JVM calls a thread runnable.
+    pub(crate) fn is_runnable(&self, thread: ObjectIndex) -> bool {
+        self.fields.doing(thread).state == Some(ThreadState::Runnable)
+    }
+
+    /// Returns the object for which a thread is parked.
+    pub(crate) fn blocker(&self, thread: ObjectIndex) -> Option<ObjectIndex> {
+        self.fields.object(self.fields.thread(thread)?, "parkBlocker")
+    }
+
+    /// Returns the name of a thread, unless names are hidden.
+    pub(crate) fn name_of(&self, thread: ObjectIndex) -> Option<String> {
+        self.told_name(thread).map(|name| name.text(MAX_NAME))
+    }
+
     /// Returns the stack of a thread, innermost frame first.
     pub(crate) fn frames_of(&self, thread: ObjectIndex) -> impl Iterator<Item = Frame> + '_ {
         let trace = self.row(thread).trace;

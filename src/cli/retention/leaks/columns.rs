@@ -73,6 +73,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
             row.suspect.mat_verdict.map(Verdict::name).into()
         })
         .or_null("it is not one of MAT's"),
+        Column::of(names::VERDICT_EVIDENCE, |row: &SuspectLine<'a>| list(row.suspect.evidence.iter())),
         container,
         elements,
         is_exact,

@@ -149,6 +149,9 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
         let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();
         all.push(("largest", largest.join("; ")));
     }
+    if suspect.verdict != Verdict::Holder && !suspect.evidence.is_empty() {
+        all.push(("verdict", format!("{}: {}", suspect.verdict.name(), suspect.evidence.join("; "))));
+    }
     if suspect.verdict == Verdict::Accumulation {
         all.push(("consists of", parts::accumulated(suspect)));
     }

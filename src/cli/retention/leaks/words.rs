@@ -59,9 +59,10 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
                 }
             })
         }
-        ([], [first, ..]) if first.verdict == Verdict::Content => {
-            let (what, share) = (accumulation(first).what, share(first.retained_bytes));
-            Some(format!("No leak suspect: {what}: {share} of {heap}"))
+        ([], [first, ..]) if first.verdict != Verdict::Holder => {
+            let (what, share) = (accumulation(first).what, share(first.explained_bytes()));
+            let why = first.evidence.first().map(|why| format!("; {why}")).unwrap_or_default();
+            Some(format!("No leak suspect: {what}: {share} of {heap}{why}"))
         }
         ([], [first, ..]) => {
             let retains = if first.kind == SuspectKind::Single { "retains" } else { "retain" };
@@ -151,14 +152,15 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
             match leaks.conclusions.first() {
                 Some(one) => {
                     let suspect = claim(leaks, one).text(leaks);
-                    let why =
-                        if row.verdict == Verdict::Content { "content" } else { "nothing accumulates there" };
-                    format!("{why}: {held}; leak suspect: {suspect}")
+                    format!("{}: {held}; leak suspect: {suspect}", why_not(row.verdict))
                 }
-                None if row.verdict == Verdict::Content => {
-                    format!("no leak suspect, as it is content: {held}")
-                }
-                None => format!("no leak suspect, as nothing accumulates there: {held}"),
+                None => format!(
+                    "no leak suspect, as {}: {held}",
+                    match row.verdict {
+                        Verdict::Content => "it is content",
+                        other => why_not(other),
+                    }
+                ),
             }
         }
         Some(Largest::NoSuspect(holder)) => format!(
@@ -167,6 +169,17 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
             holder::text(holder, [false, false])
         ),
         None => headline(leaks),
+    }
+}
+
+/// Returns why what has a verdict is no leak suspect.
+fn why_not(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Accumulation | Verdict::Holder => "nothing accumulates there",
+        Verdict::Content => "content",
+        Verdict::InProgress => "a running thread works on it",
+        Verdict::Platform => "the JVM's own",
+        Verdict::Waste => "only waste",
     }
 }
 
@@ -183,6 +196,9 @@ pub(super) fn title(leaks: &Leaks, at: usize) -> String {
         (Some(number), _) => suspect_title(number),
         (None, Some(Verdict::Holder)) => format!("Holder {}", at + 1),
         (None, Some(Verdict::Content)) => format!("Content {}", at + 1),
+        (None, Some(Verdict::InProgress)) => format!("In progress {}", at + 1),
+        (None, Some(Verdict::Waste)) => format!("Waste {}", at + 1),
+        (None, Some(Verdict::Platform)) => format!("Platform {}", at + 1),
         (None, _) => format!("Row {}", at + 1),
     }
 }

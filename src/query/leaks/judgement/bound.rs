@@ -1,0 +1,199 @@
+//! Bounds: numbers near a container that are named for its maximum.
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
+use hprof_index::objects::fields;
+use hprof_parser::BasicType;
+
+use crate::containers::Container;
+use crate::leaks::Suspect;
+
+use super::Judge;
+
+/// Words of which a bound's name has one. Never `size`, `count`, `threshold` or `mask`: these are what is there.
+const BOUNDS: [&str; 6] = ["max", "maximum", "limit", "capacity", "bound", "maxsize"];
+/// Words beside them in a name that is about the number of elements. Not `active` or `total`: `maxActive` is how many there
+/// were at most.
+const OF_ELEMENTS: [&str; 28] = [
+    "",
+    "size",
+    "sized",
+    "entries",
+    "entry",
+    "elements",
+    "element",
+    "items",
+    "item",
+    "count",
+    "number",
+    "num",
+    "of",
+    "objects",
+    "keys",
+    "values",
+    "weight",
+    "pages",
+    "page",
+    "sessions",
+    "connections",
+    "pool",
+    "cache",
+    "cached",
+    "queue",
+    "length",
+    "rows",
+    "records",
+];
+/// Words in class names of what waits for somebody to take it, or is lent.
+const WAITING: [&str; 5] = ["Queue", "Deque", "Ring", "Pool", "Mailbox"];
+/// Number of objects around a container that are looked at.
+const MAX_NEAR: usize = 6;
+/// Maximum number of fields of a class.
+const MAX_FIELDS: usize = 256;
+/// Maximum number of elements that a bound allows for each that is there: a larger number is none.
+const MOST_PER_ELEMENT: u64 = 100;
+/// Percentage of a bound from which a queue is full.
+const FULL_PERCENT: u64 = 90;
+/// Percentage of a bound that a cache may have for a moment.
+const OVER_PERCENT: u64 = 105;
+
+/// A number that bounds a container.
+pub(super) struct Bound {
+    /// Maximum number of elements.
+    value: u64,
+    field: String,
+    /// Class of the object that has the field.
+    class: String,
+    /// `true` if what is in the container waits to be taken or returned.
+    pub(super) is_of_waiting: bool,
+}
+
+impl Bound {
+    pub(super) fn is_full(&self, elements: u64) -> bool {
+        elements.saturating_mul(100) >= self.value.saturating_mul(FULL_PERCENT)
+    }
+
+    /// Describes how much of the bound is used.
+    pub(super) fn text(&self, elements: u64) -> String {
+        format!("{elements} of at most {} ({} of {})", self.value, self.field, self.class)
+    }
+}
+
+impl Judge<'_, '_> {
+    /// Returns the bound of the container of a suspect: of the nearest object that has one.
+    pub(super) fn bound(&self, suspect: &Suspect, container: &Container) -> Option<Bound> {
+        let object = self.object(container.object)?;
+        let mut near = vec![object];
+        near.extend(self.objects.reference(object, "this$0"));
+        // Of what only roots dominate, the way from the root is known.
+        let steps = suspect.paths.iter().flat_map(|paths| paths.path.steps.iter().rev());
+        near.extend(steps.filter_map(|step| self.object(step.id)).take(MAX_NEAR));
+        let tree = &self.graph.tree;
+        let own = tree.reachable_position(object);
+        let above = std::iter::successors(own, |position| tree.dominator(*position)).skip(1).take(MAX_NEAR);
+        near.extend(above.filter_map(|position| tree.object_at(position)));
+        near.dedup();
+        near.into_iter().find_map(|object| self.bound_of(object, container))
+    }
+
+    fn bound_of(&self, object: ObjectIndex, container: &Container) -> Option<Bound> {
+        let summary = self.objects.summary;
+        let class = self.graph.objects.class(object)?;
+        let name = summary.class_name(summary.class(class)?);
+        // The numbers of a thread or a loader are not about what it holds.
+        if self.graph.class_of_class_object(object).is_some() || self.threads.is_running(object) {
+            return None;
+        }
+        let values = self.objects.fields(object)?;
+        let is_of_waiting = [name, container.class.as_str()].into_iter().any(is_of_waiting);
+        let bounds = integers(summary, class).filter(|field| is_bound(field)).filter_map(|field| {
+            let value = u64::try_from(values.integer(field)?).ok()?;
+            let is_large = container.elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
+            let is_likely = value <= container.elements.saturating_mul(MOST_PER_ELEMENT);
+            // The length of a table that grows is none.
+            let is_length = field.contains("apacity") && !is_of_waiting && self.is_length_near(object, value);
+            (value > 0 && is_large && is_likely && !is_length).then(|| Bound {
+                value,
+                field: field.to_owned(),
+                class: name.to_owned(),
+                is_of_waiting,
+            })
+        });
+        bounds.min_by_key(|bound| bound.value)
+    }
+
+    /// Returns whether an object refers to an array of this length.
+    fn is_length_near(&self, object: ObjectIndex, length: u64) -> bool {
+        let arrays = self.graph.references(object).take(MAX_FIELDS);
+        arrays
+            .into_iter()
+            .filter_map(|array| self.objects.record(array)?.length())
+            .any(|of| u64::from(of) == length)
+    }
+}
+
+fn integers(
+    summary: &Summary,
+    class: hprof_index::model::summary::ClassNumber,
+) -> impl Iterator<Item = &str> {
+    let slots = fields::slots(summary, class).take(MAX_FIELDS);
+    slots.filter(|slot| matches!(slot.kind, BasicType::Int | BasicType::Long)).map(|slot| slot.name)
+}
+
+fn is_of_waiting(class: &str) -> bool {
+    let simple = class.rsplit(['.', '$']).next().unwrap_or(class);
+    WAITING.iter().any(|word| simple.contains(word))
+}
+
+/// Returns whether a field is named for the maximum number of elements: `maxSize`, `maximumSize`, `capacity`, `val$limit`.
+pub(super) fn is_bound(field: &str) -> bool {
+    let words = words(field);
+    let is_of_bound = |word: &String| BOUNDS.contains(&word.as_str());
+    words.iter().any(is_of_bound)
+        && words.iter().all(|word| is_of_bound(word) || OF_ELEMENTS.contains(&word.as_str()))
+}
+
+/// Splits a name into its words in lower case: `val$maxCacheSize`, `MAX_ENTRIES`, `max_entries`.
+fn words(name: &str) -> Vec<String> {
+    let name = name.strip_prefix("val$").unwrap_or(name).trim_start_matches("m_");
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in name.chars() {
+        let starts = character.is_uppercase() && was_lower;
+        if starts || !character.is_alphabetic() {
+            words.push(String::new());
+        }
+        was_lower = character.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| character.is_alphabetic()) {
+            word.extend(character.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_told_by_their_names() {
+        for name in [
+            "maxSize",
+            "maximumSize",
+            "capacity",
+            "limit",
+            "maxEntries",
+            "val$maxEntries",
+            "MAX_ENTRIES",
+            "max",
+        ] {
+            assert!(is_bound(name), "{name}");
+        }
+        for name in
+            ["size", "count", "threshold", "mask", "maxRetries", "maxMessageBytes", "limitMillis", "index"]
+        {
+            assert!(!is_bound(name), "{name}");
+        }
+    }
+}

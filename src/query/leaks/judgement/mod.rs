@@ -1,0 +1,187 @@
+//! Judgement: whether what accumulates is a leak, as the program's own team would say.
+//!
+//! A dump does not say what is final, how old an object is, or what bounds code enforces. What it has is the evidence of a
+//! verdict: numbers beside a container that are named for its maximum, threads that run, owners that are only classes of the
+//! JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which they decide.
+
+mod bound;
+mod heap_limit;
+mod progress;
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::objects::reader::ObjectReader;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::names::is_of_jdk;
+
+use crate::containers::{ContainerFamily, is_primitive};
+use crate::threads::Threads;
+
+use super::contents::Reason;
+use super::reader::EvidenceReader;
+use super::{Suspect, SuspectObject, Verdict};
+
+pub(crate) use heap_limit::heap_limit;
+
+/// A heap below 1 in this many of its limit is described and not accused, unless it ran out of memory.
+const LITTLE_OF_LIMIT: u64 = 200;
+/// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
+/// at most 1.2 MiB in one, the texts of the class data archive.
+const OF_PLATFORM: u64 = 2 << 20;
+/// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars.
+const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
+/// Maximum part of the heap that a table of constants retains, as 1/N.
+const PART_OF_TABLE: u64 = 2;
+
+/// Judge of the suspects of a heap.
+pub(super) struct Judge<'r, 'a> {
+    graph: &'a ObjectGraph,
+    objects: ObjectReader<'a>,
+    threads: &'r Threads<'a>,
+    /// The limit of the heap, if it uses next to nothing of it.
+    little_of: Option<u64>,
+}
+
+impl<'r, 'a> Judge<'r, 'a> {
+    pub(super) fn new(
+        heap: &'a Heap,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        reader: &'r EvidenceReader<'a>,
+    ) -> Self {
+        let objects = ObjectReader::new(heap.summary(), graph, bytes);
+        let threads = &reader.all_threads;
+        let is_little = |limit: &u64| {
+            graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit
+                && threads.out_of_memory(0).is_none()
+        };
+        let little_of = heap_limit(&objects).filter(is_little);
+        Self { graph, objects, threads, little_of }
+    }
+
+    /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
+    pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
+        if suspect.verdict != Verdict::Accumulation {
+            return;
+        }
+        let found = self
+            .bounded(suspect)
+            .or_else(|| self.in_progress(suspect, positions))
+            .or_else(|| self.of_platform(suspect))
+            .or_else(|| self.table(suspect))
+            .or_else(|| wasteful(suspect))
+            .or_else(|| self.little());
+        if let Some((verdict, evidence)) = found {
+            suspect.verdict = verdict;
+            suspect.evidence.push(evidence);
+        } else {
+            suspect.evidence.push("nothing near it is named for a bound".to_owned());
+        }
+    }
+
+    /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
+    fn bounded(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        let container = suspect.container.as_ref()?;
+        // A rule's words about it are better than numbers beside it.
+        if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
+            return None;
+        }
+        let found = self.bound(suspect, container)?;
+        let waits = container.family == ContainerFamily::Queue || found.is_of_waiting;
+        let verdict =
+            if waits && found.is_full(container.elements) { Verdict::Accumulation } else { Verdict::Content };
+        Some((verdict, found.text(container.elements)))
+    }
+
+    /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
+    fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+        if suspect.what == SuspectObject::Thread && matches!(suspect.reason, Some(Reason::Threads { .. })) {
+            return None;
+        }
+        let thread = self.holding_thread(suspect, positions)?;
+        self.progress(thread).map(|text| (Verdict::InProgress, text))
+    }
+
+    /// The JVM and its libraries have it in an idle program, too.
+    fn of_platform(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
+        let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
+        let is_table = |class: &str| TABLES_OF_PLATFORM.contains(&class);
+        if bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class)) {
+            return Some((
+                Verdict::Platform,
+                "directories of the jars that the program is made of".to_owned(),
+            ));
+        }
+        if self.is_of_program(suspect) {
+            return None;
+        }
+        let evidence = "only classes of the JDK lead to it, and an idle program has as much";
+        (suspect.explained_bytes() <= OF_PLATFORM).then(|| (Verdict::Platform, evidence.to_owned()))
+    }
+
+    /// Numbers in a static field are a table of constants, unless they are most of the heap.
+    fn table(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        let Some(Reason::Buffer { class }) = &suspect.reason else { return None };
+        let field = suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
+        let is_itself = suspect.place.as_ref()?.class.as_ref() == Some(class);
+        let is_small =
+            suspect.accumulated_bytes <= self.graph.tree.reachable_bytes() / PART_OF_TABLE && is_itself;
+        let evidence = format!("numbers in static field {} of {}", field.name, field.class);
+        is_small.then_some((Verdict::Content, evidence))
+    }
+
+    fn little(&self) -> Option<(Verdict, String)> {
+        let limit = self.little_of?;
+        let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", mebibytes(limit));
+        Some((Verdict::Content, evidence))
+    }
+
+    /// Returns whether a class outside the JDK is on the way to a suspect, or among what it stores.
+    fn is_of_program(&self, suspect: &Suspect) -> bool {
+        let is_own = |class: &str| {
+            let element = class.trim_end_matches("[]");
+            !is_of_jdk(element) && !is_primitive(element)
+        };
+        let Some(paths) = &suspect.paths else { return false };
+        let of_path = paths.path.steps.iter().any(|step| {
+            let class = match (&step.class, &step.label) {
+                (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
+                (class, _) => class.as_ref(),
+            };
+            class.is_some_and(|class| is_own(class))
+        });
+        let frames =
+            [paths.path.root.frame.as_ref(), paths.local.as_ref().and_then(|local| local.frame.as_ref())];
+        let of_frame = frames.into_iter().flatten().any(|frame| frame.is_own());
+        let of_elements = match (&suspect.container, &suspect.reason) {
+            (Some(container), _) => {
+                container.element_classes.iter().chain(&container.keys).any(|row| is_own(&row.class))
+            }
+            (None, Some(Reason::Children { class, .. } | Reason::Chain { class, .. })) => is_own(class),
+            _ => false,
+        };
+        paths.owner.is_some()
+            || of_path
+            || of_frame
+            || of_elements
+            || !matches!(suspect.what, SuspectObject::Instance)
+    }
+
+    fn object(&self, id: hprof_parser::ObjectId) -> Option<ObjectIndex> {
+        self.graph.objects.addresses.index_of(id)
+    }
+}
+
+/// An array does not grow: that most of what is in it is waste is its only fault.
+fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
+    let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
+    let wasted = suspect.wasted.as_ref()?;
+    let evidence = format!("{} of {} elements, which does not grow", container.class, container.elements);
+    Some((Verdict::Waste, format!("{}: {} are most of it", evidence, wasted.kind.name)))
+}
+
+/// Formats a limit: whole mebibytes or gibibytes.
+fn mebibytes(bytes: u64) -> String {
+    const GIBIBYTE: u64 = 1 << 30;
+    if bytes >= 10 * GIBIBYTE { format!("{} GiB", bytes / GIBIBYTE) } else { format!("{} MiB", bytes >> 20) }
+}

@@ -1,0 +1,93 @@
+//! Work in progress: what a running thread holds by its stack.
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+
+use crate::leaks::Suspect;
+use crate::threads::frames::Frame;
+
+use super::Judge;
+
+/// Native methods in which a thread that the JVM calls runnable waits for others.
+const WAITING_NATIVES: [&str; 18] = [
+    "accept",
+    "accept0",
+    "connect0",
+    "epollWait",
+    "forkAndExec",
+    "implAccept",
+    "kevent",
+    "poll",
+    "poll0",
+    "read0",
+    "readBytes",
+    "receive0",
+    "socketAccept",
+    "socketConnect",
+    "socketRead0",
+    "take",
+    "wait",
+    "waitForProcessExit0",
+];
+/// More of them: those that wait for the collector, and for an event of the system.
+const WAITING_INSIDE: [&str; 4] =
+    ["waitForReferencePendingList", "getQueuedCompletionStatus", "select", "park"];
+/// Maximum number of dominators that are looked at to find a thread.
+const MAX_STEPS: usize = 1 << 12;
+
+impl Judge<'_, '_> {
+    /// Returns the thread whose stack holds a suspect: the one that dominates it without a static field above, or the one at
+    /// the root of all paths.
+    pub(super) fn holding_thread(
+        &self,
+        suspect: &Suspect,
+        positions: &[TreePosition],
+    ) -> Option<ObjectIndex> {
+        let paths = suspect.paths.as_ref()?;
+        let of_paths = paths.path.root.thread.as_ref().and_then(|thread| self.object(thread.id?));
+        if paths.only_frames || paths.local.is_some() {
+            return of_paths;
+        }
+        let tree = &self.graph.tree;
+        let top = |position: TreePosition| {
+            let above = std::iter::successors(Some(position), |at| tree.dominator(*at)).take(MAX_STEPS);
+            tree.object_at(above.last()?)
+        };
+        let mut tops = positions.iter().map(|position| top(*position));
+        let first = tops.next().flatten()?;
+        let is_thread = self.threads.is_running(first);
+        // A field of the thread's own class is a place of the program.
+        let is_by_stack = paths.path.root.frame.is_some();
+        (is_thread && is_by_stack && tops.all(|top| top == Some(first))).then_some(first)
+    }
+
+    /// Returns what a thread does if it is at work, or waits for the result of one that is.
+    pub(super) fn progress(&self, thread: ObjectIndex) -> Option<String> {
+        if self.threads.is_out_of_memory(thread) {
+            return None;
+        }
+        if self.is_at_work(thread) {
+            return Some(format!("{} runs, and only its stack holds it", self.name(thread)));
+        }
+        let task = self.threads.blocker(thread)?;
+        let runner = self.objects.reference(task, "runner")?;
+        let is_at_work = !self.threads.is_out_of_memory(runner) && self.is_at_work(runner);
+        is_at_work
+            .then(|| format!("{} waits for a result that {} computes", self.name(thread), self.name(runner)))
+    }
+
+    /// Returns whether a thread is runnable and not in a native method that waits.
+    fn is_at_work(&self, thread: ObjectIndex) -> bool {
+        let waits = |frame: Frame| {
+            let method = frame.method.as_deref().unwrap_or_default();
+            !frame.is_own() && WAITING_NATIVES.iter().chain(&WAITING_INSIDE).any(|native| *native == method)
+        };
+        self.threads.is_runnable(thread) && !self.threads.frames_of(thread).next().is_none_or(waits)
+    }
+
+    fn name(&self, thread: ObjectIndex) -> String {
+        match self.threads.name_of(thread) {
+            Some(name) => format!("thread \"{name}\""),
+            None => "a thread".to_owned(),
+        }
+    }
+}
