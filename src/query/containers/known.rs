@@ -21,6 +21,8 @@ const ENTRIES_PER_OBJECT: u64 = 4;
 const CHUNK: u32 = 1 << 16;
 /// Minimum number of elements of a collection that retains little.
 const MIN_SHARED: u64 = 100;
+/// Maximum number of elements that a collection does not dominate itself and that are kept with it.
+const MAX_OUTSIDE: usize = 1 << 14;
 /// Maximum number of elements that are looked at in collections that retain little: their elements may be held elsewhere,
 /// too.
 const MAX_SHARED: u64 = 1 << 20;
@@ -137,7 +139,7 @@ impl CollectionReader<'_, '_, '_> {
         let (mut values, mut keys) = (Classes::default(), Classes::default());
         let end = tree.end(one.position);
         // Bytes of what it dominates, and of what it shares.
-        let mut shared_bytes = 0u64;
+        let (mut shared_bytes, mut outside) = (0u64, Vec::new());
         let mut add = |classes: &mut Classes, value: Bits| {
             let Some(object) = self.objects.object(value) else { return };
             let at = tree.reachable_position(object);
@@ -145,6 +147,7 @@ impl CollectionReader<'_, '_, '_> {
             let is_within = at.is_some_and(|at| at >= one.position && at < end);
             if !is_within {
                 shared_bytes = shared_bytes.saturating_add(bytes);
+                outside.extend(at.filter(|_| outside.len() <= MAX_OUTSIDE));
             }
             let own_bytes = if is_within { bytes } else { 0 };
             classes.add(
@@ -166,7 +169,7 @@ impl CollectionReader<'_, '_, '_> {
         let is_map = collection.kind == CollectionKind::Map;
         // Most values of a map are null or numbers: keys are what is in it.
         let has_values = values.count() * 2 >= entries || keys.count() == 0;
-        let (elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
+        let (mut elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
         let count = if is_map { entries } else { elements.count() };
         let retained_bytes = tree.retained_bytes(one.position);
         let held_bytes = retained_bytes.saturating_add(shared_bytes);
@@ -176,6 +179,17 @@ impl CollectionReader<'_, '_, '_> {
         let class = graph.objects.class(one.object).and_then(|class| summary.class(class));
         let class = class.map_or("", |row| summary.class_name(row)).to_owned();
         let name = elements.name(summary);
+        let is_of_one = name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
+        let is_shared = held_bytes > retained_bytes.saturating_mul(2);
+        let shared = self.shared_tops(one.position, outside).filter(|_| is_shared && is_of_one);
+        let tops = shared.unwrap_or_else(|| vec![one.position]);
+        // What it has in common with another collection is its own, too.
+        for top in tops.iter().copied().filter(|top| *top != one.position) {
+            let bytes = tree.retained_bytes(top);
+            let class = tree.object_at(top).and_then(|object| self.class_behind(object));
+            elements.add(class, ElementTally { count: 0, bytes, largest_bytes: bytes });
+        }
+        let all_bytes = tops.iter().fold(0u64, |sum, top| sum.saturating_add(tree.retained_bytes(*top)));
         Some(Container {
             object: graph.objects.addresses.id_of(one.object).unwrap_or_default(),
             family: ContainerFamily::of_collection(collection.kind, &class),
@@ -190,10 +204,34 @@ impl CollectionReader<'_, '_, '_> {
             nodes: 0,
             parts: Vec::new(),
             are_nodes: false,
-            is_shared: held_bytes > retained_bytes.saturating_mul(2),
-            retained_bytes,
+            is_shared: is_shared && tops.len() == 1,
+            retained_bytes: all_bytes,
             largest_bytes: elements.largest_bytes(),
-            tops: vec![one.position],
+            tops,
         })
+    }
+
+    /// Returns a collection and the elements that it does not dominate, of which none dominates another, if all of them have
+    /// the same dominator, which is above the collection: two collections of one object have them, by name and by number.
+    fn shared_tops(
+        &self,
+        collection: TreePosition,
+        mut outside: Vec<TreePosition>,
+    ) -> Option<Vec<TreePosition>> {
+        let tree = &self.objects.graph.tree;
+        outside.sort_unstable();
+        outside.dedup();
+        if outside.len() > MAX_OUTSIDE || (outside.len() as u64) < MIN_SHARED {
+            return None;
+        }
+        let dominator = tree.dominator(*outside.first()?);
+        let is_below = |above: TreePosition| above != collection && tree.dominates(above, collection);
+        let are_alike = outside.iter().all(|element| tree.dominator(*element) == dominator);
+        if !are_alike || !dominator.is_none_or(is_below) {
+            return None;
+        }
+        outside.push(collection);
+        outside.sort_unstable();
+        Some(outside)
     }
 }

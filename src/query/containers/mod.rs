@@ -47,7 +47,7 @@ use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Maximum number of classes of nodes and arrays that are kept of a container.
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
@@ -468,7 +468,7 @@ fn family(
 ) -> ContainerFamily {
     let name = class.rsplit(['.', '$']).next().unwrap_or(class);
     match () {
-        () if found.keys.is_some() => ContainerFamily::Map,
+        () if found.keys.is_some() || name.ends_with("Map") => ContainerFamily::Map,
         () if name.ends_with("Set") => ContainerFamily::Set,
         () if is_queue(class) => ContainerFamily::Queue,
         () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,

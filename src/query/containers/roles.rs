@@ -111,9 +111,14 @@ impl ClassShape {
         self
     }
 
+    /// Returns the number of fields with references.
+    pub(super) fn references(self) -> u32 {
+        self.others + self.values + self.keys + self.links
+    }
+
     /// Returns whether instances only lead to what they store: entries of a table.
     fn is_entry(self) -> bool {
-        let references = self.others + self.values + self.keys + self.links;
+        let references = self.references();
         let is_named = self.others == 0
             && self.numbers <= 1
             && self.values + self.keys > 0

@@ -30,6 +30,8 @@ const MAX_ALL_PAIRS: usize = 1 << 21;
 const BATCH: usize = 64;
 /// Number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
+/// Number of fields with references from which an object is more than a node.
+const MANY_FIELDS: u32 = 8;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
 /// Maximum length in bytes of a name in which words are searched.
@@ -79,7 +81,15 @@ impl Structures {
             *direct.entry((*from, *to)).or_default() += count;
         }
         let all = TypeGraph::new(direct.clone());
-        direct.retain(|_, count| *count >= MIN_REFERENCES);
+        // Objects with many fields that refer to others of another kind are a program, not a structure.
+        let is_rich = |class: u32| roles.shape(ClassNumber(class)).references() >= MANY_FIELDS;
+        direct.retain(|(from, to), count| {
+            let are_apart = from != to
+                && is_rich(*from)
+                && is_rich(*to)
+                && !have_common(summary, ClassNumber(*from), ClassNumber(*to));
+            *count >= MIN_REFERENCES && !are_apart
+        });
         let mut found = Self { of_class: TypeGraph::new(direct).structures(), ..Self::default() };
         found.absorb(summary, &all);
         let is_within = |(from, to, _): &(u32, u32, bool)| {
@@ -215,6 +225,15 @@ fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     };
     let is_nested = name(a).contains('$') && outer(a) == outer(b) && is_named(name(b), NODES_AND_PARTS);
     is_nested || table.upwards(a).take(MAX_ABOVE).any(is_shared)
+}
+
+/// Returns whether two classes have a superclass in common that says something.
+fn have_common(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
+    let table = summary.class_table();
+    let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
+    let of_a: FxHashSet<u32> = table.upwards(a).take(MAX_ABOVE).map(|class| class.0).collect();
+    let mut of_b = table.upwards(b).take(MAX_ABOVE);
+    of_b.any(|class| of_a.contains(&class.0) && !is_general(name(class)))
 }
 
 /// Words in names of kinds of nodes.

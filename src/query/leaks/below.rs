@@ -273,7 +273,7 @@ impl Suspects {
                 && let Some(of_container) =
                     object.filter(|_| is_elsewhere).and_then(|object| reader.evidence.paths(object))
             {
-                paths.owner = of_container.owner;
+                (paths.owner, paths.user) = (of_container.owner, of_container.user);
             }
             row.set_container(found.clone(), place);
         }

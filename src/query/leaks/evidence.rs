@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use crate::compare::places::library;
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::counted_ranges::CountedRanges;
 use crate::objects::collections::{Collections, Forms};
@@ -72,6 +73,8 @@ pub struct Paths {
     pub other_threads: Vec<String>,
     /// Last object or class of the application on the path, and its field that continues the path.
     pub owner: Option<Owner>,
+    /// Last one before that is of another library: the program, if the owner is a library's.
+    pub user: Option<Owner>,
 }
 
 /// A field of an application class.
@@ -263,7 +266,10 @@ impl<'a> Evidence<'a> {
     pub(super) fn along(&self, objects: &[ObjectIndex], is_weak: bool) -> Paths {
         let path = self.path(objects);
         let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
-        let owner = self.owner(objects);
+        let owner = self.owner(objects, |_| true);
+        let user = owner
+            .as_ref()
+            .and_then(|owner| self.owner(objects, |class| library(class) != library(&owner.class)));
         Paths {
             path,
             through_frame: None,
@@ -273,6 +279,7 @@ impl<'a> Evidence<'a> {
             local: None,
             other_threads: Vec::new(),
             owner,
+            user,
         }
     }
 
@@ -291,13 +298,16 @@ impl<'a> Evidence<'a> {
         Path { root, steps, left_out: (objects.len() - 2 * half, half) }
     }
 
-    /// Returns the last non-JDK object on a path that holds the next one, and the field that does.
-    fn owner(&self, path: &[ObjectIndex]) -> Option<Owner> {
+    /// Returns the last non-JDK object on a path that holds the next one and whose class `is_meant`, and the field that does.
+    fn owner(&self, path: &[ObjectIndex], is_meant: impl Fn(&str) -> bool) -> Option<Owner> {
         let pairs = path.windows(2).rev().take(MAX_PATH);
         let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
         pairs.find_map(|(holder, held)| {
             let named = self.named(holder);
             let class = named.class.filter(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))?;
+            if !is_meant(&class) {
+                return None;
+            }
             let step = self.view.step(held, Some(holder));
             let field = step.reference.filter(|reference| !reference.starts_with('<'))?;
             Some(Owner { object: named.object, class, field, is_static: step.is_static })

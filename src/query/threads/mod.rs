@@ -263,6 +263,9 @@ pub struct Threads<'a> {
     out_of_memory: Vec<ObjectIndex>,
 }
 
+/// Maximum number of threads whose first frames are looked at.
+const MAX_STARTS: usize = 1000;
+
 /// Error that the JVM throws when the heap is full.
 const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
@@ -361,6 +364,19 @@ impl<'a> Threads<'a> {
         let trace = self.row(thread).trace;
         let ids = trace.into_iter().flat_map(|trace| self.frames.of_trace(trace));
         ids.filter_map(|id| self.frames.frame(id))
+    }
+
+    /// Returns the classes outside the JDK in which running threads begin, of at most a thousand threads.
+    pub(crate) fn first_own_classes(&self) -> Vec<String> {
+        let threads = self.running.iter().take(MAX_STARTS);
+        let first = |(thread, _): &(ObjectIndex, _)| {
+            let own = self.frames_of(*thread).take(MAX_SEARCHED).filter(Frame::is_own);
+            own.last()?.class.map(|class| class.to_string())
+        };
+        let mut classes: Vec<String> = threads.filter_map(first).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
     }
 
     /// Returns the innermost frame of a thread outside the JDK.

@@ -29,7 +29,12 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
     }
     let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
     let is_told = place.field.as_ref().is_some_and(|field| !names::is_of_jdk(&field.class));
-    Some(match owner.filter(|_| !is_told) {
+    let user = suspect.paths.as_ref().and_then(|paths| paths.user.as_ref());
+    let user = user.map(|user| {
+        let of = if user.is_static { "static " } else { "" };
+        format!(" below {of}{} of {}", user.field, user.class)
+    });
+    let text = match owner.filter(|_| !is_told) {
         Some(owner) => {
             let text = holder::text(&Holder { field: None, ..bare }, [false, false]);
             let of = if owner.is_static { "static " } else { "" };
@@ -42,7 +47,8 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
             format!("{} {:#x}", holder::text(&bare, [false, false]), place.object)
         }
         None => holder::text(&bare, [false, false]),
-    })
+    };
+    Some(text + &user.unwrap_or_default())
 }
 
 /// Describes what accumulates: `55,417 x orders.Order`.

@@ -258,6 +258,12 @@ fn accumulation(suspect: &Suspect) -> Claim {
     Claim { what, joint, bytes: suspect.explained_bytes() }
 }
 
+/// Returns the first two parts of a class's package.
+fn package(class: &str) -> &str {
+    let end = class.match_indices('.').nth(1).map_or(0, |(at, _)| at);
+    class.get(..end).unwrap_or_default()
+}
+
 /// Describes what accumulates, and where, without the amount.
 pub(crate) fn what(suspect: &Suspect) -> String {
     accumulation(suspect).what
@@ -289,7 +295,15 @@ fn what_accumulates(suspect: &Suspect) -> String {
         };
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
-        return format!("{named}: {said}");
+        // Classes of the framework itself are in its own words.
+        let known = suspect.base.class.as_deref().unwrap_or_default();
+        let container = suspect.container.as_ref().filter(|one| !one.are_nodes);
+        let class = container.and_then(|one| one.element_class.as_deref());
+        let class = class
+            .filter(|class| suspect.verdict == Verdict::Accumulation && package(class) != package(known));
+        let class = class.map(|class| holder::simple(class, true)).filter(|class| !said.contains(class));
+        let of = class.map(|class| format!(", elements {class}")).unwrap_or_default();
+        return format!("{named}: {said}{of}");
     }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {

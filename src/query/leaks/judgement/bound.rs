@@ -12,9 +12,9 @@ use super::Judge;
 
 /// Words of which a bound's name has one. Never `size`, `count`, `threshold` or `mask`: these are what is there.
 const BOUNDS: [&str; 6] = ["max", "maximum", "limit", "capacity", "bound", "maxsize"];
-/// Words beside them in a name that is about the number of elements. Not `active` or `total`: `maxActive` is how many there
-/// were at most.
-const OF_ELEMENTS: [&str; 28] = [
+/// Words beside them in a name that is about the number of elements. Not `active`: `maxActive` is how many there were at
+/// most.
+const OF_ELEMENTS: [&str; 29] = [
     "",
     "size",
     "sized",
@@ -28,6 +28,7 @@ const OF_ELEMENTS: [&str; 28] = [
     "number",
     "num",
     "of",
+    "total",
     "objects",
     "keys",
     "values",

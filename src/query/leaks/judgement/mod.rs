@@ -13,6 +13,7 @@ use hprof_index::objects::reader::ObjectReader;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names::is_of_jdk;
 
+use crate::compare::places::library;
 use crate::containers::{ContainerFamily, is_primitive};
 use crate::threads::Threads;
 
@@ -27,8 +28,15 @@ const LITTLE_OF_LIMIT: u64 = 200;
 /// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
 /// at most 1.2 MiB in one, the texts of the class data archive.
 const OF_PLATFORM: u64 = 2 << 20;
+/// The same for what the JDK's tools and internal classes hold: an idle JShell has an index of all classes, of 8.5 MiB.
+const OF_INSIDE: u64 = 16 << 20;
+const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars.
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
+/// Number of elements below which a container is a registry, if each is made of many objects.
+const FEW_ELEMENTS: u64 = 128;
+/// Number of objects from which an element is more than a record.
+const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
 const PART_OF_TABLE: u64 = 2;
 
@@ -37,6 +45,8 @@ pub(super) struct Judge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
     threads: &'r Threads<'a>,
+    /// Starts of the names of the classes in which threads begin.
+    programs: Vec<String>,
     /// The limit of the heap, if it uses next to nothing of it.
     little_of: Option<u64>,
 }
@@ -55,7 +65,8 @@ impl<'r, 'a> Judge<'r, 'a> {
                 && threads.out_of_memory(0).is_none()
         };
         let little_of = heap_limit(&objects).filter(is_little);
-        Self { graph, objects, threads, little_of }
+        let programs = threads.first_own_classes().iter().map(|class| library(class).to_owned()).collect();
+        Self { graph, objects, threads, programs, little_of }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
@@ -68,6 +79,7 @@ impl<'r, 'a> Judge<'r, 'a> {
             .or_else(|| self.in_progress(suspect, positions))
             .or_else(|| self.of_platform(suspect))
             .or_else(|| self.table(suspect))
+            .or_else(|| self.registry(suspect, positions))
             .or_else(|| wasteful(suspect))
             .or_else(|| self.little());
         if let Some((verdict, evidence)) = found {
@@ -94,11 +106,15 @@ impl<'r, 'a> Judge<'r, 'a> {
 
     /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
     fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
-        if suspect.what == SuspectObject::Thread && matches!(suspect.reason, Some(Reason::Threads { .. })) {
-            return None;
-        }
-        let thread = self.holding_thread(suspect, positions)?;
-        self.progress(thread).map(|text| (Verdict::InProgress, text))
+        let threads = self.holding_threads(suspect, positions);
+        let works: Vec<String> = threads.iter().filter_map(|thread| self.progress(*thread)).collect();
+        let is_most = works.len() * 10 >= threads.len() * 8;
+        let evidence = match works.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            _ => format!("{} of {} threads that hold it by their stacks run", works.len(), threads.len()),
+        };
+        is_most.then_some((Verdict::InProgress, evidence))
     }
 
     /// The JVM and its libraries have it in an idle program, too.
@@ -116,11 +132,18 @@ impl<'r, 'a> Judge<'r, 'a> {
             return None;
         }
         let evidence = "only classes of the JDK lead to it, and an idle program has as much";
-        (suspect.explained_bytes() <= OF_PLATFORM).then(|| (Verdict::Platform, evidence.to_owned()))
+        let is_inside =
+            of_place.is_some_and(|field| INSIDE.iter().any(|start| field.class.starts_with(start)));
+        let most = if is_inside { OF_INSIDE } else { OF_PLATFORM };
+        (suspect.explained_bytes() <= most).then(|| (Verdict::Platform, evidence.to_owned()))
     }
 
-    /// Numbers in a static field are a table of constants, unless they are most of the heap.
+    /// Numbers in a static field are a table of constants, unless they are most of the heap; a dictionary of numbers that a
+    /// library has is, too.
     fn table(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        if let Some(text) = self.dictionary(suspect) {
+            return Some((Verdict::Content, text));
+        }
         let Some(Reason::Buffer { class }) = &suspect.reason else { return None };
         let field = suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
         let is_itself = suspect.place.as_ref()?.class.as_ref() == Some(class);
@@ -128,6 +151,33 @@ impl<'r, 'a> Judge<'r, 'a> {
             suspect.accumulated_bytes <= self.graph.tree.reachable_bytes() / PART_OF_TABLE && is_itself;
         let evidence = format!("numbers in static field {} of {}", field.name, field.class);
         is_small.then_some((Verdict::Content, evidence))
+    }
+
+    /// Describes a container of arrays of numbers that a static field of a library leads to.
+    fn dictionary(&self, suspect: &Suspect) -> Option<String> {
+        let container = suspect.container.as_ref()?;
+        let class = container.element_class.as_deref()?.strip_suffix("[]")?;
+        let paths = suspect.paths.as_ref()?;
+        let owner = paths.owner.as_ref().filter(|_| paths.user.is_none())?;
+        let is_static = paths.path.root.thread.is_none() && !paths.only_frames;
+        let is_of_numbers = is_primitive(class) && !matches!(class, "byte" | "boolean");
+        let is_of_library = !self.programs.iter().any(|program| program == library(&owner.class));
+        (is_static && is_of_numbers && is_of_library)
+            .then(|| format!("arrays of numbers of {}, of a library", owner.class))
+    }
+
+    /// A few objects, each with many of its own, are the parts of a program: repositories, connections, models.
+    fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+        let (elements, tops) = match (&suspect.container, &suspect.reason) {
+            (Some(container), _) => (container.elements, container.tops.as_slice()),
+            (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
+            _ => return None,
+        };
+        let tree = &self.graph.tree;
+        let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
+        let each = objects.sum::<u64>() / elements.max(1);
+        let evidence = format!("only {elements} elements, of {each} objects each");
+        (elements < FEW_ELEMENTS && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
     }
 
     fn little(&self) -> Option<(Verdict, String)> {

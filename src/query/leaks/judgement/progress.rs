@@ -31,33 +31,32 @@ const WAITING_NATIVES: [&str; 18] = [
 /// More of them: those that wait for the collector, and for an event of the system.
 const WAITING_INSIDE: [&str; 4] =
     ["waitForReferencePendingList", "getQueuedCompletionStatus", "select", "park"];
+/// Maximum number of objects of a suspect whose threads are looked for.
+const MAX_TOPS: usize = 1 << 10;
 /// Maximum number of dominators that are looked at to find a thread.
 const MAX_STEPS: usize = 1 << 12;
 
 impl Judge<'_, '_> {
-    /// Returns the thread whose stack holds a suspect: the one that dominates it without a static field above, or the one at
+    /// Returns the threads whose stacks hold a suspect: those that dominate it without a static field above, or the one at
     /// the root of all paths.
-    pub(super) fn holding_thread(
-        &self,
-        suspect: &Suspect,
-        positions: &[TreePosition],
-    ) -> Option<ObjectIndex> {
-        let paths = suspect.paths.as_ref()?;
-        let of_paths = paths.path.root.thread.as_ref().and_then(|thread| self.object(thread.id?));
-        if paths.only_frames || paths.local.is_some() {
-            return of_paths;
-        }
+    pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
+        let Some(paths) = &suspect.paths else { return Vec::new() };
         let tree = &self.graph.tree;
         let top = |position: TreePosition| {
             let above = std::iter::successors(Some(position), |at| tree.dominator(*at)).take(MAX_STEPS);
             tree.object_at(above.last()?)
         };
-        let mut tops = positions.iter().map(|position| top(*position));
-        let first = tops.next().flatten()?;
-        let is_thread = self.threads.is_running(first);
+        let mut tops: Vec<Option<ObjectIndex>> = positions.iter().take(MAX_TOPS).map(|at| top(*at)).collect();
+        tops.sort_unstable();
+        tops.dedup();
         // A field of the thread's own class is a place of the program.
-        let is_by_stack = paths.path.root.frame.is_some();
-        (is_thread && is_by_stack && tops.all(|top| top == Some(first))).then_some(first)
+        let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
+        let are_threads = tops.iter().all(|top| top.is_some_and(|top| self.threads.is_running(top)));
+        if are_by_stack && are_threads {
+            return tops.into_iter().flatten().collect();
+        }
+        let of_paths = paths.path.root.thread.as_ref().and_then(|thread| self.object(thread.id?));
+        of_paths.filter(|_| paths.only_frames || paths.local.is_some()).into_iter().collect()
     }
 
     /// Returns what a thread does if it is at work, or waits for the result of one that is.
