@@ -1,5 +1,6 @@
 //! Words and columns for containers.
 
+use hprof_parser::names::is_of_jdk;
 use hprof_query::containers::{Container, ElementClass};
 use hprof_query::dictionary::names;
 use hprof_report::column::{Column, Columns};
@@ -16,7 +17,14 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
     let count = format!("{}{}", if *is_exact { "" } else { "at least " }, grouped(*elements));
     let simple = |class| holder::simple(class, is_short);
-    match (element_class, element_classes.as_slice()) {
+    // Keys of the program say what it is that there are so many of.
+    let key = match container.keys.as_slice() {
+        [key] if !is_of_jdk(&key.class) && Some(&key.class) != element_class.as_ref() => {
+            format!(" by {}", simple(&key.class))
+        }
+        _ => String::new(),
+    };
+    let elements = match (element_class, element_classes.as_slice()) {
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
         (Some(class), classes) => {
@@ -24,7 +32,8 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
         }
         (None, []) => format!("{count} elements"),
         (None, classes) => format!("{count} elements ({})", named(classes, container.classes, is_short)),
-    }
+    };
+    elements + &key
 }
 
 /// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.

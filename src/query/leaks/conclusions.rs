@@ -67,13 +67,17 @@ impl Leaks {
     pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
         let all = self.suspects.iter().enumerate();
         all.filter(|(_, suspect)| {
-            suspect.verdict == Verdict::Accumulation && self.is_large(suspect.retained_bytes)
+            suspect.own_verdict() == Some(Verdict::Accumulation) && self.is_large(suspect.retained_bytes)
         })
     }
 
-    /// Returns the suspects that are large enough for a conclusion.
+    /// Returns the suspects that are large enough for a conclusion, largest retained size first.
     pub fn large(&self) -> impl Iterator<Item = &Suspect> {
-        self.suspects.iter().filter(|suspect| self.is_large(suspect.retained_bytes))
+        let is_told =
+            |suspect: &&Suspect| !suspect.is_told_elsewhere() && self.is_large(suspect.retained_bytes);
+        let mut all: Vec<&Suspect> = self.suspects.iter().filter(is_told).collect();
+        all.sort_rows_by_key(|suspect| (Reverse(suspect.retained_bytes), suspect.verdict == Verdict::Holder));
+        all.into_iter()
     }
 
     fn is_large(&self, bytes: u64) -> bool {
@@ -94,7 +98,7 @@ impl Leaks {
             |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
         let mut within: Vec<Vec<TreePosition>> = self
             .accumulations()
-            .filter(|(_, suspect)| suspect.rule != SuspectRule::Below)
+            .filter(|(_, suspect)| suspect.is_by_mat() || suspect.rule != SuspectRule::Below)
             .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice)))
             .collect();
         let mut explained = Vec::new();
@@ -112,7 +116,8 @@ impl Leaks {
                 continue;
             }
             let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
-                contents::is_most(common(places, &found.tops), suspect.retained_bytes)
+                !suspect.is_told_elsewhere()
+                    && contents::is_most(common(places, &found.tops), suspect.retained_bytes)
             };
             let suspects = self.suspects.iter().zip(places).enumerate();
             let suspects: Vec<usize> =
@@ -214,8 +219,8 @@ pub(super) fn accumulated_at(
     positions: &[TreePosition],
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
-    match (suspect.kind, suspect.rule) {
-        (SuspectKind::Group, _) | (_, SuspectRule::Below | SuspectRule::Framework) => positions.to_vec(),
-        (SuspectKind::Single, SuspectRule::Mat) => base().into_iter().collect(),
+    match suspect.kind {
+        SuspectKind::Single if suspect.is_by_mat() => base().into_iter().collect(),
+        SuspectKind::Single | SuspectKind::Group => positions.to_vec(),
     }
 }

@@ -418,6 +418,7 @@ pub(super) fn relate(suspects: &mut [Suspect]) {
 
 fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
     let path = |suspect: Option<&'_ Suspect>| -> Vec<(ObjectId, bool)> {
+        let suspect = suspect.filter(|suspect| !suspect.is_told_elsewhere());
         let paths = suspect.and_then(|suspect| suspect.paths.as_ref());
         let steps = paths.into_iter().flat_map(|paths| &paths.path.steps);
         steps.map(|step| (step.id, is_of_application(step))).collect()

@@ -216,6 +216,8 @@ pub struct NamedElements {
 pub struct Suspect {
     /// Rule by which it was found.
     pub rule: SuspectRule,
+    /// Number of the suspect by MAT's rules that this is the judgement of.
+    pub of_mat: Option<usize>,
     /// One object, or several.
     pub kind: SuspectKind,
     /// Nature of the suspect.
@@ -296,6 +298,21 @@ impl Suspect {
     pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
         let first = self.thread_locals.first()?;
         first.is_most_of(self.retained_bytes).then_some(first)
+    }
+
+    /// Returns the verdict; suspects by MAT's rules have none of ours: what is one by ours, too, has a row of its own.
+    pub fn own_verdict(&self) -> Option<Verdict> {
+        (self.rule != SuspectRule::Mat).then_some(self.verdict)
+    }
+
+    /// Returns whether it was found by MAT's rules.
+    pub fn is_by_mat(&self) -> bool {
+        self.rule == SuspectRule::Mat || self.of_mat.is_some()
+    }
+
+    /// Returns whether another row tells all of it: our judgement of a suspect by MAT's rules.
+    pub fn is_told_elsewhere(&self) -> bool {
+        self.rule == SuspectRule::Mat && self.verdict != Verdict::Holder
     }
 
     /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
@@ -405,7 +422,7 @@ pub fn leaks(
     all.find_containers(graph, &reader, places);
     all.describe(heap, graph, bytes, places);
     all.add_below(graph, &reader, places, threshold_bytes);
-    let Suspects { mut rows, positions, of_places, .. } = all;
+    let Suspects { mut rows, mut positions, mut of_places, .. } = all;
     for (row, positions) in rows.iter_mut().zip(&positions) {
         let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
         if is_plain && row.verdict == Verdict::Accumulation {
@@ -417,6 +434,7 @@ pub fn leaks(
     for (row, positions) in rows.iter_mut().zip(&positions) {
         judge.judge(row, positions);
     }
+    add_judgements(&mut rows, &mut positions, &mut of_places);
     evidence::relate(&mut rows);
     let side_tables = side_tables::side_tables(&reader, &rows);
     let largest =
@@ -440,6 +458,27 @@ pub fn leaks(
     (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
     leaks.positions = positions;
     Ok(leaks)
+}
+
+/// Adds a row for each suspect by MAT's rules that is more than a holder: those rules' rows are what MAT says, and count for
+/// nothing.
+fn add_judgements(
+    rows: &mut Vec<Suspect>,
+    positions: &mut Vec<Vec<TreePosition>>,
+    of_places: &mut [Option<usize>],
+) {
+    for at in 0..rows.len() {
+        let judged = rows.get(at).filter(|row| row.is_told_elsewhere()).cloned();
+        let (Some(judged), Some(own)) = (judged, positions.get(at).cloned()) else { continue };
+        for place in of_places.iter_mut().filter(|place| **place == Some(at)) {
+            *place = Some(rows.len());
+        }
+        rows.push(Suspect { rule: SuspectRule::Below, of_mat: Some(at), mat_verdict: None, ..judged });
+        positions.push(own);
+        if let Some(row) = rows.get_mut(at) {
+            row.evidence = Vec::new();
+        }
+    }
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {

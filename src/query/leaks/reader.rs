@@ -203,6 +203,7 @@ impl<'a> EvidenceReader<'a> {
         };
         Suspect {
             rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
+            of_mat: None,
             framework: None,
             named: None,
             also_held_by: Vec::new(),

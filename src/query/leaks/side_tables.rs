@@ -15,12 +15,13 @@ const MANY: usize = 10;
 
 /// Returns for each suspect the number of the suspected class loaders whose classes are its keys.
 pub(super) fn side_tables(reader: &EvidenceReader<'_>, rows: &[Suspect]) -> Vec<Option<usize>> {
-    let are_loaders =
-        |row: &Suspect| row.what == SuspectObject::ClassLoader && row.verdict == Verdict::Accumulation;
+    let are_loaders = |row: &Suspect| {
+        row.what == SuspectObject::ClassLoader && row.own_verdict() == Some(Verdict::Accumulation)
+    };
     let loaders: Vec<(usize, &Suspect)> =
         rows.iter().enumerate().filter(|(_, row)| are_loaders(row)).collect();
     let of_row = |row: &Suspect| {
-        if loaders.is_empty() || are_loaders(row) || row.verdict != Verdict::Accumulation {
+        if loaders.is_empty() || are_loaders(row) || row.own_verdict() != Some(Verdict::Accumulation) {
             return None;
         }
         let keys = keys(reader, row)?;

@@ -331,7 +331,8 @@ fn class_loaders_of_several_holders_are_one_cause() {
         assert!(line.contains(&share) && line.ends_with(&format!("({second:.1}%)")), "{line}");
         // Each cause has its holder, and its elements.
         assert!(line.contains("app.Cache.CACHE holds 40 x app.Item"), "{line}");
-        let rows = answer["rows"].as_array().unwrap();
+        let mut rows = answer["rows"].as_array().unwrap().clone();
+        rows.retain(|row| row["rule"] == "mat");
         // The cache of 300,000 bytes comes before each half of the loaders, and after all of them.
         assert_eq!(rows.len(), if is_split { 3 } else { 2 });
         let is_cache = |row: &Value| text(&row["sentence"]).contains("app.Cache");
@@ -352,11 +353,12 @@ fn class_loaders_of_several_holders_are_one_cause() {
             })
             .collect();
         if is_split {
-            assert_eq!(told, [(Some(1), vec![2, 3]), (None, vec![1])]);
+            // The verdicts on MAT's rows come after these.
+            assert_eq!(told, [(Some(1), vec![2, 3]), (None, vec![4])]);
             let retained = super::number(&conclusions[0]["retained_bytes"]);
             assert!((480_000..500_000).contains(&retained), "{retained}");
         } else {
-            assert_eq!(told, [(None, vec![1]), (None, vec![2])]);
+            assert_eq!(told, [(None, vec![3]), (None, vec![4])]);
         }
     }
 }

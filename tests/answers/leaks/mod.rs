@@ -60,7 +60,23 @@ impl Leaks {
         let is_of_mat: fn(&Value) -> bool = |row| row["rule"] == "mat";
         // MAT's come first, in its order.
         assert!(rows.is_sorted_by_key(|row| !is_of_mat(row)));
-        let (rows, below) = rows.into_iter().partition(is_of_mat);
+        let (mut rows, mut below): (Vec<Value>, Vec<Value>) = rows.into_iter().partition(is_of_mat);
+        // The verdict on what MAT finds is in a row of its own, unless it is a holder.
+        for row in &mut rows {
+            assert!(row["verdict"].is_null() && row["evidence"] == Value::Array(Vec::new()), "{row}");
+            let is_it = |other: &&mut Value| {
+                let keys =
+                    ["kind", "what", "class", "object", "objects", "retained_bytes", "accumulation_point"];
+                other["rule"] == "below" && keys.iter().all(|key| row[*key] == other[*key])
+            };
+            let judged = below.extract_if(.., |other| is_it(&other)).next();
+            let verdict = judged.as_ref().map_or(Value::from("holder"), |judged| judged["verdict"].clone());
+            row["verdict"] = verdict;
+            if let Some(judged) = judged {
+                row["evidence"] = judged["evidence"].clone();
+                row["related"] = judged["related"].clone();
+            }
+        }
         Self { code, total: answer["total"].take(), rows, below }
     }
 

@@ -19,7 +19,7 @@ const PLANTED: [(&str, &[&str]); 6] = [
 /// Programs that keep much, and leak nothing: MAT's suspect, its largest parts in order, and how many of these are stores of many
 /// objects, which are suspects that MAT does not have.
 const HOLDERS: [(&str, &str, &[&str], usize); 3] = [
-    ("s6", "waste.S6Waste", &["waste.Row[]", "java.util.ArrayList[]", "int[][]"], 3),
+    ("s6", "waste.S6Waste", &["waste.Row[]", "java.util.ArrayList[]", "int[][]"], 0),
     ("s7-t1", "growth.S7Growth", &["growth.SessionRegistry", "growth.StableCache", "growth.BufferPool"], 3),
     ("s7-t2", "growth.S7Growth", &["growth.SessionRegistry", "growth.BufferPool", "growth.StableCache"], 2),
 ];
@@ -45,10 +45,11 @@ fn is_only_held(dir: &Path, name: &str, class: &str, parts: &[&str], stores: usi
     let leaks = Leaks::of(&sample(dir, name));
     let verdicts: Vec<&str> = leaks.rows.iter().map(|row| text(&row["verdict"])).collect();
     assert!(
-        !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == "holder"),
+        !verdicts.is_empty() && verdicts.iter().all(|verdict| ["holder", "platform"].contains(verdict)),
         "{name}: {verdicts:?}"
     );
-    assert_eq!((leaks.code, &leaks.total["accumulations"]), (0, &Value::from(stores)), "{name}");
+    let code = i32::from(stores == 0);
+    assert_eq!((leaks.code, &leaks.total["accumulations"]), (code, &Value::from(stores)), "{name}");
     let row = &leaks.rows[0];
     assert_eq!((text(&row["class"]), text(&row["what"])), (class, "class"), "{name}");
     let found: Vec<String> =

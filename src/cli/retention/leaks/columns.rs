@@ -40,7 +40,10 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
-        Column::of(names::VERDICT, |row: &SuspectLine<'a>| row.suspect.verdict.name().into()),
+        Column::of(names::VERDICT, |row: &SuspectLine<'a>| {
+            row.suspect.own_verdict().map(Verdict::name).into()
+        })
+        .or_null("it is one of MAT's: see `mat_verdict`"),
         Column::of(names::WHAT, |row: &SuspectLine<'a>| row.suspect.what.name().into()),
         Column::of(names::CLASS, |row: &SuspectLine<'a>| {
             row.suspect.group_class.as_ref().or(row.suspect.object.class.as_ref()).into()

@@ -5,7 +5,7 @@ use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::RetainedPart;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Leaks, Suspect, SuspectKind, SuspectRule};
+use hprof_query::leaks::{Leaks, Suspect, SuspectKind};
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, percent};
 
@@ -56,7 +56,7 @@ pub(super) fn elements(suspect: &Suspect) -> Option<String> {
     if let Some(container) = suspect.told_container() {
         return Some(containers::elements(container, false));
     }
-    if suspect.rule != SuspectRule::Mat {
+    if !suspect.is_by_mat() {
         return match &suspect.reason {
             Some(Reason::Children { class, objects, .. }) => Some(format!("{} x {class}", grouped(*objects))),
             _ => None,

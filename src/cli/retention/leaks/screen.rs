@@ -52,7 +52,8 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
 pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
     let is_told =
         |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
-    leaks.suspects.iter().enumerate().filter(move |(at, _)| !is_told(*at))
+    let all = leaks.suspects.iter().enumerate();
+    all.filter(move |(at, suspect)| !is_told(*at) && !suspect.is_told_elsewhere())
 }
 
 /// Renders a conclusion: the suspect, or the class loaders, why they are alive, and the suspects that they explain.

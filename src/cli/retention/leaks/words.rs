@@ -1,10 +1,11 @@
 //! Descriptions of suspects in sentences, and of their evidence in a few words.
 
+use hprof_parser::names::is_of_jdk;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::{Path, Paths};
 use hprof_query::leaks::{
     Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, OtherHolder, Suspect, SuspectKind,
-    SuspectObject, SuspectRule, Verdict,
+    SuspectObject, Verdict,
 };
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
@@ -298,11 +299,18 @@ fn what_accumulates(suspect: &Suspect) -> String {
         // Classes of the framework itself are in its own words.
         let known = suspect.base.class.as_deref().unwrap_or_default();
         let container = suspect.container.as_ref().filter(|one| !one.are_nodes);
-        let class = container.and_then(|one| one.element_class.as_deref());
-        let class = class
-            .filter(|class| suspect.verdict == Verdict::Accumulation && package(class) != package(known));
-        let class = class.map(|class| holder::simple(class, true)).filter(|class| !said.contains(class));
-        let of = class.map(|class| format!(", elements {class}")).unwrap_or_default();
+        let is_own = |class: &&str| {
+            suspect.verdict == Verdict::Accumulation && package(class) != package(known) && !is_of_jdk(class)
+        };
+        let classes = container.into_iter().flat_map(|one| {
+            one.keys.first().map(|key| key.class.as_str()).into_iter().chain(one.element_class.as_deref())
+        });
+        let classes: Vec<&str> = classes
+            .filter(is_own)
+            .map(|class| holder::simple(class, true))
+            .filter(|class| !said.contains(class))
+            .collect();
+        let of = if classes.is_empty() { String::new() } else { format!(", of {}", classes.join(" and ")) };
         return format!("{named}: {said}{of}");
     }
     match &suspect.reason {
@@ -355,7 +363,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
             match place(suspect) {
                 Some(place) => {
                     let is_one = suspect.kind == SuspectKind::Single || suspect.named.is_some();
-                    let holds = if is_one || suspect.rule == SuspectRule::Mat { "holds" } else { "hold" };
+                    let holds = if is_one || suspect.is_by_mat() { "holds" } else { "hold" };
                     format!("{place} {holds} {elements}")
                 }
                 None => format!("{elements} are reachable from several places"),
@@ -393,7 +401,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     if suspect.is_oom_thread && suspect.verdict == Verdict::Holder && !is_group {
         all.push("It ran out of memory.".to_owned());
     }
-    if is_group && suspect.rule == SuspectRule::Mat {
+    if is_group && suspect.is_by_mat() {
         all.push(format!(
             "Only GC roots dominate these {} x {}.",
             grouped(suspect.objects),

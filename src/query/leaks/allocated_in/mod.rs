@@ -22,7 +22,7 @@ use crate::recordings::profile::flight::allocations::{Allocations, ChainLink, Ol
 use crate::threads::frames::Frame;
 
 use super::evidence::Path;
-use super::{Leaks, Suspect, SuspectKind, SuspectRule};
+use super::{Leaks, Suspect, SuspectKind};
 use callers::AliveStacks;
 use live::LiveObjects;
 use order::OldSums;
@@ -158,7 +158,7 @@ impl Leaks {
 
 /// Returns the objects below which memory accumulates.
 fn tops(graph: &ObjectGraph, suspect: &Suspect, positions: &[TreePosition]) -> Vec<TreePosition> {
-    if suspect.kind == SuspectKind::Single && suspect.rule == SuspectRule::Mat {
+    if suspect.kind == SuspectKind::Single && suspect.is_by_mat() {
         let base = graph.objects.addresses.index_of(suspect.base.object);
         return base.and_then(|base| graph.tree.reachable_position(base)).into_iter().collect();
     }

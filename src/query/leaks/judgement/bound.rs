@@ -5,7 +5,6 @@ use hprof_index::model::summary::Summary;
 use hprof_index::objects::fields;
 use hprof_parser::BasicType;
 
-use crate::containers::Container;
 use crate::leaks::Suspect;
 
 use super::Judge;
@@ -81,23 +80,27 @@ impl Bound {
 }
 
 impl Judge<'_, '_> {
-    /// Returns the bound of the container of a suspect: of the nearest object that has one.
-    pub(super) fn bound(&self, suspect: &Suspect, container: &Container) -> Option<Bound> {
-        let object = self.object(container.object)?;
-        let mut near = vec![object];
-        near.extend(self.objects.reference(object, "this$0"));
+    /// Returns the bound of the elements of a suspect: of the nearest object that has one.
+    pub(super) fn bound(&self, suspect: &Suspect, elements: u64) -> Option<Bound> {
+        let id = suspect.container.as_ref().map_or(suspect.base.object, |container| container.object);
+        let object = self.object(id)?;
+        let own = [Some(object), self.objects.reference(object, "this$0")];
+        let own: Vec<ObjectIndex> = own.into_iter().flatten().collect();
         // Of what only roots dominate, the way from the root is known.
         let steps = suspect.paths.iter().flat_map(|paths| paths.path.steps.iter().rev());
-        near.extend(steps.filter_map(|step| self.object(step.id)).take(MAX_NEAR));
+        let mut near: Vec<ObjectIndex> =
+            steps.filter_map(|step| self.object(step.id)).take(MAX_NEAR).collect();
         let tree = &self.graph.tree;
-        let own = tree.reachable_position(object);
-        let above = std::iter::successors(own, |position| tree.dominator(*position)).skip(1).take(MAX_NEAR);
+        let position = tree.reachable_position(object);
+        let above =
+            std::iter::successors(position, |position| tree.dominator(*position)).skip(1).take(MAX_NEAR);
         near.extend(above.filter_map(|position| tree.object_at(position)));
-        near.dedup();
-        near.into_iter().find_map(|object| self.bound_of(object, container))
+        let of_own = own.iter().find_map(|object| self.bound_of(*object, elements, true));
+        of_own.or_else(|| near.into_iter().find_map(|object| self.bound_of(object, elements, false)))
     }
 
-    fn bound_of(&self, object: ObjectIndex, container: &Container) -> Option<Bound> {
+    /// Returns the bound that an object has; `is_own` of the container itself.
+    fn bound_of(&self, object: ObjectIndex, elements: u64, is_own: bool) -> Option<Bound> {
         let summary = self.objects.summary;
         let class = self.graph.objects.class(object)?;
         let name = summary.class_name(summary.class(class)?);
@@ -106,13 +109,14 @@ impl Judge<'_, '_> {
             return None;
         }
         let values = self.objects.fields(object)?;
-        let is_of_waiting = [name, container.class.as_str()].into_iter().any(is_of_waiting);
+        let is_of_waiting = is_of_waiting(name);
         let bounds = integers(summary, class).filter(|field| is_bound(field)).filter_map(|field| {
             let value = u64::try_from(values.integer(field)?).ok()?;
-            let is_large = container.elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
-            let is_likely = value <= container.elements.saturating_mul(MOST_PER_ELEMENT);
+            let is_large = elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
+            let is_likely = value <= elements.saturating_mul(MOST_PER_ELEMENT);
             // The length of a table that grows is none.
-            let is_length = field.contains("apacity") && !is_of_waiting && self.is_length_near(object, value);
+            let is_length =
+                is_own && field.contains("apacity") && !is_of_waiting && self.is_length_near(object, value);
             (value > 0 && is_large && is_likely && !is_length).then(|| Bound {
                 value,
                 field: field.to_owned(),

@@ -15,6 +15,8 @@ use hprof_parser::names::is_of_jdk;
 
 use crate::compare::places::library;
 use crate::containers::{ContainerFamily, is_primitive};
+use crate::frameworks::FrameworkVerdict;
+use crate::objects::class_set::ClassSet;
 use crate::threads::Threads;
 
 use super::contents::Reason;
@@ -34,7 +36,7 @@ const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars.
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
 /// Number of elements below which a container is a registry, if each is made of many objects.
-const FEW_ELEMENTS: u64 = 128;
+const FEW_ELEMENTS: u64 = 200;
 /// Number of objects from which an element is more than a record.
 const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
@@ -45,6 +47,8 @@ pub(super) struct Judge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
     threads: &'r Threads<'a>,
+    /// Names of the classes of class loaders and threads.
+    runtime: Vec<String>,
     /// Starts of the names of the classes in which threads begin.
     programs: Vec<String>,
     /// The limit of the heap, if it uses next to nothing of it.
@@ -66,12 +70,23 @@ impl<'r, 'a> Judge<'r, 'a> {
         };
         let little_of = heap_limit(&objects).filter(is_little);
         let programs = threads.first_own_classes().iter().map(|class| library(class).to_owned()).collect();
-        Self { graph, objects, threads, programs, little_of }
+        let runtime = ["java.lang.ClassLoader", "java.lang.Thread"].into_iter().flat_map(|name| {
+            let classes = ClassSet::of_name_and_below(heap.summary(), name);
+            let rows: Vec<_> = classes.classes().filter_map(|class| heap.summary().class(class)).collect();
+            rows.into_iter().map(|row| heap.summary().class_name(row).to_owned())
+        });
+        let runtime = runtime.collect();
+        Self { graph, objects, threads, runtime, programs, little_of }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
     pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
         if suspect.verdict != Verdict::Accumulation {
+            return;
+        }
+        // What a rule about a framework calls a leak is one.
+        if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
+            suspect.evidence.push("a rule about its framework says so".to_owned());
             return;
         }
         let found = self
@@ -92,16 +107,15 @@ impl<'r, 'a> Judge<'r, 'a> {
 
     /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
     fn bounded(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
-        let container = suspect.container.as_ref()?;
         // A rule's words about it are better than numbers beside it.
         if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
             return None;
         }
-        let found = self.bound(suspect, container)?;
-        let waits = container.family == ContainerFamily::Queue || found.is_of_waiting;
-        let verdict =
-            if waits && found.is_full(container.elements) { Verdict::Accumulation } else { Verdict::Content };
-        Some((verdict, found.text(container.elements)))
+        let (elements, _) = elements_of(suspect)?;
+        let found = self.bound(suspect, elements)?;
+        let is_full = found.is_of_waiting && found.is_full(elements);
+        let verdict = if is_full { Verdict::Accumulation } else { Verdict::Content };
+        Some((verdict, found.text(elements)))
     }
 
     /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
@@ -155,11 +169,10 @@ impl<'r, 'a> Judge<'r, 'a> {
 
     /// Describes a container of arrays of numbers that a static field of a library leads to.
     fn dictionary(&self, suspect: &Suspect) -> Option<String> {
-        let container = suspect.container.as_ref()?;
-        let class = container.element_class.as_deref()?.strip_suffix("[]")?;
+        let class = elements_of(suspect)?.1.strip_suffix("[]")?;
         let paths = suspect.paths.as_ref()?;
         let owner = paths.owner.as_ref().filter(|_| paths.user.is_none())?;
-        let is_static = paths.path.root.thread.is_none() && !paths.only_frames;
+        let is_static = paths.path.root.frame.is_none() && !paths.only_frames;
         let is_of_numbers = is_primitive(class) && !matches!(class, "byte" | "boolean");
         let is_of_library = !self.programs.iter().any(|program| program == library(&owner.class));
         (is_static && is_of_numbers && is_of_library)
@@ -171,8 +184,14 @@ impl<'r, 'a> Judge<'r, 'a> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
             (Some(container), _) => (container.elements, container.tops.as_slice()),
             (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
+            (None, Some(Reason::Members)) => (suspect.objects, positions),
             _ => return None,
         };
+        // Each of these is one too many.
+        let class = elements_of(suspect).map_or("", |(_, class)| class);
+        if suspect.what != SuspectObject::Instance || self.runtime.iter().any(|one| one == class) {
+            return None;
+        }
         let tree = &self.graph.tree;
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
         let each = objects.sum::<u64>() / elements.max(1);
@@ -219,6 +238,19 @@ impl<'r, 'a> Judge<'r, 'a> {
 
     fn object(&self, id: hprof_parser::ObjectId) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(id)
+    }
+}
+
+/// Returns the number of elements of a suspect, and their class.
+fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
+    match (&suspect.container, &suspect.reason) {
+        (Some(container), _) => {
+            Some((container.elements, container.element_class.as_deref().unwrap_or_default()))
+        }
+        (None, Some(Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. })) => {
+            Some((*objects, class))
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::{Column, Context, Definition};
 use super::RowWriter;
 use crate::dictionary::names;
 use crate::leaks::heap_places::HeapPlaces;
-use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind};
+use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind, Verdict};
 use crate::recordings::percent::hundredths;
 
 /// Returns the definition of the table.
@@ -29,7 +29,7 @@ pub(in crate::tables) fn definition() -> Definition {
                 .or_null("the dump does not say"),
             Column::of(names::KIND).few(),
             Column::of(names::RULE).few(),
-            Column::of(names::VERDICT).few(),
+            Column::of(names::VERDICT).few().or_null("it is one of MAT's"),
             Column::of(names::WHAT).few(),
             Column::of(names::LABEL)
                 .or_null("there are none, or it is a group")
@@ -74,7 +74,7 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
             .text(class)
             .text(suspect.kind.name())
             .text(suspect.rule.name())
-            .text(suspect.verdict.name())
+            .text(suspect.own_verdict().map(Verdict::name))
             .text(suspect.what.name())
             .text(object.label.as_deref().filter(|_| is_single))
             .count(suspect.objects)
