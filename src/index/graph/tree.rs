@@ -152,6 +152,13 @@ impl Tree {
         self.positions.prefetch(object.0);
     }
 
+    /// Prefetches what tells the end and the size of a position.
+    #[inline]
+    pub fn prefetch(&self, position: TreePosition) {
+        self.ends.prefetch(position.0);
+        self.sizes.prefetch(position.0);
+    }
+
     /// Returns the object at a position.
     pub fn object_at(&self, position: TreePosition) -> Option<ObjectIndex> {
         if position.0 < self.objects { self.order.get(position.0).map(ObjectIndex) } else { None }
