@@ -21,8 +21,6 @@ use crate::parallel;
 
 /// Maximum number of elements that are read for each object of the heap: more are read again and again.
 const ENTRIES_PER_OBJECT: u64 = 4;
-/// Rows of an array or a table that are read by one thread.
-const ROWS: usize = 1 << 16;
 /// Number of entries that are collected before their objects are looked up.
 const ENTRIES: u64 = 1 << 10;
 /// Objects per chunk.
@@ -169,7 +167,7 @@ impl CollectionReader<'_, '_, '_> {
         let left = AtomicU64::new(limit);
         let within = one.position..tree.end(one.position);
         let read = |part| self.contents(&part, &within, &left);
-        let parts = parallel::map(&self.collections.split(&collection, ROWS), read);
+        let parts = parallel::map(&self.collections.split(&collection), read);
         let Contents { values, keys, entries, shared_bytes, is_whole } =
             parts.into_iter().reduce(Contents::with).unwrap_or_default();
         let spend = |left: u64| Some(left.saturating_sub(entries));

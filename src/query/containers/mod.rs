@@ -243,8 +243,10 @@ impl Containers {
         let least = (graph.tree.reachable_bytes() / PART).max(1);
         let roles = Roles::new(summary);
         let objects = ObjectReader::new(summary, graph, bytes);
-        let mut all = known::collections(&objects, &roles, least);
-        let owners = Owners::new(graph, &roles)?;
+        // The owners are found on one thread, as are the contents of a list of nodes.
+        let (mut all, owners) =
+            rayon::join(|| known::collections(&objects, &roles, least), || Owners::new(graph, &roles));
+        let owners = owners?;
         let structures = Structures::find(summary, graph, &roles, &owners);
         let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
         let edges = Edges::new(summary, graph, bytes);

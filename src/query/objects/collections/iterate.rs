@@ -239,13 +239,19 @@ pub(super) fn table_nodes<'o, 'a>(
     nodes_in(objects, table, 0..usize::MAX).map(|node| node.object)
 }
 
-/// Returns the nodes in some rows of a table of chains of nodes.
+/// Returns the nodes in some rows of a table of chains of nodes; if these are not all, in the order of the chains' addresses.
 fn nodes_in<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
     rows: Range<usize>,
 ) -> impl Iterator<Item = Node<'a>> + 'o + use<'o, 'a> {
-    let heads = ids_in(objects, table, rows).filter(|id| !id.is_null());
+    let is_part = rows != (0..usize::MAX);
+    let mut heads = ids_in(objects, table, rows).filter(|id| !id.is_null());
+    // A part of a large table: hashes scatter its nodes over the heap. In order of address, each node, its key and its
+    // value are near those before.
+    let mut sorted: Vec<ObjectId> = if is_part { heads.by_ref().collect() } else { Vec::new() };
+    sorted.sort_unstable();
+    let heads = sorted.into_iter().chain(heads);
     heads.flat_map(move |head| {
         let head = Node::of(objects, Some(reference(head)));
         // A TreeBin of a ConcurrentHashMap comes before its nodes.

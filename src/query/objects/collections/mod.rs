@@ -84,6 +84,12 @@ enum OfEntries {
 /// All rows of an array.
 const ALL_ROWS: (usize, usize) = (0, usize::MAX);
 
+/// Minimum and maximum number of rows of a part of an array that is split.
+const LEAST_ROWS: usize = 1 << 16;
+const MOST_ROWS: usize = 1 << 20;
+/// Number of such parts per thread: they take different times.
+const PARTS_OF_A_THREAD: usize = 4;
+
 /// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
@@ -323,8 +329,8 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// Splits a collection whose contents are in a long array: each part has those in `rows` rows, an even number.
-    pub(crate) fn split(&self, collection: &Collection, rows: usize) -> Vec<Collection> {
+    /// Splits a collection whose contents are in a long array. The parts have these in any order.
+    pub(crate) fn split(&self, collection: &Collection) -> Vec<Collection> {
         let Collection { object, class, form, part, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
         let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len());
@@ -336,10 +342,14 @@ impl<'o, 'a> Collections<'o, 'a> {
             CollectionForm::Pairs { table, .. } => length(table),
             _ => None,
         };
-        let starts = (0..length.unwrap_or(0)).step_by(rows.max(1));
-        if starts.len() < 2 {
+        let length = length.unwrap_or(0);
+        let of_thread = length / (PARTS_OF_A_THREAD * rayon::current_num_threads());
+        // Keys and values in turns are not separated.
+        let rows = of_thread.clamp(LEAST_ROWS, MOST_ROWS).next_multiple_of(2);
+        if length <= rows {
             return vec![*collection];
         }
+        let starts = (0..length).step_by(rows);
         starts.map(|start| Collection { rows: (start, start.saturating_add(rows)), ..*collection }).collect()
     }
 
