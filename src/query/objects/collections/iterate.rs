@@ -12,6 +12,7 @@ use crate::objects::reader::{Bits, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::fields::Fields;
+use hprof_index::objects::object_table::BLOCK;
 use hprof_index::objects::reader::Record;
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
@@ -251,13 +252,43 @@ fn nodes_in<'o, 'a>(
     // value are near those before.
     let mut sorted: Vec<ObjectId> = if is_part { heads.by_ref().collect() } else { Vec::new() };
     sorted.sort_unstable();
-    let heads = sorted.into_iter().chain(heads);
-    heads.flat_map(move |head| {
-        let head = Node::of(objects, Some(reference(head)));
+    let heads = heads.filter_map(|head| Node::of(objects, Some(reference(head))));
+    sorted_nodes(objects, sorted).chain(heads).flat_map(move |head| {
         // A TreeBin of a ConcurrentHashMap comes before its nodes.
-        let first = head.and_then(|head| head.value("first"));
-        chain(objects, if first.is_some() { Node::of(objects, first) } else { head }, "next")
+        let first = head.value("first");
+        chain(objects, if first.is_some() { Node::of(objects, first) } else { Some(head) }, "next")
     })
+}
+
+/// Reads nodes in ascending order, those of a block together.
+fn sorted_nodes<'o, 'a>(
+    objects: &'o ObjectReader<'a>,
+    ids: Vec<ObjectId>,
+) -> impl Iterator<Item = Node<'a>> + 'o + use<'o, 'a> {
+    let table = &objects.graph.objects;
+    let mut nodes = ids.into_iter().filter_map(|id| table.addresses.index_of(id)).peekable();
+    let blocks = std::iter::from_fn(move || {
+        let mut last = nodes.next()?;
+        let block = last.0 / BLOCK;
+        let mut wanted = 1u64 << (last.0 % BLOCK);
+        // A node that is in the table twice is read twice.
+        while let Some(next) = nodes.next_if(|next| next.0 / BLOCK == block && *next > last) {
+            wanted |= 1 << (next.0 % BLOCK);
+            last = next;
+        }
+        let mut read: Vec<Node<'a>> = Vec::with_capacity(wanted.count_ones() as usize);
+        objects.records_of_block(ObjectIndex(block * BLOCK), wanted, |object, record| {
+            let fields = match (record, table.class(object)) {
+                (Some(Record::Instance(record)), Some(class)) => {
+                    Some(Fields::new(objects.summary, class, record.fields))
+                }
+                _ => None,
+            };
+            read.push(Node { object, fields });
+        });
+        Some(read)
+    });
+    blocks.flatten()
 }
 
 /// Returns linked nodes, starting with this one.

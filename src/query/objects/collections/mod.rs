@@ -86,9 +86,9 @@ const ALL_ROWS: (usize, usize) = (0, usize::MAX);
 
 /// Minimum and maximum number of rows of a part of an array that is split.
 const LEAST_ROWS: usize = 1 << 16;
-const MOST_ROWS: usize = 1 << 20;
+const MOST_ROWS: usize = 1 << 22;
 /// Number of such parts per thread: they take different times.
-const PARTS_OF_A_THREAD: usize = 4;
+const PARTS_OF_A_THREAD: usize = 2;
 
 /// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
