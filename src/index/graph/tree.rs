@@ -146,6 +146,19 @@ impl Tree {
         self.position(object).filter(|position| position.0 < self.reachable)
     }
 
+    /// Prefetches the position of an object, as far as its place is known without reading.
+    #[inline]
+    pub fn prefetch_position(&self, object: ObjectIndex) {
+        self.positions.prefetch(object.0);
+    }
+
+    /// Prefetches what tells the end and the size of a position.
+    #[inline]
+    pub fn prefetch(&self, position: TreePosition) {
+        self.ends.prefetch(position.0);
+        self.sizes.prefetch(position.0);
+    }
+
     /// Returns the object at a position.
     pub fn object_at(&self, position: TreePosition) -> Option<ObjectIndex> {
         if position.0 < self.objects { self.order.get(position.0).map(ObjectIndex) } else { None }
@@ -270,12 +283,15 @@ impl Tree {
 
     /// Returns the end (exclusive) of the positions that a reachable object dominates.
     pub fn end(&self, position: TreePosition) -> TreePosition {
-        let depth = self.depth(position);
+        // Most objects dominate nothing, which one number tells.
+        if self.ends_behind(position) > 0 {
+            return TreePosition(position.0.saturating_add(1));
+        }
         let position = position.0;
         let block = position / BLOCK;
-        let within = (position % BLOCK) as usize;
-        let here = self.depths(block).skip(within + 1).position(|other| other <= depth);
-        if let Some(steps) = here {
+        let mut depths = self.depths(block).skip((position % BLOCK) as usize);
+        let depth = depths.next().unwrap_or(0);
+        if let Some(steps) = depths.position(|other| other <= depth) {
             return TreePosition((position + 1).saturating_add(u32::try_from(steps).unwrap_or(u32::MAX)));
         }
         let Some(block) = self.next_block(block + 1, depth) else {

@@ -49,6 +49,12 @@ impl BitPackedColumn {
         Some(frame.base.get().wrapping_add(self.difference(frame, row as usize % FRAME_LEN)?))
     }
 
+    /// Prefetches the frame of a row, which tells where its bits are.
+    #[inline]
+    pub(crate) fn prefetch(&self, row: u32) {
+        self.frames.prefetch(row as usize / FRAME_LEN);
+    }
+
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     fn difference(&self, frame: FrameRow, within: usize) -> Option<u32> {

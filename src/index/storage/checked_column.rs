@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
 
 use super::column::ColumnRow;
+use super::prefetch::prefetch;
 use super::scratch::Array;
 use hprof_input::file::Mapped;
 
@@ -145,6 +146,19 @@ impl<T: ColumnRow> CheckedColumn<T> {
     #[inline]
     pub fn get(&self, row: usize) -> Option<&T> {
         self.rows(row..row.checked_add(1)?)?.first()
+    }
+
+    /// Prefetches a row, without checking it.
+    #[inline]
+    pub(crate) fn prefetch(&self, row: usize) {
+        match &self.0 {
+            Inner::Owned(rows) => prefetch(rows, row),
+            Inner::Scratch(rows) => prefetch(rows, row),
+            Inner::Mapped { file, range, .. } => {
+                let at = row.saturating_mul(size_of::<T>()).saturating_add(range.start);
+                prefetch(file.bytes(), at.min(range.end));
+            }
+        }
     }
 
     /// Returns all rows after checking them; none if some are damaged.

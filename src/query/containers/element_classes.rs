@@ -45,6 +45,16 @@ impl Classes {
         self.largest_bytes = self.largest_bytes.max(added.largest_bytes);
     }
 
+    pub(super) fn add_all(&mut self, other: Self) {
+        for (class, (count, bytes)) in other.by_class {
+            let known = self.by_class.entry(class).or_default();
+            (known.0, known.1) = (known.0 + count, known.1.saturating_add(bytes));
+        }
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.largest_bytes = self.largest_bytes.max(other.largest_bytes);
+    }
+
     /// Returns the counts by name. Classes that a JVM generates, such as lambdas of one place, share a name.
     fn by_name<'s>(&self, summary: &'s Summary) -> FxHashMap<Cow<'s, str>, (u64, u64)> {
         let mut found: FxHashMap<Cow<'s, str>, (u64, u64)> = FxHashMap::default();

@@ -10,21 +10,29 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
-use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::Array;
 
+use super::retained_bytes;
 use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
-use crate::dominators::preorder;
+use crate::dominators::preorder::Preorder;
 
 /// Maximum number of the largest nodes of a container that are kept where no header dominates them.
 pub(super) const MAX_TOPS: usize = 1024;
+
+/// Number of positions at which classes are prefetched.
+const AHEAD: u32 = 32;
 
 /// Nodes and arrays with one owner.
 #[derive(Debug, Default)]
 pub(super) struct Instance {
     /// Object that owns them; `None` if only roots dominate them.
     pub(super) owner: Option<TreePosition>,
+    /// The same object.
+    pub(super) owner_object: Option<ObjectIndex>,
     /// Largest of the nodes and arrays that no other node or array dominates.
     pub(super) tops: Vec<TreePosition>,
     /// Number of them.
@@ -42,8 +50,8 @@ pub(super) struct Instance {
 /// Instances, by number, and the number of each node's and array's.
 pub(super) struct Instances {
     pub(super) all: Vec<Instance>,
-    /// By position: number of the instance plus 1; 0 for others. Empty if there are no instances.
-    by_position: Array<u32>,
+    /// By object: number of the instance plus 1; 0 for others.
+    by_object: Array<u32>,
 }
 
 impl Instances {
@@ -58,123 +66,230 @@ impl Instances {
         structures: &Structures,
         least: u64,
     ) -> io::Result<Self> {
-        let tree = &graph.tree;
-        let mut by_position = graph.room().zeroed::<u32>(tree.reachable() as usize)?;
-        let mut all: Vec<Instance> = Vec::new();
-        // By owner, and by kind of nodes below what is no header: static fields of a class have nothing in common.
-        let mut of_owner: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
-        let mut objects = tree.objects_at(tree.all());
-        // By depth: role of the object, whether it is a part of a JDK collection, and its number.
-        let mut above: Vec<(ClassRole, bool, u32)> = Vec::new();
-        preorder::visit(tree, tree.all(), |position, depth, _| {
-            above.truncate(depth as usize);
-            let dominator = above.last().copied();
-            let class = objects.next().and_then(|object| graph.objects.class(object));
-            let role = class.map_or(ClassRole::Leaf, |class| roles.of_class(class));
-            let is_of_jdk = role == ClassRole::Collection
-                || role == ClassRole::Array && dominator.is_some_and(|(_, is, _)| is);
-            above.push((role, is_of_jdk, 0));
-            let Some(class) = class.filter(|_| matches!(role, ClassRole::Plain | ClassRole::Array)) else {
-                return;
-            };
-            let of = |at: Option<TreePosition>| {
-                at.and_then(|at| by_position.get(at.0 as usize)).copied().unwrap_or(0)
-            };
-            let owner = owners.owner_of(position);
-            let owner_class = owner.and_then(|owner| graph.objects.class(tree.object_at(owner)?));
-            let is_by_jdk = dominator.is_some_and(|(_, is_of_jdk, _)| is_of_jdk);
-            // Another kind of nodes is another container, as is each in a collection, unless that links them.
-            let own_structure = structures.structure_of(class);
-            let is_alike = role == ClassRole::Array
-                || own_structure.is_none()
-                || owner_class.is_none_or(|owner| {
-                    let of_owner = structures.structure_of(owner);
-                    of_owner == own_structure || of_owner.is_none()
-                });
-            let is_linked =
-                !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
-            // The nodes of a vector are below a vector, which can be an element of others.
-            let is_below_top = || {
-                let instance = all.get((of(owner) as usize).wrapping_sub(1));
-                instance.is_some_and(|one| one.nodes == 1 && one.tops.first().copied() == owner)
-                    && owner_class.is_some_and(|owner| roles.are_nested_alike(owner, class))
-            };
-            let within = if is_linked && (is_alike || is_below_top()) { of(owner) } else { 0 };
-            let is_array_of_none = role == ClassRole::Array && !is_of_jdk;
-            let is_node = role == ClassRole::Plain
-                && (own_structure.is_some()
-                    || dominator.is_some_and(|(above, is_of_jdk, _)| {
-                        let is_in_array = above == ClassRole::Array && !is_of_jdk;
-                        // An entry in two arrays of a map belongs to neither.
-                        let is_in_header = above == ClassRole::Plain
-                            && owner_class.is_some_and(|owner| roles.is_header(owner));
-                        let is_in_node = within > 0 && above == ClassRole::Plain;
-                        roles.is_entry(class) && (is_in_array || is_in_header || is_in_node)
-                            || is_in_node && roles.is_wrapper(class)
-                            || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
-                    }));
-            if !is_node && !is_array_of_none {
-                return;
-            }
-            let number = if within > 0 {
-                within
-            } else {
-                // An array of what is no header is a container itself, with the arrays within it.
-                let is_header = owner_class.is_some_and(|class| roles.is_header(class));
-                let own = || match dominator {
-                    Some((ClassRole::Array, false, _)) if role == ClassRole::Array && !is_header => {
-                        of(tree.dominator(position))
-                    }
-                    _ => 0,
-                };
-                let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));
-                let kind = if is_header { None } else { Some(own_structure.unwrap_or(class.0)) };
-                let key = (owner.unwrap_or(position).0, kind);
-                match own() {
-                    0 => match of_owner.get(&key) {
-                        Some(known) => *known,
-                        // What is small together needs no number, of which a dump has millions.
-                        None if tree.retained_bytes(TreePosition(key.0)) < least => return,
-                        None => {
-                            all.push(Instance { owner, ..Instance::default() });
-                            let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
-                            of_owner.insert(key, number);
-                            number
-                        }
-                    },
-                    outer => outer,
-                }
-            };
-            if let Some(place) = by_position.get_mut(position.0 as usize) {
-                *place = number;
-            }
-            if let Some(here) = above.last_mut() {
-                here.2 = number;
-            }
-            let Some(instance) = all.get_mut((number as usize).wrapping_sub(1)) else { return };
-            match role {
-                ClassRole::Array => instance.arrays += 1,
-                _ => instance.nodes += 1,
-            }
-            if dominator.is_some_and(|(.., above)| above == number) {
-                let is_following = is_node && dominator.is_some_and(|(role, ..)| role == ClassRole::Plain);
-                instance.following += u64::from(is_following);
-                return;
-            }
-            instance.all_tops += 1;
-            let bytes = tree.retained_bytes(position);
-            instance.top_bytes = instance.top_bytes.saturating_add(bytes);
-            if instance.tops.len() < MAX_TOPS {
-                instance.tops.push(position);
-            }
-        });
-        Ok(Self { all, by_position })
+        let by_object = graph.room().zeroed::<u32>(graph.objects.len() as usize)?;
+        let mut search = InstanceSearch {
+            graph,
+            roles,
+            owners,
+            structures,
+            least,
+            found: Self { all: Vec::new(), by_object },
+            of_owner: FxHashMap::default(),
+            last_owner: None,
+        };
+        search.pass();
+        Ok(search.found)
     }
 
     /// Returns the number of the instance that an object is a node or an array of.
     #[inline]
-    pub(super) fn number_of(&self, position: TreePosition) -> Option<u32> {
-        self.by_position.get(position.0 as usize)?.checked_sub(1)
+    pub(super) fn number_of(&self, object: ObjectIndex) -> Option<u32> {
+        self.by_object.get(object.at())?.checked_sub(1)
+    }
+
+    /// Prefetches the number of an object.
+    #[inline]
+    pub(super) fn prefetch(&self, object: ObjectIndex) {
+        prefetch(&self.by_object, object.at());
+    }
+}
+
+/// What is known of an object that dominates the next one.
+#[derive(Debug, Clone, Copy)]
+struct Above {
+    role: ClassRole,
+    /// `true` if it is a part of a JDK collection.
+    is_of_jdk: bool,
+    /// `true` if it retains less than an instance.
+    is_small: bool,
+    /// `true` if what follows in it retains less than an instance: children are in order of retained size.
+    is_rest_small: bool,
+    /// Number of its instance plus 1, or 0.
+    number: u32,
+}
+
+/// An object of the pass.
+#[derive(Debug, Clone, Copy)]
+struct Visited {
+    object: ObjectIndex,
+    position: TreePosition,
+    class: ClassNumber,
+    role: ClassRole,
+    is_of_jdk: bool,
+    is_small: bool,
+}
+
+/// Search for instances.
+struct InstanceSearch<'s> {
+    graph: &'s ObjectGraph,
+    roles: &'s Roles,
+    owners: &'s Owners,
+    structures: &'s Structures,
+    least: u64,
+    found: Instances,
+    /// By owner, and by kind of nodes below what is no header: static fields of a class have nothing in common.
+    of_owner: FxHashMap<(ObjectIndex, Option<u32>), u32>,
+    /// The last owner whose size was looked up, and whether it retains less than an instance.
+    last_owner: Option<(ObjectIndex, bool)>,
+}
+
+impl InstanceSearch<'_> {
+    /// Visits all objects but those of small ones. What a small object dominates has its owner there, which is too small for
+    /// an instance: most of a heap is in such objects.
+    fn pass(&mut self) {
+        let (graph, tree, labels) = (self.graph, &self.graph.tree, self.graph.labels());
+        let mut above: Vec<Above> = Vec::new();
+        let (mut is_rest_small, mut skipped) = (false, None);
+        let all = tree.all();
+        let mut ahead = tree.objects_at(TreePosition(all.end.0.min(AHEAD))..all.end);
+        let mut objects = tree.objects_at(all.clone());
+        for (position, depth) in Preorder::new(tree, all) {
+            let (object, ahead) = (objects.next(), ahead.next());
+            if skipped.is_some_and(|skipped| depth > skipped) {
+                continue;
+            }
+            skipped = None;
+            let Some(object) = object else { break };
+            if let Some(ahead) = ahead {
+                labels.prefetch(ahead.0);
+                self.owners.prefetch(ahead);
+                self.found.prefetch(ahead);
+            }
+            above.truncate(depth as usize);
+            let is_small = match above.last() {
+                Some(above) => above.is_small || above.is_rest_small,
+                None => is_rest_small,
+            } || retained_bytes(tree, position) < self.least;
+            match above.last_mut() {
+                Some(above) => above.is_rest_small = is_small,
+                None => is_rest_small = is_small,
+            }
+            let dominator = above.last().copied();
+            let class = graph.objects.class(object);
+            let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
+            let is_of_jdk = role == ClassRole::Collection
+                || role == ClassRole::Array && dominator.is_some_and(|above| above.is_of_jdk);
+            let number = match class {
+                Some(class) if matches!(role, ClassRole::Plain | ClassRole::Array) => {
+                    let visited = Visited { object, position, class, role, is_of_jdk, is_small };
+                    self.take(visited, dominator).unwrap_or(0)
+                }
+                _ => 0,
+            };
+            if is_small && number == 0 && matches!(role, ClassRole::Plain | ClassRole::Leaf) {
+                skipped = Some(depth);
+            }
+            above.push(Above { role, is_of_jdk, is_small, is_rest_small: false, number });
+        }
+    }
+
+    /// Returns the number of an object's instance plus 1, or 0.
+    fn of(&self, object: Option<ObjectIndex>) -> u32 {
+        object.and_then(|object| self.found.by_object.get(object.at())).copied().unwrap_or(0)
+    }
+
+    /// Returns whether an owner retains less than an instance.
+    fn is_small(&mut self, owner: ObjectIndex) -> bool {
+        match self.last_owner {
+            Some((known, is_small)) if known == owner => is_small,
+            _ => {
+                let bytes = self.graph.tree.retained_bytes_of(owner);
+                let is_small = bytes.is_none_or(|bytes| bytes < self.least);
+                self.last_owner = Some((owner, is_small));
+                is_small
+            }
+        }
+    }
+
+    /// Adds an object to its instance, if it is a node or an array of one. Returns the number plus 1.
+    fn take(&mut self, visited: Visited, dominator: Option<Above>) -> Option<u32> {
+        let Visited { object, position, class, role, is_of_jdk, is_small } = visited;
+        let (graph, tree, roles, structures) = (self.graph, &self.graph.tree, self.roles, self.structures);
+        let owner = self.owners.owner_of(object);
+        let owner_class = owner.and_then(|owner| graph.objects.class(owner));
+        let is_by_jdk = dominator.is_some_and(|above| above.is_of_jdk);
+        // Another kind of nodes is another container, as is each in a collection, unless that links them.
+        let own_structure = structures.structure_of(class);
+        let is_alike = role == ClassRole::Array
+            || own_structure.is_none()
+            || owner_class.is_none_or(|owner| {
+                let of_owner = structures.structure_of(owner);
+                of_owner == own_structure || of_owner.is_none()
+            });
+        let is_linked =
+            !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
+        // The nodes of a vector are below a vector, which can be an element of others.
+        let is_below_top = || {
+            let instance = self.found.all.get((self.of(owner) as usize).wrapping_sub(1));
+            let is_top = |one: &Instance| one.tops.first().and_then(|top| tree.object_at(*top)) == owner;
+            instance.is_some_and(|one| one.nodes == 1 && is_top(one))
+                && owner_class.is_some_and(|owner| roles.are_nested_alike(owner, class))
+        };
+        let within = if is_linked && (is_alike || is_below_top()) { self.of(owner) } else { 0 };
+        let is_array_of_none = role == ClassRole::Array && !is_of_jdk;
+        let is_node = role == ClassRole::Plain
+            && (own_structure.is_some()
+                || dominator.is_some_and(|above| {
+                    let is_in_array = above.role == ClassRole::Array && !above.is_of_jdk;
+                    // An entry in two arrays of a map belongs to neither.
+                    let is_in_header = above.role == ClassRole::Plain
+                        && owner_class.is_some_and(|owner| roles.is_header(owner));
+                    let is_in_node = within > 0 && above.role == ClassRole::Plain;
+                    roles.is_entry(class) && (is_in_array || is_in_header || is_in_node)
+                        || is_in_node && roles.is_wrapper(class)
+                        || is_in_array && owner_class.is_some_and(|owner| roles.is_part(class, owner))
+                }));
+        if !is_node && !is_array_of_none {
+            return None;
+        }
+        let number = if within > 0 {
+            within
+        } else {
+            // An array of what is no header is a container itself, with the arrays within it.
+            let is_header = owner_class.is_some_and(|class| roles.is_header(class));
+            let is_in_array = |above: &Above| above.role == ClassRole::Array && !above.is_of_jdk;
+            let outer =
+                dominator.filter(|above| is_in_array(above) && role == ClassRole::Array && !is_header);
+            let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));
+            let kind = if is_header { None } else { Some(own_structure.unwrap_or(class.0)) };
+            let key = (owner.unwrap_or(object), kind);
+            match (outer.map_or(0, |outer| outer.number), self.of_owner.get(&key).copied()) {
+                (0, Some(known)) => known,
+                // What is small together needs no number, of which a dump has millions.
+                (0, None) if owner.map_or(is_small, |owner| self.is_small(owner)) => return None,
+                (0, None) => {
+                    let of_owner = owner.and_then(|owner| tree.reachable_position(owner));
+                    let instance = Instance { owner: of_owner, owner_object: owner, ..Instance::default() };
+                    self.found.all.push(instance);
+                    let number = u32::try_from(self.found.all.len()).unwrap_or(u32::MAX);
+                    self.of_owner.insert(key, number);
+                    number
+                }
+                (outer, _) => outer,
+            }
+        };
+        if let Some(place) = self.found.by_object.get_mut(object.at()) {
+            *place = number;
+        }
+        let Some(instance) = self.found.all.get_mut((number as usize).wrapping_sub(1)) else {
+            return Some(number);
+        };
+        match role {
+            ClassRole::Array => instance.arrays += 1,
+            _ => instance.nodes += 1,
+        }
+        if dominator.is_some_and(|above| above.number == number) {
+            let is_following = is_node && dominator.is_some_and(|above| above.role == ClassRole::Plain);
+            instance.following += u64::from(is_following);
+            return Some(number);
+        }
+        instance.all_tops += 1;
+        let bytes = retained_bytes(tree, position);
+        instance.top_bytes = instance.top_bytes.saturating_add(bytes);
+        if instance.tops.len() < MAX_TOPS {
+            instance.tops.push(position);
+        }
+        Some(number)
     }
 }
 

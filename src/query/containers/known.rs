@@ -1,22 +1,28 @@
 //! Collections of the JDK and of Android: their elements are read as `show` reads them.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::reader::Bits;
-use hprof_index::objects::reader::ObjectReader;
+use hprof_index::objects::address_index::AddressFinder;
+use hprof_index::objects::fields::Fields;
+use hprof_index::objects::reader::{Bits, ObjectReader, Record};
+use hprof_parser::ObjectId;
 
 use super::element_classes::{Classes, ElementTally};
 use super::roles::{ClassRole, Roles};
 use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS, retained_bytes};
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{CollectionKind, Collections, Forms};
+use crate::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use crate::parallel;
 
 /// Maximum number of elements that are read for each object of the heap: more are read again and again.
 const ENTRIES_PER_OBJECT: u64 = 4;
+/// Number of entries that are collected before their objects are looked up.
+const ENTRIES: u64 = 1 << 10;
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
 /// Minimum number of elements of a collection that retains little.
@@ -41,6 +47,8 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
     let search = CollectionReader {
         objects,
         collections: Collections::with(objects, forms.clone()),
+        labels: graph.labels(),
+        finder: graph.objects.addresses.finder(),
         forms: &forms,
         soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
         left: AtomicU64::new(
@@ -49,8 +57,16 @@ pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64)
         least,
     };
     let find = |chunk| {
-        let all = classes.objects(graph, chunk);
-        all.filter_map(|object| search.candidate(object)).collect::<Vec<LargeCollection>>()
+        let mut found: Vec<LargeCollection> = Vec::new();
+        for (first, wanted) in classes.blocks(graph, chunk) {
+            objects.records_of_block(first, wanted, |object, record| {
+                // Most collections are small, which their own record tells.
+                if !search.is_small(object, record) {
+                    found.extend(search.candidate(object));
+                }
+            });
+        }
+        found
     };
     let mut found: Vec<LargeCollection> =
         parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), find).concat();
@@ -89,6 +105,8 @@ struct LargeCollection {
 struct CollectionReader<'s, 'o, 'a> {
     objects: &'o ObjectReader<'a>,
     collections: Collections<'o, 'a>,
+    labels: Labels<'a>,
+    finder: AddressFinder<'a>,
     forms: &'s Forms,
     /// `SoftReference` and its subclasses.
     soft: ClassSet,
@@ -98,6 +116,17 @@ struct CollectionReader<'s, 'o, 'a> {
 }
 
 impl CollectionReader<'_, '_, '_> {
+    /// Returns whether the record of a collection tells that it has too few elements.
+    fn is_small(&self, object: ObjectIndex, record: Option<Record<'_>>) -> bool {
+        let (Some(Record::Instance(record)), Some(class)) =
+            (record, self.objects.graph.objects.class(object))
+        else {
+            return false;
+        };
+        let fields = Fields::new(self.objects.summary, class, record.fields);
+        self.collections.stored_count(&fields).is_some_and(|count| count < MIN_ELEMENTS)
+    }
+
     fn candidate(&self, object: ObjectIndex) -> Option<LargeCollection> {
         let tree = &self.objects.graph.tree;
         let position = tree.reachable_position(object)?;
@@ -136,34 +165,13 @@ impl CollectionReader<'_, '_, '_> {
     fn container(&self, one: &LargeCollection) -> Option<Container> {
         let (graph, summary, tree) = (self.objects.graph, self.objects.summary, &self.objects.graph.tree);
         let collection = self.collections.collection(one.object)?;
-        let (mut values, mut keys) = (Classes::default(), Classes::default());
-        let end = tree.end(one.position);
-        // Bytes of what it dominates, and of what it shares.
-        let (mut shared_bytes, mut outside) = (0u64, Vec::new());
-        let mut add = |classes: &mut Classes, value: Bits| {
-            let Some(object) = self.objects.object(value) else { return };
-            let at = tree.reachable_position(object);
-            let bytes = at.map_or(0, |at| retained_bytes(tree, at));
-            let is_within = at.is_some_and(|at| at >= one.position && at < end);
-            if !is_within {
-                shared_bytes = shared_bytes.saturating_add(bytes);
-                outside.extend(at.filter(|_| outside.len() <= MAX_OUTSIDE));
-            }
-            let own_bytes = if is_within { bytes } else { 0 };
-            classes.add(
-                self.class_behind(object),
-                ElementTally { count: 1, bytes: own_bytes, largest_bytes: own_bytes },
-            );
-        };
-        let mut entries = 0u64;
-        let left = self.left.load(Ordering::Relaxed);
-        for entry in self.collections.entries(&collection).take(usize::try_from(left).unwrap_or(usize::MAX)) {
-            entries += 1;
-            add(&mut values, entry.value);
-            if let Some(key) = entry.key {
-                add(&mut keys, key);
-            }
-        }
+        let limit = self.left.load(Ordering::Relaxed);
+        let left = AtomicU64::new(limit);
+        let within = one.position..tree.end(one.position);
+        let read = |part| self.contents(&part, &within, &left);
+        let parts = parallel::map(&self.collections.split(&collection), read);
+        let Contents { values, keys, entries, shared, is_whole } =
+            parts.into_iter().reduce(Contents::with).unwrap_or_default();
         let spend = |left: u64| Some(left.saturating_sub(entries));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
         let is_map = collection.kind == CollectionKind::Map;
@@ -172,7 +180,7 @@ impl CollectionReader<'_, '_, '_> {
         let (mut elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
         let count = if is_map { entries } else { elements.count() };
         let retained_bytes = tree.retained_bytes(one.position);
-        let held_bytes = retained_bytes.saturating_add(shared_bytes);
+        let held_bytes = retained_bytes.saturating_add(shared.bytes);
         if held_bytes < self.least || count < MIN_ELEMENTS {
             return None;
         }
@@ -181,8 +189,9 @@ impl CollectionReader<'_, '_, '_> {
         let name = elements.name(summary);
         let is_of_one = name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
         let is_shared = held_bytes > retained_bytes.saturating_mul(2);
-        let shared = self.shared_tops(one.position, outside).filter(|_| is_shared && is_of_one);
-        let tops = shared.unwrap_or_else(|| vec![one.position]);
+        let outside = Some(shared.outside).filter(|_| is_shared && is_of_one);
+        let tops = outside.and_then(|outside| self.shared_tops(one.position, outside));
+        let tops = tops.unwrap_or_else(|| vec![one.position]);
         // What it has in common with another collection is its own, too.
         for top in tops.iter().copied().filter(|top| *top != one.position) {
             let bytes = tree.retained_bytes(top);
@@ -195,7 +204,7 @@ impl CollectionReader<'_, '_, '_> {
             family: ContainerFamily::of_collection(collection.kind, &class),
             class,
             elements: count,
-            is_exact: entries < left,
+            is_exact: is_whole && entries < limit,
             is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
             element_class: name.map(|(name, _)| name),
             element_classes: elements.rows(summary),
@@ -233,5 +242,102 @@ impl CollectionReader<'_, '_, '_> {
         outside.push(collection);
         outside.sort_unstable();
         Some(outside)
+    }
+
+    /// Reads a part of a collection that dominates the objects `within`, as long as entries are `left`.
+    fn contents(&self, collection: &Collection, within: &Range<TreePosition>, left: &AtomicU64) -> Contents {
+        let mut contents = Contents { is_whole: true, ..Contents::default() };
+        let (mut values, mut keys): (Vec<ObjectId>, Vec<ObjectId>) = (Vec::new(), Vec::new());
+        let mut entries = self.collections.entries(collection);
+        loop {
+            let spend = |left: u64| Some(left.saturating_sub(ENTRIES));
+            let granted =
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).unwrap_or(0).min(ENTRIES);
+            let before = contents.entries;
+            for entry in entries.by_ref().take(usize::try_from(granted).unwrap_or(usize::MAX)) {
+                contents.entries += 1;
+                values.extend(entry.value.reference());
+                keys.extend(entry.key.and_then(Bits::reference));
+            }
+            self.add(&mut values, within, &mut contents.values, &mut contents.shared);
+            // Keys belong to their values as often as to the map.
+            let mut of_keys = SharedObjects::default();
+            self.add(&mut keys, within, &mut contents.keys, &mut of_keys);
+            contents.shared.bytes = contents.shared.bytes.saturating_add(of_keys.bytes);
+            let read = contents.entries - before;
+            left.fetch_add(granted - read, Ordering::Relaxed);
+            if granted == 0 || read < granted {
+                contents.is_whole = granted > 0;
+                return contents;
+            }
+        }
+    }
+
+    /// Adds the objects with these IDs to the counts. They are anywhere in memory: what is known of them is prefetched.
+    fn add(
+        &self,
+        ids: &mut Vec<ObjectId>,
+        within: &Range<TreePosition>,
+        classes: &mut Classes,
+        shared: &mut SharedObjects,
+    ) {
+        let tree = &self.objects.graph.tree;
+        let mut found: Vec<(ObjectIndex, Option<TreePosition>)> = Vec::with_capacity(ids.len());
+        self.finder.find(ids, |object| {
+            if let Some(object) = object {
+                self.labels.prefetch(object.0);
+                tree.prefetch_position(object);
+                found.push((object, None));
+            }
+        });
+        for (object, position) in &mut found {
+            *position = tree.reachable_position(*object);
+            position.iter().for_each(|position| tree.prefetch(*position));
+        }
+        for (object, at) in found {
+            let bytes = at.map_or(0, |at| retained_bytes(tree, at));
+            let is_within = at.is_some_and(|at| within.contains(&at));
+            // Bytes of what it dominates, and of what it shares.
+            if !is_within {
+                shared.bytes = shared.bytes.saturating_add(bytes);
+                shared.outside.extend(at.filter(|_| shared.outside.len() <= MAX_OUTSIDE));
+            }
+            let bytes = if is_within { bytes } else { 0 };
+            classes.add(self.class_behind(object), ElementTally { count: 1, bytes, largest_bytes: bytes });
+        }
+        ids.clear();
+    }
+}
+
+/// Keys and values that a collection does not dominate.
+#[derive(Debug, Default)]
+struct SharedObjects {
+    /// Retained size of all of them.
+    bytes: u64,
+    /// The first of them.
+    outside: Vec<TreePosition>,
+}
+
+/// What was read of a collection.
+#[derive(Debug, Default)]
+struct Contents {
+    values: Classes,
+    keys: Classes,
+    entries: u64,
+    shared: SharedObjects,
+    /// `false` if there may be more entries.
+    is_whole: bool,
+}
+
+impl Contents {
+    fn with(mut self, other: Self) -> Self {
+        self.values.add_all(other.values);
+        self.keys.add_all(other.keys);
+        self.entries += other.entries;
+        self.shared.bytes = self.shared.bytes.saturating_add(other.shared.bytes);
+        let room = (MAX_OUTSIDE + 1).saturating_sub(self.shared.outside.len());
+        self.shared.outside.extend(other.shared.outside.into_iter().take(room));
+        self.is_whole &= other.is_whole;
+        self
     }
 }

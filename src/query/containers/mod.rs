@@ -68,7 +68,7 @@ const MOST_OF_OWNER: u128 = 80;
 const FEW: u32 = 16;
 /// Maximum number of references of a header that are looked at.
 const MAX_FIELDS: usize = 64;
-/// Positions per chunk.
+/// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
 /// What a container is to its user.
@@ -244,8 +244,10 @@ impl Containers {
         let least = (graph.tree.reachable_bytes() / PART).max(1);
         let roles = Roles::new(summary);
         let objects = ObjectReader::new(summary, graph, bytes);
-        let mut all = known::collections(&objects, &roles, least);
-        let owners = Owners::new(graph, &roles)?;
+        // The owners are found on one thread, as are the contents of a list of nodes.
+        let (mut all, owners) =
+            rayon::join(|| known::collections(&objects, &roles, least), || Owners::new(graph, &roles));
+        let owners = owners?;
         let structures = Structures::find(summary, graph, &roles, &owners);
         let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
         let edges = Edges::new(summary, graph, bytes);
@@ -259,6 +261,8 @@ impl Containers {
         let wanted = instances.all.iter().map(is_wanted).collect();
         let slots = SlotCounter {
             graph,
+            labels: graph.labels(),
+            finder: graph.objects.addresses.finder(),
             edges: &edges,
             roles: &roles,
             owners: &owners,
@@ -385,14 +389,19 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     wanted.filter_map(|(one, _)| container(one)).collect()
 }
 
-/// Returns the retained size of an object. Most elements dominate a few objects: adding up their sizes reads one block of the
-/// tree, the difference of two sums reads two more.
+/// Returns the retained size of an object. Most elements dominate a few objects: their sizes are added up one by one, whereas
+/// the difference of two sums takes all of three blocks.
 fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
-    let end = tree.end(position);
-    if end.0.saturating_sub(position.0) > FEW {
-        return tree.retained_bytes(position);
+    let (mut bytes, mut open) = (0u64, 0u64);
+    for at in position.0..position.0.saturating_add(FEW) {
+        let at = TreePosition(at);
+        bytes = bytes.saturating_add(tree.shallow_bytes(at));
+        open = (open + 1).saturating_sub(tree.ends_behind(at));
+        if open == 0 {
+            return bytes;
+        }
     }
-    tree.shallow_sizes(position..end).fold(0, u64::saturating_add)
+    tree.retained_bytes(position)
 }
 
 /// Returns whether an object refers to an array of numbers.
@@ -425,23 +434,21 @@ impl CountedMembers {
 
 /// Counts the nodes and arrays of the wanted instances by class.
 fn count_members(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, CountedMembers> {
-    let (graph, tree) = (slots.graph, &slots.graph.tree);
-    let count = |chunk: std::ops::Range<TreePosition>| {
+    let graph = slots.graph;
+    let count = |chunk: std::ops::Range<ObjectIndex>| {
         let mut found: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
-        let mut position = chunk.start;
-        tree.visit_objects(chunk, |object: ObjectIndex| {
-            let at = position;
-            position.0 += 1;
-            let Some(number) = slots.instances.number_of(at) else { return };
+        for (object, class) in ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk)) {
+            let Some(number) = slots.instances.number_of(object) else { continue };
             let is_wanted = slots.wanted.get(number as usize).copied().unwrap_or(false);
-            if let Some(class) = graph.objects.class(object).filter(|_| is_wanted) {
+            if let Some(class) = class.filter(|_| is_wanted) {
                 *found.entry((number, class)).or_default() += 1;
             }
-        });
+        }
         found
     };
     let mut all: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
-    for (key, count) in parallel::map(&TreePosition::chunks(tree.all(), CHUNK), count).into_iter().flatten() {
+    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    for (key, count) in parallel::map(&chunks, count).into_iter().flatten() {
         *all.entry(key).or_default() += count;
     }
     let mut of_instance: FxHashMap<u32, CountedMembers> = FxHashMap::default();

@@ -6,10 +6,12 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassRow;
+use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::Array;
 use hprof_parser::BasicType;
 
 use super::field_names;
+use crate::dominators::preorder::Preorder;
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{CollectionKind, Forms};
 
@@ -205,6 +207,12 @@ impl Roles {
         self.by_class.get(class.0 as usize).copied().unwrap_or(ClassRole::Leaf)
     }
 
+    /// Like [`Self::of_class`], for the label of an object in the graph.
+    #[inline]
+    pub(super) fn of_label(&self, label: usize) -> ClassRole {
+        self.by_class.get(label).copied().unwrap_or(ClassRole::Leaf)
+    }
+
     #[inline]
     pub(super) fn role_of(&self, graph: &ObjectGraph, object: ObjectIndex) -> ClassRole {
         graph.objects.class(object).map_or(ClassRole::Leaf, |class| self.of_class(class))
@@ -252,52 +260,68 @@ impl Roles {
     }
 }
 
-/// No position: nothing owns the object.
-const NONE: u32 = u32::MAX;
-
 /// Owners of the reachable objects: the nearest dominator that is neither an array nor a part of a JDK collection.
 ///
 /// An array belongs to its owner's type, and an array within an array to the owner of the outer one, so that `Node` →
-/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object.
+/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object, by object rather than by position: what
+/// refers to an object is known by its number, and its position takes two more reads.
 pub(super) struct Owners {
-    by_position: Array<u32>,
+    /// The owner, plus [`OWNER`].
+    by_object: Array<u32>,
 }
+
+/// Code of an unreachable object: what a new array has.
+const UNREACHABLE: u32 = 0;
+/// Code of a reachable object that nothing owns.
+const FREE: u32 = 1;
+/// Code of the first object as an owner. A dump has at most 2^32 - 2 objects.
+const OWNER: u32 = 2;
+
+/// Number of positions at which objects are prefetched.
+const AHEAD: u32 = 32;
 
 impl Owners {
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
     pub(super) fn new(graph: &ObjectGraph, roles: &Roles) -> std::io::Result<Self> {
-        let tree = &graph.tree;
-        let mut by_position = graph.room().array::<u32>(tree.reachable() as usize)?;
+        let (tree, labels) = (&graph.tree, graph.labels());
+        let mut by_object = graph.room().zeroed::<u32>(graph.objects.len() as usize)?;
         // By depth: the owner of what the object above owns.
         let mut above: Vec<u32> = Vec::new();
-        let mut objects = tree.objects_at(tree.all());
-        crate::dominators::preorder::visit(tree, tree.all(), |position, depth, _| {
+        let all = tree.all();
+        let mut objects = tree.objects_at(all.clone());
+        let mut ahead = tree.objects_at(TreePosition(all.end.0.min(AHEAD))..all.end);
+        for (_, depth) in Preorder::new(tree, all) {
+            let Some(object) = objects.next() else { break };
+            if let Some(ahead) = ahead.next() {
+                labels.prefetch(ahead.0);
+                prefetch(&by_object, ahead.at());
+            }
             above.truncate(depth as usize);
-            let own = above.last().copied().unwrap_or(NONE);
-            if let Some(place) = by_position.get_mut(position.0 as usize) {
+            let own = above.last().copied().unwrap_or(FREE);
+            if let Some(place) = by_object.get_mut(object.at()) {
                 *place = own;
             }
-            let is_owner = objects.next().is_some_and(|object| {
-                matches!(roles.role_of(graph, object), ClassRole::Plain | ClassRole::Leaf)
-            });
-            above.push(if is_owner { position.0 } else { own });
-        });
-        Ok(Self { by_position })
+            let is_owner = matches!(roles.of_label(labels.of(object.0)), ClassRole::Plain | ClassRole::Leaf);
+            above.push(if is_owner { object.0.saturating_add(OWNER) } else { own });
+        }
+        Ok(Self { by_object })
     }
 
     /// Returns the owner of an object.
     #[inline]
-    pub(super) fn owner_of(&self, position: TreePosition) -> Option<TreePosition> {
-        self.by_position.get(position.0 as usize).copied().filter(|owner| *owner != NONE).map(TreePosition)
+    pub(super) fn owner_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        self.by_object.get(object.at())?.checked_sub(OWNER).map(ObjectIndex)
     }
 
-    /// Returns the object itself, or for an array or a part of a collection its owner.
     #[inline]
-    pub(super) fn owner_or_self(&self, role: ClassRole, position: TreePosition) -> Option<TreePosition> {
-        match role {
-            ClassRole::Array | ClassRole::Collection => self.owner_of(position),
-            ClassRole::Plain | ClassRole::Leaf => Some(position),
-        }
+    pub(super) fn is_reachable(&self, object: ObjectIndex) -> bool {
+        self.by_object.get(object.at()).is_some_and(|code| *code != UNREACHABLE)
+    }
+
+    /// Prefetches the owner of an object.
+    #[inline]
+    pub(super) fn prefetch(&self, object: ObjectIndex) {
+        prefetch(&self.by_object, object.at());
     }
 }

@@ -6,8 +6,10 @@
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
+use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::address_index::AddressFinder;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_parser::ObjectId;
 
@@ -92,6 +94,8 @@ fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -
 /// Counts of the slots of all instances that `is_wanted`, and whether they are all.
 pub(super) struct SlotCounter<'s, 'a> {
     pub(super) graph: &'a ObjectGraph,
+    pub(super) labels: Labels<'a>,
+    pub(super) finder: AddressFinder<'a>,
     pub(super) edges: &'s Edges<'a>,
     pub(super) roles: &'s Roles,
     pub(super) owners: &'s Owners,
@@ -139,7 +143,7 @@ impl<'a> SlotCounter<'_, 'a> {
                 let position = array.and_then(|array| tree.reachable_position(array));
                 if let (ReferenceKind::Field { name, .. }, Some(array), Some(position)) =
                     (kind, array, position)
-                    && self.instances.number_of(position) != Some(number)
+                    && self.instances.number_of(array) != Some(number)
                     && arrays.iter().all(|(known, ..)| *known != array)
                 {
                     arrays.push((array, position, name));
@@ -152,9 +156,12 @@ impl<'a> SlotCounter<'_, 'a> {
                     return false;
                 }
                 let end = tree.end(position);
-                let source = SlotSource { object, position, end, instance: number, field, class };
+                let source = SlotSource { position, end, instance: number, field, class };
                 self.edges.each(object, |kind, id| {
-                    if let Some((key, tally)) = self.target(&source, kind, id) {
+                    let (place, target) = (source.place(kind), graph.objects.addresses.index_of(id));
+                    let found = place.zip(target);
+                    let found = found.and_then(|(place, target)| self.target(&source, place, target));
+                    if let Some((key, tally)) = found {
                         is_whole &= add(all, MAX_ALL, key, tally);
                     }
                 });
@@ -180,48 +187,36 @@ impl<'a> SlotCounter<'_, 'a> {
     }
 
     fn count_chunk(&self, chunk: std::ops::Range<ObjectIndex>) -> (Tallies<'a>, bool) {
-        let (tree, mut found, mut is_whole) = (&self.graph.tree, Tallies::default(), true);
-        let mut positions = Vec::with_capacity(BLOCK as usize);
+        let mut counter = ChunkCounter::new(self);
         for block in ObjectIndex::chunks(chunk, BLOCK) {
-            positions.clear();
-            tree.visit_positions(block.clone(), |position| positions.push(position));
             let mut mask = 0u64;
-            for (at, position) in (0u32..).zip(&positions) {
+            for (at, object) in (0u32..).zip(ObjectIndex::range(block.clone())) {
                 let is_wanted = |number: u32| self.wanted.get(number as usize).copied().unwrap_or(false);
-                if self.instances.number_of(*position).is_some_and(is_wanted) {
+                if self.instances.number_of(object).is_some_and(is_wanted) {
                     mask |= 1u64.checked_shl(at).unwrap_or(0);
                 }
             }
-            if mask == 0 {
-                continue;
+            if mask != 0 {
+                self.edges.each_of_block(block.start, mask, |from, kind, id| counter.take(from, kind, id));
             }
-            let mut source: Option<SlotSource<'a>> = None;
-            self.edges.each_of_block(block.start, mask, |from, kind, id| {
-                if source.as_ref().is_none_or(|source| source.object != from) {
-                    source = self.source(from);
-                }
-                let Some(source) = &source else { return };
-                let Some((key, tally)) = self.target(source, kind, id) else { return };
-                is_whole &= add(&mut found, MAX_TALLIES, key, tally);
-            });
         }
-        (found, is_whole)
+        counter.finish()
     }
 
     /// Returns whether the first objects that a collection dominates have a node of a container among them.
     fn has_nodes(&self, collection: TreePosition, instance: u32) -> bool {
         let end = self.graph.tree.end(collection).0.min(collection.0.saturating_add(LOOKED_INTO));
-        (collection.0..end).any(|position| self.instances.number_of(TreePosition(position)) == Some(instance))
+        let mut objects = self.graph.tree.objects_at(collection..TreePosition(end));
+        objects.any(|object| self.instances.number_of(object) == Some(instance))
     }
 
     /// Returns what is known of a node or an array of a container.
     fn source(&self, object: ObjectIndex) -> Option<SlotSource<'a>> {
         let tree = &self.graph.tree;
         let position = tree.reachable_position(object)?;
-        let instance = self.instances.number_of(position)?;
+        let instance = self.instances.number_of(object)?;
         let role = self.roles.role_of(self.graph, object);
         let mut source = SlotSource {
-            object,
             position,
             end: tree.end(position),
             instance,
@@ -229,13 +224,13 @@ impl<'a> SlotCounter<'_, 'a> {
             class: self.graph.objects.class(object),
         };
         if role == ClassRole::Array {
-            let owner = self.owners.owner_of(position);
-            let owner_object = owner.and_then(|owner| tree.object_at(owner));
-            source.class = owner_object.and_then(|owner| self.graph.objects.class(owner));
+            let owner = self.owners.owner_of(object);
+            source.class = owner.and_then(|owner| self.graph.objects.class(owner));
             // The field tells keys from values.
-            let has_few_fields = owner_object.is_some_and(|owner| !self.has_many_fields(owner));
-            if has_few_fields && tree.dominator(position) == owner {
-                let holding = owner_object.map(|owner| self.edges.holding(owner, object));
+            let has_few_fields = owner.is_some_and(|owner| !self.has_many_fields(owner));
+            let dominator = || tree.dominator(position).and_then(|position| tree.object_at(position));
+            if has_few_fields && dominator() == owner {
+                let holding = owner.map(|owner| self.edges.holding(owner, object));
                 if let Some(ReferenceKind::Field { name, .. }) =
                     holding.and_then(|holding| holding.meanings.first().copied())
                 {
@@ -250,32 +245,31 @@ impl<'a> SlotCounter<'_, 'a> {
     fn target(
         &self,
         source: &SlotSource<'a>,
-        kind: ReferenceKind<'a>,
-        id: ObjectId,
+        place: SlotPlace<'a>,
+        target: ObjectIndex,
     ) -> Option<(SlotKey<'a>, Tally)> {
         let (graph, tree) = (self.graph, &self.graph.tree);
-        let (field, odd) = match kind {
-            ReferenceKind::Field { name, .. } => (name, None),
-            ReferenceKind::Slot(index) => (source.field, Some(index % 2 == 1)),
-            _ => return None,
-        };
-        let target = graph.objects.addresses.index_of(id)?;
+        let SlotPlace { field, odd } = place;
+        let of_target = self.instances.number_of(target);
+        if of_target == Some(source.instance) {
+            return None;
+        }
         let class = graph.objects.class(target);
         let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
-        if class.is_some() && graph.class_of_class_object(target).is_some() {
+        // Class objects are searched for among themselves only.
+        let is_of_class = class.is_some() && class == self.edges.summary.java_lang_class();
+        if is_of_class && graph.class_of_class_object(target).is_some() {
             return None;
         }
         let position = tree.reachable_position(target)?;
-        let of_target = self.instances.number_of(position);
-        if of_target == Some(source.instance)
-            || position <= source.position && tree.dominates(position, source.position)
-        {
+        if position <= source.position && tree.dominates(position, source.position) {
             return None;
         }
-        let owner = self.owners.owner_of(position);
+        let owner = self.owners.owner_of(target);
         let instance = self.instances.all.get(source.instance as usize)?;
-        let is_of_owner =
-            |owner| self.instances.number_of(owner) == Some(source.instance) || instance.owner == Some(owner);
+        let is_of_owner = |owner| {
+            self.instances.number_of(owner) == Some(source.instance) || instance.owner_object == Some(owner)
+        };
         // An array without a header owns nothing by itself.
         let is_within = owner.is_some_and(is_of_owner) || (source.position..source.end).contains(&position);
         // Children in a list of the JDK.
@@ -300,11 +294,111 @@ impl<'a> SlotCounter<'_, 'a> {
 
 /// A node or an array of a container.
 struct SlotSource<'a> {
-    object: ObjectIndex,
     position: TreePosition,
     /// End of the positions that it dominates.
     end: TreePosition,
     instance: u32,
     field: &'a str,
     class: Option<ClassNumber>,
+}
+
+impl<'a> SlotSource<'a> {
+    /// Returns the place of a reference; `None` if it is neither in a field nor in an array.
+    fn place(&self, kind: ReferenceKind<'a>) -> Option<SlotPlace<'a>> {
+        match kind {
+            ReferenceKind::Field { name, .. } => Some(SlotPlace { field: name, odd: None }),
+            ReferenceKind::Slot(index) => Some(SlotPlace { field: self.field, odd: Some(index % 2 == 1) }),
+            _ => None,
+        }
+    }
+}
+
+/// Place of a reference in a node or an array.
+#[derive(Debug, Clone, Copy)]
+struct SlotPlace<'a> {
+    field: &'a str,
+    /// For a slot of an array: whether its index is odd.
+    odd: Option<bool>,
+}
+
+/// Number of references that are collected before they are counted.
+const REFERENCES: usize = 1 << 10;
+
+/// Counter of the slots of a chunk. Targets are anywhere in memory: references are collected first, and what is known of
+/// their targets is prefetched.
+struct ChunkCounter<'c, 's, 'a> {
+    counter: &'c SlotCounter<'s, 'a>,
+    /// Objects with references that are still to be counted, and what is known of them.
+    sources: Vec<(ObjectIndex, Option<SlotSource<'a>>)>,
+    /// Index of the source, and place in it, by reference.
+    places: Vec<(usize, SlotPlace<'a>)>,
+    ids: Vec<ObjectId>,
+    targets: Vec<Option<ObjectIndex>>,
+    found: Tallies<'a>,
+    is_whole: bool,
+}
+
+impl<'c, 's, 'a> ChunkCounter<'c, 's, 'a> {
+    fn new(counter: &'c SlotCounter<'s, 'a>) -> Self {
+        Self {
+            counter,
+            sources: Vec::new(),
+            places: Vec::with_capacity(REFERENCES),
+            ids: Vec::with_capacity(REFERENCES),
+            targets: Vec::with_capacity(REFERENCES),
+            found: Tallies::default(),
+            is_whole: true,
+        }
+    }
+
+    /// Adds a reference.
+    fn take(&mut self, from: ObjectIndex, kind: ReferenceKind<'a>, id: ObjectId) {
+        if self.sources.last().is_none_or(|(last, _)| *last != from) {
+            self.sources.push((from, self.counter.source(from)));
+        }
+        let place = self.sources.last().and_then(|(_, source)| source.as_ref()?.place(kind));
+        let Some(place) = place else { return };
+        self.places.push((self.sources.len() - 1, place));
+        self.ids.push(id);
+        if self.ids.len() >= REFERENCES {
+            self.count();
+            // The last object may have more references.
+            self.sources.drain(..self.sources.len() - 1);
+        }
+    }
+
+    fn count(&mut self) {
+        let counter = self.counter;
+        counter.finder.find(&self.ids, |target| {
+            target.into_iter().for_each(|target| counter.instances.prefetch(target));
+            self.targets.push(target);
+        });
+        // Most references are within a container.
+        for ((at, _), target) in self.places.iter().zip(&mut self.targets) {
+            let source = self.sources.get(*at).and_then(|(_, source)| source.as_ref());
+            let is_within = |target: ObjectIndex| {
+                source.is_none_or(|source| counter.instances.number_of(target) == Some(source.instance))
+            };
+            *target = target.filter(|target| !is_within(*target));
+            if let Some(target) = *target {
+                counter.labels.prefetch(target.0);
+                counter.owners.prefetch(target);
+                counter.graph.tree.prefetch_position(target);
+            }
+        }
+        for ((at, place), target) in self.places.drain(..).zip(self.targets.drain(..)) {
+            let source = self.sources.get(at).and_then(|(_, source)| source.as_ref());
+            let counted =
+                source.zip(target).and_then(|(source, target)| counter.target(source, place, target));
+            if let Some((key, tally)) = counted {
+                self.is_whole &= add(&mut self.found, MAX_TALLIES, key, tally);
+            }
+        }
+        self.ids.clear();
+    }
+
+    fn finish(mut self) -> (Tallies<'a>, bool) {
+        self.count();
+        (self.found, self.is_whole)
+    }
 }

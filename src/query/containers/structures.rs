@@ -11,14 +11,15 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::ObjectGraph;
-use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::graph_view::Labels;
+use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::circles::{TypeGraph, find};
 use super::roles::{ClassRole, Owners, Roles};
 use crate::parallel;
 
-/// Positions per chunk.
+/// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
 /// Minimum number of references from class to class.
 const MIN_REFERENCES: u64 = 3;
@@ -28,6 +29,8 @@ const MAX_PAIRS: usize = 1 << 16;
 const MAX_ALL_PAIRS: usize = 1 << 21;
 /// Number of chunks whose counts are in memory at once.
 const BATCH: usize = 64;
+/// Number of references that are collected before they are counted.
+const EDGES: usize = 1 << 10;
 /// Number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
 /// Number of fields with references from which an object is more than a node.
@@ -61,9 +64,10 @@ type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
     pub(super) fn find(summary: &Summary, graph: &ObjectGraph, roles: &Roles, owners: &Owners) -> Self {
-        let count = |chunk| count(graph, roles, owners, chunk);
+        let labels = graph.labels();
+        let count = |chunk| PairCounter::new(graph, &labels, roles, owners).count(chunk);
         let mut pairs = Pairs::default();
-        let chunks = TreePosition::chunks(graph.tree.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         for batch in chunks.chunks(BATCH) {
             for (pair, count) in parallel::map(batch, count).into_iter().flatten() {
                 let is_full = pairs.len() >= MAX_ALL_PAIRS;
@@ -151,64 +155,110 @@ impl Structures {
     }
 }
 
-/// Counts the references to the objects of a chunk by class.
-fn count(graph: &ObjectGraph, roles: &Roles, owners: &Owners, chunk: std::ops::Range<TreePosition>) -> Pairs {
-    let tree = &graph.tree;
-    let mut pairs = Pairs::default();
-    let mut position = chunk.start;
-    let class_at = |position: TreePosition| graph.objects.class(tree.object_at(position)?);
-    tree.visit_objects(chunk, |object| {
-        let at = position;
-        position.0 += 1;
-        let Some(to) = graph.objects.class(object).filter(|class| roles.of_class(*class) == ClassRole::Plain)
-        else {
-            return;
-        };
-        // What nothing owns is not within a structure.
-        let Some(owner) = owners.owner_of(at) else { return };
-        let mut within = None;
-        for from in graph.referrers(object) {
-            let Some(from_class) = graph.objects.class(from) else { continue };
-            let role = roles.of_class(from_class);
-            let Some(holder) =
-                tree.reachable_position(from).and_then(|from| owners.owner_or_self(role, from))
-            else {
-                continue;
-            };
-            // Back to what dominates the holder, itself included.
-            let mut within_it = || *within.get_or_insert_with(|| tree.end(at));
-            let holder_class = || if role == ClassRole::Plain { Some(from_class) } else { class_at(holder) };
-            if holder >= at && holder < within_it() {
-                continue;
-            }
-            let Some(class) = holder_class().filter(|class| roles.of_class(*class) == ClassRole::Plain)
-            else {
-                continue;
-            };
-            let is_local =
-                owner == holder || Some(owner) == owners.owner_of(holder) || class_at(owner) == Some(class);
-            if !is_local {
-                continue;
-            }
-            let key = (
-                class.0,
-                to.0,
-                role == ClassRole::Collection
-                    || role == ClassRole::Array && is_of_collection(graph, roles, from),
-            );
-            if pairs.len() < MAX_PAIRS || pairs.contains_key(&key) {
-                *pairs.entry(key).or_default() += 1;
-            }
-        }
-    });
-    pairs
+/// Counter of the references to the objects of a chunk, by class.
+///
+/// What refers to an object is anywhere in memory: references are collected first, and what is known of the objects that
+/// hold them is prefetched.
+struct PairCounter<'s> {
+    graph: &'s ObjectGraph,
+    labels: &'s Labels<'s>,
+    roles: &'s Roles,
+    owners: &'s Owners,
+    /// Holders and targets that are still to be counted.
+    edges: Vec<(ObjectIndex, ObjectIndex)>,
+    pairs: Pairs,
+    /// The last array that was looked at, and whether it is that of a JDK collection.
+    last_array: Option<(ObjectIndex, bool)>,
 }
 
-/// Returns whether an array is that of a JDK collection.
-fn is_of_collection(graph: &ObjectGraph, roles: &Roles, array: ObjectIndex) -> bool {
-    let dominator = graph.tree.reachable_position(array).and_then(|position| graph.tree.dominator(position));
-    let above = dominator.and_then(|position| graph.tree.object_at(position));
-    above.is_some_and(|above| roles.role_of(graph, above) == ClassRole::Collection)
+impl<'s> PairCounter<'s> {
+    fn new(graph: &'s ObjectGraph, labels: &'s Labels<'s>, roles: &'s Roles, owners: &'s Owners) -> Self {
+        let (edges, pairs) = (Vec::with_capacity(EDGES), Pairs::default());
+        Self { graph, labels, roles, owners, edges, pairs, last_array: None }
+    }
+
+    fn role(&self, object: ObjectIndex) -> ClassRole {
+        self.roles.of_label(self.labels.of(object.0))
+    }
+
+    fn count(mut self, chunk: std::ops::Range<ObjectIndex>) -> Pairs {
+        let graph = self.graph;
+        for to in ObjectIndex::range(chunk) {
+            // What nothing owns is not within a structure.
+            if self.role(to) != ClassRole::Plain || self.owners.owner_of(to).is_none() {
+                continue;
+            }
+            for from in graph.referrers(to) {
+                self.labels.prefetch(from.0);
+                self.owners.prefetch(from);
+                self.edges.push((from, to));
+                if self.edges.len() >= EDGES {
+                    self.count_edges();
+                }
+            }
+        }
+        self.count_edges();
+        self.pairs
+    }
+
+    fn count_edges(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        for (from, to) in &edges {
+            if let Some(pair) = self.pair(*from, *to)
+                && (self.pairs.len() < MAX_PAIRS || self.pairs.contains_key(&pair))
+            {
+                *self.pairs.entry(pair).or_default() += 1;
+            }
+        }
+        self.edges = edges;
+        self.edges.clear();
+    }
+
+    /// Returns the classes of a reference, if it leads into a structure.
+    fn pair(&mut self, from: ObjectIndex, to: ObjectIndex) -> Option<(u32, u32, bool)> {
+        let role = self.role(from);
+        let holder = match role {
+            ClassRole::Leaf => return None,
+            ClassRole::Plain => self.owners.is_reachable(from).then_some(from)?,
+            ClassRole::Array | ClassRole::Collection => self.owners.owner_of(from)?,
+        };
+        let class = self.labels.of(holder.0);
+        if holder == to || self.roles.of_label(class) != ClassRole::Plain {
+            return None;
+        }
+        let owner = self.owners.owner_of(to)?;
+        // What has the same owner, or is the owner, is not below the target.
+        let is_near = owner == holder || Some(owner) == self.owners.owner_of(holder);
+        let is_local = is_near || self.labels.of(owner.0) == class && !self.is_back(holder, to);
+        if !is_local {
+            return None;
+        }
+        let is_through =
+            role == ClassRole::Collection || role == ClassRole::Array && self.is_of_collection(from);
+        Some((u32::try_from(class).ok()?, u32::try_from(self.labels.of(to.0)).ok()?, is_through))
+    }
+
+    /// Returns whether a reference leads back to what dominates the holder.
+    fn is_back(&self, holder: ObjectIndex, to: ObjectIndex) -> bool {
+        let tree = &self.graph.tree;
+        let (holder, to) = (tree.reachable_position(holder), tree.reachable_position(to));
+        holder.zip(to).is_some_and(|(holder, to)| holder >= to && tree.dominates(to, holder))
+    }
+
+    /// Returns whether an array is that of a JDK collection.
+    fn is_of_collection(&mut self, array: ObjectIndex) -> bool {
+        match self.last_array {
+            Some((known, is_of_collection)) if known == array => is_of_collection,
+            _ => {
+                let tree = &self.graph.tree;
+                let dominator = tree.reachable_position(array).and_then(|position| tree.dominator(position));
+                let above = dominator.and_then(|position| tree.object_at(position));
+                let is_of_collection = above.is_some_and(|above| self.role(above) == ClassRole::Collection);
+                self.last_array = Some((array, is_of_collection));
+                is_of_collection
+            }
+        }
+    }
 }
 
 /// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that is

@@ -103,7 +103,7 @@ pub struct DumpPlaces {
     /// Labels of the places.
     pub labels: Vec<Label>,
     /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
-    pub(super) structures: Vec<Structure>,
+    pub(crate) structures: Vec<Structure>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
     /// Number of reachable objects.

@@ -2,13 +2,18 @@
 //!
 //! Every walk ends: it takes no more steps than the dump has objects, and cyclic chains stop at the repetition.
 
-use hprof_parser::{BasicType, ObjectId, be_value};
+use std::ops::Range;
+
+use hprof_parser::{BasicType, ObjectId, be_ids, be_value};
 
 use super::known::{CollectionForm, Nulls};
 use super::{Entry, NULL};
 use crate::objects::reader::{Bits, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::fields::Fields;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::objects::reader::Record;
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
 
@@ -20,23 +25,54 @@ fn reference(id: ObjectId) -> Bits {
     Bits { kind: BasicType::Object, bits: id.0 }
 }
 
-/// Returns the contents of an object with this representation.
+/// A node of a chain or a tree, and its fields: finding its record takes longer than everything else, so that it is read
+/// once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node<'a> {
+    pub(super) object: ObjectIndex,
+    fields: Option<Fields<'a>>,
+}
+
+impl<'a> Node<'a> {
+    fn read(objects: &ObjectReader<'a>, object: ObjectIndex) -> Self {
+        Self { object, fields: objects.fields(object) }
+    }
+
+    /// Returns the node that a field refers to.
+    pub(super) fn of(objects: &ObjectReader<'a>, field: Option<Bits>) -> Option<Self> {
+        Some(Self::read(objects, objects.object(field?)?))
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<Bits> {
+        self.fields?.value(name)
+    }
+
+    /// Returns the key and the value.
+    fn entry(&self, key: &str, value: &str) -> Option<Entry> {
+        Some(Entry { key: Some(self.value(key)?), value: self.value(value)? })
+    }
+}
+
+/// Returns the contents of an object with this representation; of one with an array, those in these rows of it.
 pub(super) fn entries<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     object: ObjectIndex,
     class: ClassNumber,
     form: CollectionForm,
+    rows: Range<usize>,
 ) -> Entries<'o> {
+    let is_first = rows.start == 0;
     let fields = objects.fields_of(object, class);
     let field = move |name: &str| fields?.value(name);
     let number = move |name: &str| usize::try_from(field(name)?.integer()?).ok();
     match form {
         CollectionForm::Array { array, size } => {
             let most = size.map_or(usize::MAX, |size| number(size).unwrap_or(0));
-            Box::new(ids(objects, field(array)).take(most).map(|id| value(reference(id))))
+            let rows = rows.start..rows.end.min(most);
+            Box::new(ids_in(objects, field(array), rows).map(|id| value(reference(id))))
         }
         CollectionForm::Scattered(array) => {
-            let there = ids(objects, field(array)).filter(|id| !id.is_null());
+            let there = ids_in(objects, field(array), rows).filter(|id| !id.is_null());
             Box::new(there.map(|id| value(reference(id))))
         }
         CollectionForm::Ring => {
@@ -50,13 +86,13 @@ pub(super) fn entries<'o, 'a>(
         CollectionForm::Linked { first, next, item, nulls, .. } => {
             let without = usize::from(nulls == Nulls::FirstIsNone);
             // `head` of a ConcurrentLinkedDeque is not always the first node.
+            let start = Node::of(objects, field(first));
             let start = match nulls {
-                Nulls::None => chain(objects, field(first), "prev").last(),
-                _ => objects_in(objects, field(first)).next(),
+                Nulls::None => chain(objects, start, "prev").last(),
+                _ => start,
             };
-            let start = start.map(|node| reference(id_of(objects, node)));
             let nodes = chain(objects, start, next).skip(without);
-            let items = nodes.filter_map(move |node| objects.field(node, item));
+            let items = nodes.filter_map(move |node| node.value(item));
             Box::new(items.filter(move |item| item.bits != 0 || nulls != Nulls::None).map(value))
         }
         CollectionForm::Buckets { table, key, value, .. } => {
@@ -65,11 +101,12 @@ pub(super) fn entries<'o, 'a>(
             let moved = field("nextTable");
             let is_concurrent = moved.is_some();
             let tables = [field(table), moved].into_iter();
-            let entries = tables.flat_map(move |table| buckets(objects, table, key, value, most));
+            let entries =
+                tables.flat_map(move |table| buckets(objects, table, rows.clone(), key, value, most));
             let entries = entries.filter(move |entry| !is_concurrent || entry.value.bits != 0);
             // Android up to 6.
-            let of_null = objects_in(objects, field("entryForNullKey"));
-            let of_null = of_null.filter_map(move |node| entry(objects, node, key, value));
+            let of_null = Node::of(objects, field("entryForNullKey").filter(|_| is_first));
+            let of_null = of_null.into_iter().filter_map(move |node| node.entry(key, value));
             Box::new(entries.chain(of_null))
         }
         CollectionForm::Segments => {
@@ -77,24 +114,23 @@ pub(super) fn entries<'o, 'a>(
             let segments = segments.filter_map(|id| objects.graph.objects.addresses.index_of(id));
             let tables = segments.map(|segment| objects.field(segment, "table"));
             let mut left = objects.graph.objects.len();
-            let entries = tables.flat_map(move |table| buckets(objects, table, "key", "value", left));
+            let entries =
+                tables.flat_map(move |table| buckets(objects, table, 0..usize::MAX, "key", "value", left));
             Box::new(entries.take_while(move |_| {
                 left = left.saturating_sub(1);
                 left > 0
             }))
         }
         CollectionForm::Chained => {
-            let nodes = chain(objects, field("head"), "after");
-            Box::new(nodes.filter_map(move |node| {
-                Some(Entry { key: Some(objects.field(node, "key")?), value: objects.field(node, "value")? })
-            }))
+            let nodes = chain(objects, Node::of(objects, field("head")), "after");
+            Box::new(nodes.filter_map(move |node| node.entry("key", "value")))
         }
         CollectionForm::Pairs { table, .. } => {
-            let there = pairs(objects, field(table)).filter(|(key, _)| !key.is_null());
+            let there = pairs(objects, field(table), rows).filter(|(key, _)| !key.is_null());
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         CollectionForm::Dense { table, size } => {
-            let there = pairs(objects, field(table)).take(number(size).unwrap_or(0));
+            let there = pairs(objects, field(table), rows).take(number(size).unwrap_or(0));
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         CollectionForm::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
@@ -146,12 +182,28 @@ pub(super) fn ids<'o, 'a>(
     ids.into_iter().flatten()
 }
 
-/// Returns the IDs in an array that a field refers to, in pairs.
+/// Returns the IDs in some rows of an array that a field refers to.
+fn ids_in<'o, 'a>(
+    objects: &'o ObjectReader<'a>,
+    array: Option<Bits>,
+    rows: Range<usize>,
+) -> impl Iterator<Item = ObjectId> + 'o + use<'o, 'a> {
+    let id_size = objects.summary.id_size();
+    let all = match array.and_then(|array| objects.record(objects.object(array)?)) {
+        Some(Record::ObjectArray(array)) => array.elements,
+        _ => &[],
+    };
+    let [start, end] = [rows.start, rows.end].map(|row| row.saturating_mul(id_size.bytes()).min(all.len()));
+    be_ids(all.get(start..end).unwrap_or_default(), id_size)
+}
+
+/// Returns the IDs in some rows of an array that a field refers to, in pairs.
 fn pairs<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
+    rows: Range<usize>,
 ) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'o + use<'o, 'a> {
-    let mut ids = ids(objects, array);
+    let mut ids = ids_in(objects, array, rows);
     std::iter::from_fn(move || Some((ids.next()?, ids.next()?)))
 }
 
@@ -167,16 +219,17 @@ fn numbers<'o, 'a>(
     elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))
 }
 
-/// Returns the entries of a table of chains of nodes, at most `most`.
+/// Returns the entries in some rows of a table of chains of nodes, at most `most`.
 fn buckets<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
+    rows: Range<usize>,
     key: &'static str,
     value: &'static str,
     most: u32,
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
-    let nodes = table_nodes(objects, table).take(most as usize);
-    nodes.filter_map(move |node| entry(objects, node, key, value))
+    let nodes = nodes_in(objects, table, rows).take(most as usize);
+    nodes.filter_map(move |node| node.entry(key, value))
 }
 
 /// Returns the nodes of a table of chains of nodes.
@@ -184,49 +237,80 @@ pub(super) fn table_nodes<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
 ) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
-    let heads = ids(objects, table).filter(|id| !id.is_null());
-    heads.flat_map(move |head| {
-        let head = objects.object(reference(head));
+    nodes_in(objects, table, 0..usize::MAX).map(|node| node.object)
+}
+
+/// Returns the nodes in some rows of a table of chains of nodes; if these are not all, in the order of the chains' addresses.
+fn nodes_in<'o, 'a>(
+    objects: &'o ObjectReader<'a>,
+    table: Option<Bits>,
+    rows: Range<usize>,
+) -> impl Iterator<Item = Node<'a>> + 'o + use<'o, 'a> {
+    let is_part = rows != (0..usize::MAX);
+    let mut heads = ids_in(objects, table, rows).filter(|id| !id.is_null());
+    // A part of a large table: hashes scatter its nodes over the heap. In order of address, each node, its key and its
+    // value are near those before.
+    let mut sorted: Vec<ObjectId> = if is_part { heads.by_ref().collect() } else { Vec::new() };
+    sorted.sort_unstable();
+    let heads = heads.filter_map(|head| Node::of(objects, Some(reference(head))));
+    sorted_nodes(objects, sorted).chain(heads).flat_map(move |head| {
         // A TreeBin of a ConcurrentHashMap comes before its nodes.
-        let first = head.and_then(|head| objects.field(head, "first"));
-        chain(objects, first.or(head.map(|head| reference(id_of(objects, head)))), "next")
+        let first = head.value("first");
+        chain(objects, if first.is_some() { Node::of(objects, first) } else { Some(head) }, "next")
     })
 }
 
-/// Returns the key and the value of a node.
-fn entry(objects: &ObjectReader<'_>, node: ObjectIndex, key: &str, value: &str) -> Option<Entry> {
-    Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
+/// Reads nodes in ascending order, those of a block together.
+fn sorted_nodes<'o, 'a>(
+    objects: &'o ObjectReader<'a>,
+    ids: Vec<ObjectId>,
+) -> impl Iterator<Item = Node<'a>> + 'o + use<'o, 'a> {
+    let table = &objects.graph.objects;
+    let mut nodes = ids.into_iter().filter_map(|id| table.addresses.index_of(id)).peekable();
+    let blocks = std::iter::from_fn(move || {
+        let mut last = nodes.next()?;
+        let block = last.0 / BLOCK;
+        let mut wanted = 1u64 << (last.0 % BLOCK);
+        // A node that is in the table twice is read twice.
+        while let Some(next) = nodes.next_if(|next| next.0 / BLOCK == block && *next > last) {
+            wanted |= 1 << (next.0 % BLOCK);
+            last = next;
+        }
+        let mut read: Vec<Node<'a>> = Vec::with_capacity(wanted.count_ones() as usize);
+        objects.records_of_block(ObjectIndex(block * BLOCK), wanted, |object, record| {
+            let fields = match (record, table.class(object)) {
+                (Some(Record::Instance(record)), Some(class)) => {
+                    Some(Fields::new(objects.summary, class, record.fields))
+                }
+                _ => None,
+            };
+            read.push(Node { object, fields });
+        });
+        Some(read)
+    });
+    blocks.flatten()
 }
 
-/// Returns the object that a field refers to.
-fn objects_in(objects: &ObjectReader<'_>, field: Option<Bits>) -> impl Iterator<Item = ObjectIndex> + use<> {
-    field.and_then(|field| objects.object(field)).into_iter()
-}
-
-fn id_of(objects: &ObjectReader<'_>, object: ObjectIndex) -> ObjectId {
-    objects.graph.objects.addresses.id_of(object).unwrap_or_default()
-}
-
-/// Returns linked nodes, starting with the one that a field refers to.
+/// Returns linked nodes, starting with this one.
 pub(super) fn chain<'o, 'a>(
     objects: &'o ObjectReader<'a>,
-    first: Option<Bits>,
+    first: Option<Node<'a>>,
     next: &'static str,
-) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
-    let first = first.and_then(|first| objects.object(first));
+) -> impl Iterator<Item = Node<'a>> + 'o + use<'o, 'a> {
+    let start = first.map(|first| first.object);
     // Brent's algorithm: each node is compared with the one at the last power of two of steps.
-    let (mut mark, mut steps, mut power) = (first, 0u32, 1u32);
+    let (mut mark, mut steps, mut power) = (start, 0u32, 1u32);
     std::iter::successors(first, move |node| {
-        let next = objects.reference(*node, next)?;
+        let next = objects.object(node.value(next)?)?;
         // Some lists are rings whose first node holds no element.
-        if Some(next) == mark || Some(next) == first {
+        if Some(next) == mark || Some(next) == start {
             return None;
         }
         steps += 1;
         if steps == power {
             (mark, steps, power) = (Some(next), 0, power.saturating_mul(2));
         }
-        Some(next)
+        Some(Node::read(objects, next))
     })
 }
 
@@ -234,8 +318,8 @@ pub(super) fn chain<'o, 'a>(
 struct Tree<'o, 'a> {
     objects: &'o ObjectReader<'a>,
     /// Nodes whose left subtree is finished, but not the nodes themselves.
-    open: Vec<ObjectIndex>,
-    next: Option<ObjectIndex>,
+    open: Vec<Node<'a>>,
+    next: Option<Node<'a>>,
     /// Remaining number of steps.
     left: u32,
 }
@@ -245,7 +329,7 @@ const DEEPEST: usize = 128;
 
 impl<'o, 'a> Tree<'o, 'a> {
     fn new(objects: &'o ObjectReader<'a>, root: Option<Bits>) -> Self {
-        let next = root.and_then(|root| objects.object(root));
+        let next = Node::of(objects, root);
         Self { objects, open: Vec::new(), next, left: objects.graph.objects.len() }
     }
 }
@@ -260,11 +344,11 @@ impl Iterator for Tree<'_, '_> {
             }
             self.left -= 1;
             self.open.push(node);
-            self.next = self.objects.reference(node, "left");
+            self.next = Node::of(self.objects, node.value("left"));
         }
         let node = self.open.pop()?;
-        self.next = self.objects.reference(node, "right");
-        let field = |name| self.objects.field(node, name).unwrap_or(NULL);
+        self.next = Node::of(self.objects, node.value("right"));
+        let field = |name| node.value(name).unwrap_or(NULL);
         Some(Entry { key: Some(field("key")), value: field("value") })
     }
 }
@@ -276,12 +360,12 @@ fn skips<'o, 'a>(
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
     // `head` is the topmost index; following `down` leads to the lowest one; its node is the first of the list, without
     // a key.
-    let lowest = chain(objects, top, "down").last();
-    let first = lowest.and_then(|index| objects.field(index, "node"));
-    let entries = chain(objects, first, "next").filter_map(move |node| {
-        let key = objects.field(node, "key").filter(|key| key.bits != 0)?;
+    let lowest = chain(objects, Node::of(objects, top), "down").last();
+    let first = lowest.and_then(|index| index.value("node"));
+    let entries = chain(objects, Node::of(objects, first), "next").filter_map(move |node| {
+        let key = node.value("key").filter(|key| key.bits != 0)?;
         // `value` up to JDK 8.
-        let value = objects.field(node, "val").or_else(|| objects.field(node, "value"))?;
+        let value = node.value("val").or_else(|| node.value("value"))?;
         Some(Entry { key: Some(key), value })
     });
     entries.filter(|entry| entry.value.bits != 0)

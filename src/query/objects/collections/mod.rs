@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields::Fields;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::reader::{Bits, ObjectReader};
@@ -68,6 +69,8 @@ pub struct Collection {
     of_entries: OfEntries,
     /// Number of elements omitted at the start, and number of elements taken then.
     part: (usize, usize),
+    /// Rows of the underlying array that contain its elements, if that is split.
+    rows: (usize, usize),
 }
 
 /// Part of a map's entries that is the elements.
@@ -77,6 +80,15 @@ enum OfEntries {
     Keys,
     Values,
 }
+
+/// All rows of an array.
+const ALL_ROWS: (usize, usize) = (0, usize::MAX);
+
+/// Minimum and maximum number of rows of a part of an array that is split.
+const LEAST_ROWS: usize = 1 << 16;
+const MOST_ROWS: usize = 1 << 22;
+/// Number of such parts per thread: they take different times.
+const PARTS_OF_A_THREAD: usize = 2;
 
 /// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
@@ -222,7 +234,16 @@ impl<'o, 'a> Collections<'o, 'a> {
                         usize::MAX => self.size(object, form, class),
                         size => Some(size as u64),
                     };
-                    return Some(Collection { kind, size, form, object, class, of_entries, part });
+                    return Some(Collection {
+                        kind,
+                        size,
+                        form,
+                        object,
+                        class,
+                        of_entries,
+                        part,
+                        rows: ALL_ROWS,
+                    });
                 }
             };
             object = self.objects.object(self.objects.field_of(object, class, field)?)?;
@@ -308,10 +329,52 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
+    /// Splits a collection whose contents are in a long array. The parts have these in any order.
+    pub(crate) fn split(&self, collection: &Collection) -> Vec<Collection> {
+        let Collection { object, class, form, part, .. } = *collection;
+        let field = |name| self.objects.field_of(object, class, name);
+        let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len());
+        let length = match form {
+            _ if part.1 != usize::MAX => None,
+            // The table to which a ConcurrentHashMap moves its entries.
+            CollectionForm::Buckets { table, .. } => length(table).max(length("nextTable")),
+            CollectionForm::Array { array, .. } | CollectionForm::Scattered(array) => length(array),
+            CollectionForm::Pairs { table, .. } => length(table),
+            _ => None,
+        };
+        let length = length.unwrap_or(0);
+        let of_thread = length / (PARTS_OF_A_THREAD * rayon::current_num_threads());
+        // Keys and values in turns are not separated.
+        let rows = of_thread.clamp(LEAST_ROWS, MOST_ROWS).next_multiple_of(2);
+        if length <= rows {
+            return vec![*collection];
+        }
+        let starts = (0..length).step_by(rows);
+        starts.map(|start| Collection { rows: (start, start.saturating_add(rows)), ..*collection }).collect()
+    }
+
+    /// Returns the number of elements that an instance of a class stores itself, given its fields; `None` if it may be
+    /// anything.
+    pub(crate) fn stored_count(&self, fields: &Fields<'_>) -> Option<u64> {
+        let (_, form, known) = self.forms.by_class.get(fields.class().0 as usize).copied().flatten()?;
+        let size = match form {
+            CollectionForm::Array { size: Some(size), .. }
+            | CollectionForm::Linked { size, .. }
+            | CollectionForm::Buckets { size: Some(size), .. }
+            | CollectionForm::Pairs { size: Some(size), .. }
+            | CollectionForm::Dense { size, .. }
+            | CollectionForm::Tree { size, .. } => size,
+            CollectionForm::Chained => "size",
+            _ => return None,
+        };
+        u64::try_from(fields.of(known)?.value(size)?.integer()?).ok()
+    }
+
     /// Iterates over the contents of a collection.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
-        let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
+        let Collection { object, class, form, rows, .. } = *collection;
+        let entries = iterate::entries(self.objects, object, class, form, rows.0..rows.1);
         let masks = self.forms.masks;
         let is_masked = move |value: Bits| value.reference().is_some_and(|id| masks.contains(&id));
         let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };

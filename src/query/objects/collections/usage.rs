@@ -4,6 +4,7 @@
 //! have state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections
 //! are as small as possible; for both, only their arrays are known here.
 
+use super::iterate::Node;
 use super::known::CollectionForm;
 use super::{Collections, Entry, Forms, KnownClass, NULL, iterate};
 use crate::objects::reader::{Bits, FieldPlace, ObjectReader};
@@ -337,16 +338,16 @@ impl Collections<'_, '_> {
             | CollectionForm::Wraps(_)
             | CollectionForm::KeysOf(_)
             | CollectionForm::ValuesOf(_) => None,
-            _ => iterate::entries(self.objects, object, class, form).next(),
+            _ => iterate::entries(self.objects, object, class, form, 0..usize::MAX).next(),
         }
     }
 
     /// Returns the first nodes of the lowest level of a skip list.
     fn lowest_nodes(&self, object: ObjectIndex, class: ClassNumber) -> Vec<ObjectIndex> {
-        let head = self.objects.field_of(object, class, "head");
+        let head = Node::of(self.objects, self.objects.field_of(object, class, "head"));
         let lowest = iterate::chain(self.objects, head, "down").take(MAX_LEVELS).last();
-        let node = lowest.and_then(|index| self.objects.field(index, "node"));
-        iterate::chain(self.objects, node, "next").take(MAX_NODES).collect()
+        let node = Node::of(self.objects, lowest.and_then(|index| index.value("node")));
+        iterate::chain(self.objects, node, "next").take(MAX_NODES).map(|node| node.object).collect()
     }
 }
 
