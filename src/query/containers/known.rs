@@ -170,8 +170,8 @@ impl CollectionReader<'_, '_, '_> {
         let within = one.position..tree.end(one.position);
         let read = |part| self.contents(&part, &within, &left);
         let parts = parallel::map(&self.collections.split(&collection), read);
-        let Contents { values, keys, entries, shared, is_whole } =
-            parts.into_iter().reduce(Contents::with).unwrap_or_default();
+        let CollectionContents { values, keys, entries, shared, is_whole } =
+            parts.into_iter().reduce(CollectionContents::with).unwrap_or_default();
         let spend = |left: u64| Some(left.saturating_sub(entries));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
         let is_map = collection.kind == CollectionKind::Map;
@@ -245,8 +245,13 @@ impl CollectionReader<'_, '_, '_> {
     }
 
     /// Reads a part of a collection that dominates the objects `within`, as long as entries are `left`.
-    fn contents(&self, collection: &Collection, within: &Range<TreePosition>, left: &AtomicU64) -> Contents {
-        let mut contents = Contents { is_whole: true, ..Contents::default() };
+    fn contents(
+        &self,
+        collection: &Collection,
+        within: &Range<TreePosition>,
+        left: &AtomicU64,
+    ) -> CollectionContents {
+        let mut contents = CollectionContents { is_whole: true, ..CollectionContents::default() };
         let (mut values, mut keys): (Vec<ObjectId>, Vec<ObjectId>) = (Vec::new(), Vec::new());
         let mut entries = self.collections.entries(collection);
         loop {
@@ -320,7 +325,7 @@ struct SharedObjects {
 
 /// What was read of a collection.
 #[derive(Debug, Default)]
-struct Contents {
+struct CollectionContents {
     values: Classes,
     keys: Classes,
     entries: u64,
@@ -329,7 +334,7 @@ struct Contents {
     is_whole: bool,
 }
 
-impl Contents {
+impl CollectionContents {
     fn with(mut self, other: Self) -> Self {
         self.values.add_all(other.values);
         self.keys.add_all(other.keys);

@@ -198,8 +198,18 @@ mod tests {
     use super::*;
 
     /// Keys with two types or meanings, because earlier versions promised both.
-    const OF_TWO_TYPES: [&str; 9] =
-        ["path", "dominator", "objects", "place", "facts", "holder", "reachable", "container", "keys"];
+    const OF_TWO_TYPES: [&str; 10] = [
+        "path",
+        "dominator",
+        "objects",
+        "place",
+        "facts",
+        "holder",
+        "reachable",
+        "container",
+        "keys",
+        "evidence",
+    ];
 
     #[test]
     fn a_key_has_one_type_and_one_meaning() {

@@ -67,14 +67,19 @@ impl Leaks {
     pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
         let all = self.suspects.iter().enumerate();
         all.filter(|(_, suspect)| {
-            suspect.own_verdict() == Some(Verdict::Accumulation) && self.is_large(suspect.retained_bytes)
+            suspect.own_verdict() == Some(Verdict::Accumulation)
+                && suspect.off_heap.is_none()
+                && self.is_large(suspect.retained_bytes)
         })
     }
 
     /// Returns the suspects that are large enough for a conclusion, largest retained size first.
     pub fn large(&self) -> impl Iterator<Item = &Suspect> {
-        let is_told =
-            |suspect: &&Suspect| !suspect.is_told_elsewhere() && self.is_large(suspect.retained_bytes);
+        let is_told = |suspect: &&Suspect| {
+            !suspect.is_told_elsewhere()
+                && suspect.off_heap.is_none()
+                && self.is_large(suspect.retained_bytes)
+        };
         let mut all: Vec<&Suspect> = self.suspects.iter().filter(is_told).collect();
         all.sort_rows_by_key(|suspect| (Reverse(suspect.retained_bytes), suspect.verdict == Verdict::Holder));
         all.into_iter()
@@ -165,6 +170,14 @@ impl Leaks {
                 loaders::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
             }
         };
+        // Memory outside of the heap is apart from what is in it.
+        let outside = self.suspects.iter().enumerate().filter(|(_, suspect)| suspect.off_heap.is_some());
+        let outside = outside.map(|(at, suspect)| Conclusion {
+            cause: Cause::Suspect(at),
+            retained_bytes: suspect.explained_bytes(),
+            side_tables: Vec::new(),
+        });
+        all.splice(..0, outside.collect::<Vec<_>>());
         (all, concluded_bytes.min(self.reachable_bytes))
     }
 
@@ -196,13 +209,21 @@ impl Leaks {
     /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
     /// garbage.
     pub fn largest(&self) -> Option<Largest<'_>> {
-        let conclusion = self.conclusions.first().map(Largest::Conclusion);
-        let holder =
-            self.large().find(|suspect| suspect.verdict != Verdict::Accumulation).map(Largest::Holder);
+        let conclusion = self.conclusions.iter().find(|one| !self.is_outside(one)).map(Largest::Conclusion);
+        // What is bounded, in progress, or the JVM's own is not counted.
+        let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
         let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
         // The conclusion, if several are equal.
         let all = [rest.map(Largest::NoSuspect), holder, conclusion];
         all.into_iter().flatten().max_by_key(Largest::retained_bytes)
+    }
+
+    /// Returns whether a conclusion is about memory outside of the heap.
+    pub fn is_outside(&self, one: &Conclusion) -> bool {
+        match one.cause {
+            Cause::Suspect(at) => self.suspects.get(at).is_some_and(|suspect| suspect.off_heap.is_some()),
+            Cause::Loaders { .. } => false,
+        }
     }
 
     /// Returns the size of unreachable objects, if it exceeds that of reachable ones.

@@ -34,6 +34,8 @@ const MAX_NAMES: usize = 1 << 19;
 const LOOKED_AT_PATHS: usize = 4;
 /// Maximum number of objects examined for a path that is continued.
 const MAX_WAY: usize = 1 << 16;
+/// Libraries of languages, in which threads begin and objects of the program are.
+const LANGUAGES: [&str; 4] = ["clojure.lang", "groovy.lang", "kotlin", "scala"];
 /// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
 /// Maximum number of children that are separate parts; of more, those of one class are one part.
@@ -140,16 +142,24 @@ pub(super) struct Evidence<'a> {
     objects: ObjectReader<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
+    /// Starts of the names of the classes in which threads begin.
+    pub(super) programs: Vec<String>,
     /// Counts of what objects dominate: suspects are often within others.
     counted: CountedRanges<'a>,
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
+    pub(super) fn new(
+        summary: &'a Summary,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        view: View<'a>,
+        programs: Vec<String>,
+    ) -> Self {
         let objects = ObjectReader::new(summary, graph, bytes);
         let forms = Forms::of(objects.summary);
         let counted = CountedRanges::new(graph, summary.classes().len());
-        Self { summary, graph, objects, forms, view, counted }
+        Self { summary, graph, objects, forms, view, programs, counted }
     }
 
     /// Returns the classes whose objects take up most of what `tops` retain.
@@ -267,9 +277,13 @@ impl<'a> Evidence<'a> {
         let path = self.path(objects);
         let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
         let owner = self.owner(objects, |_| true);
-        let user = owner
-            .as_ref()
-            .and_then(|owner| self.owner(objects, |class| library(class) != library(&owner.class)));
+        let is_of_program = |class: &str| {
+            let of = library(class);
+            !LANGUAGES.contains(&of) && self.programs.iter().any(|program| program == of)
+        };
+        let user = owner.as_ref().and_then(|owner| {
+            self.owner(objects, |class| library(class) != library(&owner.class) && is_of_program(class))
+        });
         Paths {
             path,
             through_frame: None,

@@ -55,13 +55,15 @@ use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::heap_places::HeapPlaces;
 use self::holders::Holder;
-use self::judgement::Judge;
+use self::judgement::LeakJudge;
 use self::loaders::{LoaderGroup, Loaders};
+use self::off_heap::OffHeapUse;
 use self::reader::EvidenceReader;
 use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
 
 pub use self::conclusions::{Cause, Conclusion, Largest};
+pub use self::judgement::NO_BOUND;
 
 /// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
@@ -125,6 +127,8 @@ pub enum SuspectRule {
     Below,
     /// A leak that a framework's rule reports.
     Framework,
+    /// Memory outside of the heap.
+    OffHeap,
 }
 
 impl SuspectRule {
@@ -134,6 +138,7 @@ impl SuspectRule {
             Self::Mat => "mat",
             Self::Below => "below",
             Self::Framework => "framework",
+            Self::OffHeap => "off_heap",
         }
     }
 }
@@ -193,6 +198,17 @@ pub struct OtherHolder {
     pub holder: Holder,
 }
 
+/// An entry of a map on the way to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapEntry {
+    /// Text of the key.
+    pub key: String,
+    /// Place of the map.
+    pub map: Holder,
+    /// Name of the thread at which the path starts, if it holds the map by its stack.
+    pub thread: Option<String>,
+}
+
 /// Extent of the evidence that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeakEvidence {
@@ -249,6 +265,8 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
+    /// The entry of a map that a buffer is in.
+    pub entry: Option<MapEntry>,
     /// Its name from the program; `None` if it has none.
     pub named: Option<String>,
     /// The accumulated objects, if a framework's rule names them.
@@ -281,6 +299,8 @@ pub struct Suspect {
     pub is_behind_soft: bool,
     /// What the verdict follows from.
     pub evidence: Vec<String>,
+    /// Memory outside of the heap, of a suspect that is about it.
+    pub off_heap: Option<OffHeapUse>,
     /// The container in which memory accumulates.
     pub container: Option<Container>,
     /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
@@ -318,6 +338,9 @@ impl Suspect {
     /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
     /// accumulated objects.
     pub fn explained_bytes(&self) -> u64 {
+        if let Some(off_heap) = &self.off_heap {
+            return off_heap.buffers.bytes;
+        }
         match (self.main_thread_local(), &self.reason) {
             _ if self.verdict == Verdict::Holder => self.retained_bytes,
             (Some(local), _) => local.retained_bytes,
@@ -430,12 +453,16 @@ pub fn leaks(
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
     }
-    let judge = Judge::new(heap, graph, bytes, &reader);
+    let judge = LeakJudge::new(heap, graph, bytes, &reader);
     for (row, positions) in rows.iter_mut().zip(&positions) {
         judge.judge(row, positions);
     }
     add_judgements(&mut rows, &mut positions, &mut of_places);
     evidence::relate(&mut rows);
+    if let Some((row, own)) = off_heap_suspect(graph, bytes, &reader) {
+        rows.push(row);
+        positions.push(own);
+    }
     let side_tables = side_tables::side_tables(&reader, &rows);
     let largest =
         if rows.is_empty() { reader.holders.largest(TOLD_LARGEST, &reader.all_threads) } else { Vec::new() };
@@ -475,10 +502,33 @@ fn add_judgements(
         }
         rows.push(Suspect { rule: SuspectRule::Below, of_mat: Some(at), mat_verdict: None, ..judged });
         positions.push(own);
+        // The evidence is told once.
         if let Some(row) = rows.get_mut(at) {
-            row.evidence = Vec::new();
+            (row.evidence, row.contents, row.thread_locals) = Default::default();
+            (row.paths, row.collection, row.allocation) = (None, None, None);
         }
     }
+}
+
+/// Returns the suspect that memory outside of the heap is, with its position: that of the largest buffer.
+fn off_heap_suspect(
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    reader: &EvidenceReader<'_>,
+) -> Option<(Suspect, Vec<TreePosition>)> {
+    let (found, largest, evidence) = off_heap::suspect(&reader.objects(), bytes)?;
+    let position = graph.tree.reachable_position(largest)?;
+    let row = reader.suspect(single(graph, position));
+    let row = Suspect {
+        rule: SuspectRule::OffHeap,
+        verdict: Verdict::Accumulation,
+        mat_verdict: None,
+        reason: None,
+        evidence,
+        off_heap: Some(found),
+        ..row
+    };
+    Some((row, vec![position]))
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {

@@ -7,12 +7,14 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::judgement::heap_limit;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_parser::{BasicType, ObjectId, names};
 
 /// Maximum number of referrers of a buffer examined.
@@ -23,6 +25,15 @@ const MAX_CLIMB: usize = 64;
 const TOLD_OWNERS: usize = 5;
 /// Maximum number of buffers whose owners are searched, largest first.
 const MAX_OWNED: usize = 1000;
+
+/// Percentage of the limit from which direct buffers are a suspect.
+const NEAR_LIMIT_PERCENT: u64 = 90;
+/// Part of the heap, as 1/N, from which memory outside of it is a suspect, and its minimum in bytes.
+const PART_OF_HEAP: u64 = 3;
+const MUCH: u64 = 32 << 20;
+/// Maximum number of errors whose messages are read, and of characters of each.
+const MAX_ERRORS: usize = 64;
+const MAX_MESSAGE: usize = 256;
 
 /// Number and size of buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -57,6 +68,17 @@ pub struct OffHeap {
     pub limit_bytes: Option<u64>,
 }
 
+/// Memory outside of the heap that a suspect is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffHeapUse {
+    /// Direct and mapped buffers.
+    pub buffers: Buffers,
+    /// Field that leads to most of them.
+    pub field: Option<String>,
+    /// Limit of direct buffers in bytes, if the dump contains it.
+    pub limit_bytes: Option<u64>,
+}
+
 /// A buffer with memory of its own.
 struct Buffer {
     object: ObjectIndex,
@@ -88,6 +110,49 @@ pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
     found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &buffers);
     (found.reserved_bytes, found.limit_bytes) = counters(objects);
     found
+}
+
+/// Returns the memory outside of the heap if it is a suspect, the largest buffer, and what the verdict follows from: it is near
+/// its limit, an allocation failed, or it is large beside the heap.
+pub(super) fn suspect(
+    objects: &ObjectReader<'_>,
+    bytes: &[u8],
+) -> Option<(OffHeapUse, ObjectIndex, Vec<String>)> {
+    let found = off_heap(objects, bytes);
+    let largest = buffers(objects).into_iter().max_by_key(|buffer| (buffer.bytes, Reverse(buffer.object)))?;
+    let mut all = found.direct;
+    all.add_all(found.mapped);
+    let reserved = found.reserved_bytes.unwrap_or(0).max(found.direct.bytes);
+    let limit = found.limit_bytes.or_else(|| heap_limit(objects));
+    let is_near = limit.is_some_and(|limit| {
+        u128::from(reserved) * 100 >= u128::from(limit) * u128::from(NEAR_LIMIT_PERCENT)
+    });
+    let heap_bytes = objects.graph.tree.reachable_bytes();
+    let is_large = all.bytes >= MUCH && all.bytes > heap_bytes / PART_OF_HEAP;
+    let mut evidence = Vec::new();
+    if has_failed(objects) {
+        evidence.push("an allocation of a direct buffer failed".to_owned());
+    }
+    if let Some(limit) = limit.filter(|_| is_near) {
+        evidence.push(format!("{} of at most {} are reserved", HumanBytes(reserved), HumanBytes(limit)));
+    }
+    if is_large {
+        evidence.push(format!("it is more than a third of the heap of {}", HumanBytes(heap_bytes)));
+    }
+    let field = found.owners.into_iter().next().and_then(|owner| owner.field);
+    let used = OffHeapUse { buffers: all, field, limit_bytes: found.limit_bytes };
+    (!evidence.is_empty()).then_some((used, largest.object, evidence))
+}
+
+/// Returns whether the heap has an error about direct buffers, which the JVM throws when their limit is reached.
+fn has_failed(objects: &ObjectReader<'_>) -> bool {
+    let errors = ClassSet::of_name_and_below(objects.summary, "java.lang.OutOfMemoryError");
+    let message = |error: ObjectIndex| {
+        let text = objects.string(objects.reference(error, "detailMessage")?)?;
+        Some(text.text(MAX_MESSAGE))
+    };
+    let all = errors.all_objects(objects.graph).into_iter().take(MAX_ERRORS);
+    all.filter_map(message).any(|text| text.to_lowercase().contains("direct buffer memory"))
 }
 
 impl Buffers {

@@ -11,16 +11,18 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
-use super::evidence::{self, Evidence};
+use super::evidence::{self, Evidence, Paths};
 use super::holders::{Holder, Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
-    Candidate, LeakEvidence, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject, SuspectRule,
-    TOLD_MEMBERS, Verdict, allocation,
+    Candidate, LeakEvidence, MapEntry, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject,
+    SuspectRule, TOLD_MEMBERS, Verdict, allocation,
 };
+use crate::compare::places::library;
 use crate::compare::stable_names::{in_common, masked};
 use crate::frameworks::FrameworkDescription;
 use crate::objects::class_set::ClassSet;
+use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use crate::threads::Threads;
@@ -54,18 +56,26 @@ impl<'a> EvidenceReader<'a> {
         extent: LeakEvidence,
     ) -> Self {
         let summary = heap.summary();
+        let all_threads = Threads::new(heap, graph, bytes);
+        let starts = all_threads.first_own_classes();
+        let programs = starts.iter().map(|class| library(class).to_owned()).collect();
         Self {
             summary,
             graph,
             bytes,
-            evidence: Evidence::new(summary, graph, bytes, view),
+            evidence: Evidence::new(summary, graph, bytes, view, programs),
             holders: Holders::new(heap, graph, bytes),
             thread_locals: ThreadLocals::new(heap, graph, bytes),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
-            all_threads: Threads::new(heap, graph, bytes),
+            all_threads,
             extent,
         }
+    }
+
+    /// Returns a reader of objects.
+    pub(super) fn objects(&self) -> ObjectReader<'a> {
+        ObjectReader::new(self.summary, self.graph, self.bytes)
     }
 
     fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
@@ -181,6 +191,8 @@ impl<'a> EvidenceReader<'a> {
             (Some(paths), Some(largest)) => Some(self.evidence.continued(paths, largest)),
             (paths, _) => paths,
         };
+        let is_buffer = matches!(reason, Some(Reason::Buffer { .. }));
+        let entry = paths.as_ref().filter(|_| is_buffer).and_then(|paths| self.entry(paths));
         let accumulated_bytes = match kind {
             SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
             _ => retained_bytes,
@@ -233,6 +245,7 @@ impl<'a> EvidenceReader<'a> {
                 (None, LeakEvidence::All) => self.evidence.contents(&tops),
                 (None, LeakEvidence::Sentences) => Vec::new(),
             },
+            entry,
             thread_locals,
             frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
             is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),
@@ -241,12 +254,33 @@ impl<'a> EvidenceReader<'a> {
             paths,
             is_behind_soft,
             evidence: Vec::new(),
+            off_heap: None,
             mat_verdict: store.is_none().then_some(verdict),
             container: store.and_then(|store| store.container),
             wasted: None,
             covers: Vec::new(),
             related: Vec::new(),
         }
+    }
+
+    /// Returns the last entry of a map on a path.
+    fn entry(&self, paths: &Paths) -> Option<MapEntry> {
+        if self.evidence.view.hides_values() {
+            return None;
+        }
+        let objects = self.objects();
+        let steps = paths.path.steps.iter().map(|step| self.graph.objects.addresses.index_of(step.id));
+        let steps: Vec<ObjectIndex> = steps.collect::<Option<_>>()?;
+        let collections = self.evidence.collections();
+        let at = steps.iter().rposition(|step| objects.reference(*step, "key").is_some())?;
+        let key = objects.reference(*steps.get(at)?, "key")?;
+        let map = steps.get(..at)?.iter().rev().find(|step| collections.collection(**step).is_some())?;
+        let root = &paths.path.root;
+        Some(MapEntry {
+            key: self.evidence.view.content(key)?,
+            map: Holder { held: None, ..self.holders.place(*map, false) },
+            thread: root.frame.as_ref().and_then(|_| root.thread.as_ref()?.name.clone()),
+        })
     }
 
     /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree

@@ -1,6 +1,7 @@
 //! Queries on single objects: reading, naming and selecting them.
 
 pub mod best;
+pub(crate) mod bound_names;
 pub mod class_set;
 pub mod collections;
 pub mod condition;

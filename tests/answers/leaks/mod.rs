@@ -4,6 +4,7 @@ mod below;
 mod containers;
 mod groups;
 mod headlines;
+mod judgement;
 mod made;
 mod mat;
 mod rules;
@@ -70,11 +71,14 @@ impl Leaks {
                 other["rule"] == "below" && keys.iter().all(|key| row[*key] == other[*key])
             };
             let judged = below.extract_if(.., |other| is_it(&other)).next();
-            let verdict = judged.as_ref().map_or(Value::from("holder"), |judged| judged["verdict"].clone());
-            row["verdict"] = verdict;
-            if let Some(judged) = judged {
-                row["evidence"] = judged["evidence"].clone();
-                row["related"] = judged["related"].clone();
+            match judged {
+                Some(judged) => {
+                    assert_eq!(row["path"], Value::Array(Vec::new()), "evidence is told once: {row}");
+                    let (rule, mat_verdict) = (row["rule"].take(), row["mat_verdict"].take());
+                    *row = judged;
+                    (row["rule"], row["mat_verdict"]) = (rule, mat_verdict);
+                }
+                None => row["verdict"] = Value::from("holder"),
             }
         }
         Self { code, total: answer["total"].take(), rows, below }

@@ -9,13 +9,16 @@ pub(super) struct Claim {
     pub(super) what: String,
     /// Text between that and the amount.
     pub(super) joint: &'static str,
-    /// Amount in bytes.
+    /// Amount in bytes; 0 if it is not in the heap.
     pub(super) bytes: u64,
 }
 
 impl Claim {
     /// Returns the sentence without its full stop.
     pub(super) fn text(&self, leaks: &Leaks) -> String {
+        if self.bytes == 0 {
+            return self.what.clone();
+        }
         format!("{}{}{}", self.what, self.joint, amount(leaks, self.bytes))
     }
 }

@@ -2,7 +2,7 @@
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Cause, Conclusion, Leaks, Suspect, SuspectKind, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, Leaks, NO_BOUND, Suspect, SuspectKind, Verdict};
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -150,7 +150,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
         let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();
         all.push(("largest", largest.join("; ")));
     }
-    if suspect.verdict != Verdict::Holder && !suspect.evidence.is_empty() {
+    if suspect.evidence.iter().any(|text| text != NO_BOUND) {
         all.push(("verdict", format!("{}: {}", suspect.verdict.name(), suspect.evidence.join("; "))));
     }
     if suspect.verdict == Verdict::Accumulation {

@@ -3,9 +3,10 @@
 use hprof_parser::names::is_of_jdk;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::{Path, Paths};
+use hprof_query::leaks::off_heap::OffHeapUse;
 use hprof_query::leaks::{
-    Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, OtherHolder, Suspect, SuspectKind,
-    SuspectObject, Verdict,
+    Cause, Conclusion, Largest, Leaks, MapEntry, NamedElements, NamedObject, OtherHolder, Suspect,
+    SuspectKind, SuspectObject, Verdict,
 };
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
@@ -48,13 +49,15 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             let what = claim(leaks, first).what;
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
             let all = share(leaks.concluded_bytes);
+            let is_outside = |one: &&Conclusion| leaks.is_outside(one);
             Some(match others {
+                [] if is_outside(&first) => format!("{count}, outside of {heap}: {what}"),
                 [] => format!("{count}, {all} of {heap}: {what}"),
                 _ => {
                     // Each share stands beside what it belongs to.
                     let told = conclusions_in_headline(leaks).map(|one| {
                         let Claim { what, bytes, .. } = claim(leaks, one);
-                        format!("{what} ({})", share(bytes))
+                        if is_outside(&one) { what } else { format!("{what} ({})", share(bytes)) }
                     });
                     format!("{count} retain {all} of {heap}: {}", told.collect::<Vec<_>>().join("; "))
                 }
@@ -232,6 +235,17 @@ pub(super) fn other_holder(other: &OtherHolder) -> String {
 
 /// Describes what accumulates, and where.
 fn accumulation(suspect: &Suspect) -> Claim {
+    if let Some(OffHeapUse { buffers, field, limit_bytes }) = &suspect.off_heap {
+        let holder = field.as_ref().map_or_else(String::new, |field| format!("{field} holds "));
+        let most = limit_bytes.map(|limit| format!(", of at most {}", human_bytes(limit)));
+        let what = format!(
+            "{holder}{} of {} outside of the heap{}",
+            counted(buffers.buffers, "direct buffer"),
+            human_bytes(buffers.bytes),
+            most.unwrap_or_default()
+        );
+        return Claim { what, joint: "", bytes: 0 };
+    }
     let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
     let local = suspect.main_thread_local();
     let joint = if is_of_threads && local.is_none() { " retain " } else { ": " };
@@ -334,6 +348,11 @@ fn what_accumulates(suspect: &Suspect) -> String {
         }
         Some(Reason::Buffer { class }) => {
             let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
+            if let Some(MapEntry { key, map, thread }) = &suspect.entry {
+                let thread = thread.as_ref().map(|name| format!(" of thread {}", escape::quoted(name)));
+                let map = holder::text(map, [false, false]) + &thread.unwrap_or_default();
+                return format!("{} in {map} holds one {class} of {}", escape::quoted(key), human_bytes(of));
+            }
             let place = suspect.place.as_ref();
             let is_itself = place.is_some_and(|place| place.class.as_ref() == Some(class));
             let held = match place.and_then(|place| place.field.as_ref()).filter(|_| is_itself) {

@@ -8,7 +8,7 @@ use crate::compare::Change;
 use hprof_parser::ObjectId;
 
 use super::labels::{Label, Pool, Via};
-use super::structures::{Structures, Within};
+use super::structures::{PlaceStructures, StructureMembership};
 use super::{DumpPlace, DumpPlaces};
 use crate::frameworks::Naming;
 
@@ -82,7 +82,7 @@ impl Aligned {
     /// Aligns the places of dumps with all keys. Returns by dump and place of the dump where it is; `None` for nodes and arrays
     /// of a structure, which are at the place above.
     pub(super) fn of(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
-        let structures = Structures::of(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
+        let structures = PlaceStructures::of(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
@@ -91,7 +91,7 @@ impl Aligned {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
             let mut figures = vec![PlaceFigures::default(); aligned.parents.len()];
             // By place of the dump: the place where it is, and the structure.
-            let mut places: Vec<(u32, Within)> = Vec::with_capacity(dump.places.len());
+            let mut places: Vec<(u32, StructureMembership)> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
                 let DumpPlace { parent, label, is_nesting, .. } = *place;
                 let parent = parent.and_then(|parent| places.get(parent as usize).copied());

@@ -51,7 +51,7 @@ use crate::frameworks::Frameworks;
 
 use find::Extent;
 use kept::KeptPlaces;
-use structures::Structure;
+use structures::PlaceStructure;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
@@ -102,8 +102,8 @@ pub struct DumpPlaces {
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
-    /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
-    pub(crate) structures: Vec<Structure>,
+    /// PlaceStructures whose nodes and arrays are at the places of their headers where places are aligned.
+    pub(crate) structures: Vec<PlaceStructure>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
     /// Number of reachable objects.

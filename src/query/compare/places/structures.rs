@@ -1,4 +1,4 @@
-//! Structures: nodes and arrays of containers that are not the JDK's are at the place of the container, as the parts of a
+//! PlaceStructures: nodes and arrays of containers that are not the JDK's are at the place of the container, as the parts of a
 //! collection of the JDK are.
 //!
 //! Which classes these are is found in each dump from its references (`containers`), and applies to the names of places: a
@@ -20,7 +20,7 @@ use super::labels::{Label, Via};
 
 /// Classes of the nodes and arrays that the objects of one class own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Structure {
+pub(crate) struct PlaceStructure {
     /// Class of the objects that stand for the container.
     header: Arc<str>,
     /// `true` if it is a map.
@@ -30,13 +30,13 @@ pub(crate) struct Structure {
 }
 
 /// Returns the structures of the containers of a dump, in the order of their names.
-pub(super) fn structures(containers: &Containers) -> Vec<Structure> {
-    let mut all: BTreeMap<Arc<str>, Structure> = BTreeMap::new();
+pub(super) fn structures(containers: &Containers) -> Vec<PlaceStructure> {
+    let mut all: BTreeMap<Arc<str>, PlaceStructure> = BTreeMap::new();
     // What the JDK's own classes are made of is known to whoever reads places.
     let of_programs = containers.all.iter().filter(|one| !names::is_of_jdk(&one.class));
     for one in of_programs.filter(|one| !one.parts.is_empty()) {
         let header: Arc<str> = stable_names::stem(&one.class).into();
-        let structure = all.entry(header.clone()).or_insert_with(|| Structure {
+        let structure = all.entry(header.clone()).or_insert_with(|| PlaceStructure {
             header,
             is_map: false,
             parts: Vec::new(),
@@ -49,24 +49,24 @@ pub(super) fn structures(containers: &Containers) -> Vec<Structure> {
     all.into_values().collect()
 }
 
-/// Structures of all dumps that are compared, by the class of their headers.
+/// PlaceStructures of all dumps that are compared, by the class of their headers.
 #[derive(Default)]
-pub(super) struct Structures<'a> {
+pub(super) struct PlaceStructures<'a> {
     numbers: FxHashMap<&'a str, u32>,
     all: Vec<(bool, FxHashSet<&'a str>)>,
 }
 
 /// How a place belongs to a structure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Within {
+pub(super) struct StructureMembership {
     /// Number of the structure whose objects are at the place.
     structure: Option<u32>,
     /// `true` if the objects are its nodes or arrays.
     pub(super) is_part: bool,
 }
 
-impl<'a> Structures<'a> {
-    pub(super) fn of(dumps: impl Iterator<Item = &'a [Structure]>) -> Self {
+impl<'a> PlaceStructures<'a> {
+    pub(super) fn of(dumps: impl Iterator<Item = &'a [PlaceStructure]>) -> Self {
         let mut found = Self::default();
         for structure in dumps.flatten() {
             let next = u32::try_from(found.all.len()).unwrap_or(u32::MAX);
@@ -83,20 +83,20 @@ impl<'a> Structures<'a> {
     }
 
     /// Returns how a place belongs to a structure, by the place above it.
-    pub(super) fn within(&self, above: Within, label: &Label) -> Within {
+    pub(super) fn within(&self, above: StructureMembership, label: &Label) -> StructureMembership {
         let Some(class) = label.class.as_deref().filter(|_| !label.is_class_object) else {
-            return Within::default();
+            return StructureMembership::default();
         };
         let of_above = above.structure.and_then(|number| self.all.get(number as usize));
         // A name of a framework is worth a place of its own.
         if label.called.is_none() && of_above.is_some_and(|(_, parts)| parts.contains(class)) {
-            return Within { is_part: true, ..above };
+            return StructureMembership { is_part: true, ..above };
         }
-        Within { structure: self.numbers.get(class).copied(), is_part: false }
+        StructureMembership { structure: self.numbers.get(class).copied(), is_part: false }
     }
 
     /// Returns the label of what a part of a structure holds: its fields are the structure's own affair.
-    pub(super) fn label_below(&self, above: Within, label: &Label) -> Label {
+    pub(super) fn label_below(&self, above: StructureMembership, label: &Label) -> Label {
         let is_map =
             above.structure.and_then(|number| self.all.get(number as usize)).is_some_and(|(is, _)| *is);
         let via = match &label.via {

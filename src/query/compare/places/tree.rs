@@ -261,7 +261,7 @@ impl PlaceBuilder<'_> {
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
                     return same(Role::Part, false);
                 }
-                // Within a library's own table, arrays and references of the JDK are also parts.
+                // StructureMembership a library's own table, arrays and references of the JDK are also parts.
                 Role::Part if of_class.is_plumbing && self.is_in_library(above.class) => {
                     return same(Role::Part, false);
                 }

@@ -6,44 +6,10 @@ use hprof_index::objects::fields;
 use hprof_parser::BasicType;
 
 use crate::leaks::Suspect;
+use crate::objects::bound_names::is_bound;
 
-use super::Judge;
+use super::LeakJudge;
 
-/// Words of which a bound's name has one. Never `size`, `count`, `threshold` or `mask`: these are what is there.
-const BOUNDS: [&str; 6] = ["max", "maximum", "limit", "capacity", "bound", "maxsize"];
-/// Words beside them in a name that is about the number of elements. Not `active`: `maxActive` is how many there were at
-/// most.
-const OF_ELEMENTS: [&str; 29] = [
-    "",
-    "size",
-    "sized",
-    "entries",
-    "entry",
-    "elements",
-    "element",
-    "items",
-    "item",
-    "count",
-    "number",
-    "num",
-    "of",
-    "total",
-    "objects",
-    "keys",
-    "values",
-    "weight",
-    "pages",
-    "page",
-    "sessions",
-    "connections",
-    "pool",
-    "cache",
-    "cached",
-    "queue",
-    "length",
-    "rows",
-    "records",
-];
 /// Words in class names of what waits for somebody to take it, or is lent.
 const WAITING: [&str; 5] = ["Queue", "Deque", "Ring", "Pool", "Mailbox"];
 /// Number of objects around a container that are looked at.
@@ -58,7 +24,7 @@ const FULL_PERCENT: u64 = 90;
 const OVER_PERCENT: u64 = 105;
 
 /// A number that bounds a container.
-pub(super) struct Bound {
+pub(super) struct ElementBound {
     /// Maximum number of elements.
     value: u64,
     field: String,
@@ -68,7 +34,7 @@ pub(super) struct Bound {
     pub(super) is_of_waiting: bool,
 }
 
-impl Bound {
+impl ElementBound {
     pub(super) fn is_full(&self, elements: u64) -> bool {
         elements.saturating_mul(100) >= self.value.saturating_mul(FULL_PERCENT)
     }
@@ -79,9 +45,9 @@ impl Bound {
     }
 }
 
-impl Judge<'_, '_> {
+impl LeakJudge<'_, '_> {
     /// Returns the bound of the elements of a suspect: of the nearest object that has one.
-    pub(super) fn bound(&self, suspect: &Suspect, elements: u64) -> Option<Bound> {
+    pub(super) fn bound(&self, suspect: &Suspect, elements: u64) -> Option<ElementBound> {
         let id = suspect.container.as_ref().map_or(suspect.base.object, |container| container.object);
         let object = self.object(id)?;
         let own = [Some(object), self.objects.reference(object, "this$0")];
@@ -100,7 +66,7 @@ impl Judge<'_, '_> {
     }
 
     /// Returns the bound that an object has; `is_own` of the container itself.
-    fn bound_of(&self, object: ObjectIndex, elements: u64, is_own: bool) -> Option<Bound> {
+    fn bound_of(&self, object: ObjectIndex, elements: u64, is_own: bool) -> Option<ElementBound> {
         let summary = self.objects.summary;
         let class = self.graph.objects.class(object)?;
         let name = summary.class_name(summary.class(class)?);
@@ -117,7 +83,7 @@ impl Judge<'_, '_> {
             // The length of a table that grows is none.
             let is_length =
                 is_own && field.contains("apacity") && !is_of_waiting && self.is_length_near(object, value);
-            (value > 0 && is_large && is_likely && !is_length).then(|| Bound {
+            (value > 0 && is_large && is_likely && !is_length).then(|| ElementBound {
                 value,
                 field: field.to_owned(),
                 class: name.to_owned(),
@@ -148,57 +114,4 @@ fn integers(
 fn is_of_waiting(class: &str) -> bool {
     let simple = class.rsplit(['.', '$']).next().unwrap_or(class);
     WAITING.iter().any(|word| simple.contains(word))
-}
-
-/// Returns whether a field is named for the maximum number of elements: `maxSize`, `maximumSize`, `capacity`, `val$limit`.
-pub(super) fn is_bound(field: &str) -> bool {
-    let words = words(field);
-    let is_of_bound = |word: &String| BOUNDS.contains(&word.as_str());
-    words.iter().any(is_of_bound)
-        && words.iter().all(|word| is_of_bound(word) || OF_ELEMENTS.contains(&word.as_str()))
-}
-
-/// Splits a name into its words in lower case: `val$maxCacheSize`, `MAX_ENTRIES`, `max_entries`.
-fn words(name: &str) -> Vec<String> {
-    let name = name.strip_prefix("val$").unwrap_or(name).trim_start_matches("m_");
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for character in name.chars() {
-        let starts = character.is_uppercase() && was_lower;
-        if starts || !character.is_alphabetic() {
-            words.push(String::new());
-        }
-        was_lower = character.is_lowercase();
-        if let Some(word) = words.last_mut().filter(|_| character.is_alphabetic()) {
-            word.extend(character.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_are_told_by_their_names() {
-        for name in [
-            "maxSize",
-            "maximumSize",
-            "capacity",
-            "limit",
-            "maxEntries",
-            "val$maxEntries",
-            "MAX_ENTRIES",
-            "max",
-        ] {
-            assert!(is_bound(name), "{name}");
-        }
-        for name in
-            ["size", "count", "threshold", "mask", "maxRetries", "maxMessageBytes", "limitMillis", "index"]
-        {
-            assert!(!is_bound(name), "{name}");
-        }
-    }
 }

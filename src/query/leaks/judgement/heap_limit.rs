@@ -10,7 +10,7 @@ const CLASSES: [&str; 2] = ["jdk.internal.misc.VM", "sun.misc.VM"];
 const NOT_SET: u64 = 64 << 20;
 
 /// Returns the maximum size of the heap in bytes (`Runtime.maxMemory()`, -Xmx), if the dump has it. Where direct buffers have
-/// a limit of their own, it has not.
+/// a limit of their own (-XX:MaxDirectMemorySize), it is that, which is usually lower: then less is taken for little.
 pub(crate) fn heap_limit(objects: &ObjectReader<'_>) -> Option<u64> {
     let summary = objects.summary;
     let class = CLASSES.into_iter().find_map(|name| summary.boot_class(name))?;

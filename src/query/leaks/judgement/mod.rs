@@ -25,6 +25,8 @@ use super::{Suspect, SuspectObject, Verdict};
 
 pub(crate) use heap_limit::heap_limit;
 
+/// Evidence of an accumulation of which nothing else is known.
+pub const NO_BOUND: &str = "no field near it is named for a bound";
 /// A heap below 1 in this many of its limit is described and not accused, unless it ran out of memory.
 const LITTLE_OF_LIMIT: u64 = 200;
 /// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
@@ -42,20 +44,20 @@ const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
 const PART_OF_TABLE: u64 = 2;
 
-/// Judge of the suspects of a heap.
-pub(super) struct Judge<'r, 'a> {
+/// LeakJudge of the suspects of a heap.
+pub(super) struct LeakJudge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
     threads: &'r Threads<'a>,
     /// Names of the classes of class loaders and threads.
     runtime: Vec<String>,
     /// Starts of the names of the classes in which threads begin.
-    programs: Vec<String>,
+    programs: &'r [String],
     /// The limit of the heap, if it uses next to nothing of it.
     little_of: Option<u64>,
 }
 
-impl<'r, 'a> Judge<'r, 'a> {
+impl<'r, 'a> LeakJudge<'r, 'a> {
     pub(super) fn new(
         heap: &'a Heap,
         graph: &'a ObjectGraph,
@@ -69,14 +71,13 @@ impl<'r, 'a> Judge<'r, 'a> {
                 && threads.out_of_memory(0).is_none()
         };
         let little_of = heap_limit(&objects).filter(is_little);
-        let programs = threads.first_own_classes().iter().map(|class| library(class).to_owned()).collect();
         let runtime = ["java.lang.ClassLoader", "java.lang.Thread"].into_iter().flat_map(|name| {
             let classes = ClassSet::of_name_and_below(heap.summary(), name);
             let rows: Vec<_> = classes.classes().filter_map(|class| heap.summary().class(class)).collect();
             rows.into_iter().map(|row| heap.summary().class_name(row).to_owned())
         });
         let runtime = runtime.collect();
-        Self { graph, objects, threads, runtime, programs, little_of }
+        Self { graph, objects, threads, runtime, programs: &reader.evidence.programs, little_of }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
@@ -101,7 +102,7 @@ impl<'r, 'a> Judge<'r, 'a> {
             suspect.verdict = verdict;
             suspect.evidence.push(evidence);
         } else {
-            suspect.evidence.push("nothing near it is named for a bound".to_owned());
+            suspect.evidence.push(NO_BOUND.to_owned());
         }
     }
 

@@ -2,10 +2,10 @@
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
-use crate::leaks::Suspect;
+use crate::leaks::{Suspect, SuspectObject};
 use crate::threads::frames::Frame;
 
-use super::Judge;
+use super::LeakJudge;
 
 /// Native methods in which a thread that the JVM calls runnable waits for others.
 const WAITING_NATIVES: [&str; 18] = [
@@ -36,12 +36,15 @@ const MAX_TOPS: usize = 1 << 10;
 /// Maximum number of dominators that are looked at to find a thread.
 const MAX_STEPS: usize = 1 << 12;
 
-impl Judge<'_, '_> {
+impl LeakJudge<'_, '_> {
     /// Returns the threads whose stacks hold a suspect: those that dominate it without a static field above, or the one at
     /// the root of all paths.
     pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
-        let Some(paths) = &suspect.paths else { return Vec::new() };
         let tree = &self.graph.tree;
+        if suspect.what == SuspectObject::Thread {
+            return positions.iter().take(MAX_TOPS).filter_map(|at| tree.object_at(*at)).collect();
+        }
+        let Some(paths) = &suspect.paths else { return Vec::new() };
         let top = |position: TreePosition| {
             let above = std::iter::successors(Some(position), |at| tree.dominator(*at)).take(MAX_STEPS);
             tree.object_at(above.last()?)

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use hprof_parser::{BasicType, names};
 
 use crate::frameworks::numbers;
+use crate::objects::bound_names::is_bound;
 
 /// The list of fields: what stays, for which command.
 const LIST: &str = include_str!("kept_fields.txt");
@@ -186,7 +187,7 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
             _ => FieldTreatment::Stays,
         };
     }
-    if numbers::framework(&class, field).is_some() {
+    if numbers::framework(&class, field).is_some() || is_kept_bound(field, kind) {
         FieldTreatment::Stays
     } else if kind == BasicType::Boolean {
         FieldTreatment::Boolean
@@ -201,6 +202,11 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
     } else {
         FieldTreatment::Mapped
     }
+}
+
+/// Returns whether a number is a bound by its name, in any class: verdicts follow from it.
+fn is_kept_bound(field: &str, kind: BasicType) -> bool {
+    matches!(kind, BasicType::Int | BasicType::Long) && is_bound(field)
 }
 
 /// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
@@ -252,6 +258,9 @@ pub(crate) fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNe
     }
     if let Some(framework) = numbers::framework(&class, field) {
         return Some(of("leaks", &format!("rules about {framework}")));
+    }
+    if is_kept_bound(field, kind) {
+        return Some(of("leaks", "bounds by their names"));
     }
     match treatment(&class, field, kind) {
         FieldTreatment::Counter => {
