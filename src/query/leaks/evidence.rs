@@ -27,9 +27,9 @@ use super::holders::{Holder, Holders};
 /// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;
 /// Maximum number of objects of a path if class names are as long as a class file permits.
-const MIN_PATH: usize = 8;
+const MIN_PATH: usize = 4;
 /// Maximum length in bytes of all class names of a path.
-const MAX_NAMES: usize = 1 << 19;
+const MAX_NAMES: usize = 1 << 18;
 /// Maximum number of paths examined for threads at which they start.
 const LOOKED_AT_PATHS: usize = 4;
 /// Maximum number of objects examined for a path that is continued.

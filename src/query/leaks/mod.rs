@@ -502,10 +502,8 @@ fn add_judgements(
         }
         rows.push(Suspect { rule: SuspectRule::Below, of_mat: Some(at), mat_verdict: None, ..judged });
         positions.push(own);
-        // The evidence is told once.
         if let Some(row) = rows.get_mut(at) {
-            (row.evidence, row.contents, row.thread_locals) = Default::default();
-            (row.paths, row.collection, row.allocation) = (None, None, None);
+            row.evidence = Vec::new();
         }
     }
 }

@@ -37,13 +37,17 @@ const OF_ELEMENTS: [&str; 29] = [
 ];
 /// Returns whether a field is named for the maximum number of elements: `maxSize`, `maximumSize`, `capacity`, `val$limit`.
 pub(crate) fn is_bound(field: &str) -> bool {
+    // Constants of a class are not about one container.
+    if !field.contains(|letter: char| letter.is_lowercase()) {
+        return false;
+    }
     let words = words(field);
     let is_of_bound = |word: &String| BOUNDS.contains(&word.as_str());
     words.iter().any(is_of_bound)
         && words.iter().all(|word| is_of_bound(word) || OF_ELEMENTS.contains(&word.as_str()))
 }
 
-/// Splits a name into its words in lower case: `val$maxCacheSize`, `MAX_ENTRIES`, `max_entries`.
+/// Splits a name into its words in lower case: `val$maxCacheSize`, `max_entries`.
 fn words(name: &str) -> Vec<String> {
     let name = name.strip_prefix("val$").unwrap_or(name).trim_start_matches("m_");
     let mut words = vec![String::new()];
@@ -68,21 +72,20 @@ mod tests {
 
     #[test]
     fn bounds_are_told_by_their_names() {
-        for name in [
-            "maxSize",
-            "maximumSize",
-            "capacity",
-            "limit",
-            "maxEntries",
-            "val$maxEntries",
-            "MAX_ENTRIES",
-            "max",
-        ] {
+        for name in ["maxSize", "maximumSize", "capacity", "limit", "maxEntries", "val$maxEntries", "max"] {
             assert!(is_bound(name), "{name}");
         }
-        for name in
-            ["size", "count", "threshold", "mask", "maxRetries", "maxMessageBytes", "limitMillis", "index"]
-        {
+        for name in [
+            "size",
+            "count",
+            "threshold",
+            "mask",
+            "maxRetries",
+            "maxMessageBytes",
+            "limitMillis",
+            "LIMIT",
+            "index",
+        ] {
             assert!(!is_bound(name), "{name}");
         }
     }

@@ -177,7 +177,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
                 the reachable bytes, or all other such objects of a class together; those that retain most first. After these \
                 come those that rules about frameworks find, and those within holders (`rule`). Rows of `rule` `mat` are what \
-                Eclipse MAT says; the verdict on each that is more than a holder is in a row after them, with its evidence. The exit \
+                Eclipse MAT says; the verdict on each that is more than a holder is in a row after them. The exit \
                 code is 1 if no `verdict` is `accumulation`, or only of what is less than 1 percent of all objects.",
         rows: columns::columns().fields(),
         beside: beside::columns().fields(),

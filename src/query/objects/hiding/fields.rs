@@ -187,7 +187,7 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
             _ => FieldTreatment::Stays,
         };
     }
-    if numbers::framework(&class, field).is_some() || is_kept_bound(field, kind) {
+    if numbers::framework(&class, field).is_some() || is_kept_bound(&class, field, kind) {
         FieldTreatment::Stays
     } else if kind == BasicType::Boolean {
         FieldTreatment::Boolean
@@ -204,9 +204,9 @@ pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreat
     }
 }
 
-/// Returns whether a number is a bound by its name, in any class: verdicts follow from it.
-fn is_kept_bound(field: &str, kind: BasicType) -> bool {
-    matches!(kind, BasicType::Int | BasicType::Long) && is_bound(field)
+/// Returns whether a number is a bound by its name, in any class outside the JDK: verdicts follow from it.
+fn is_kept_bound(class: &str, field: &str, kind: BasicType) -> bool {
+    matches!(kind, BasicType::Int | BasicType::Long) && !names::is_of_jdk(class) && is_bound(field)
 }
 
 /// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
@@ -259,7 +259,7 @@ pub(crate) fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNe
     if let Some(framework) = numbers::framework(&class, field) {
         return Some(of("leaks", &format!("rules about {framework}")));
     }
-    if is_kept_bound(field, kind) {
+    if is_kept_bound(&class, field, kind) {
         return Some(of("leaks", "bounds by their names"));
     }
     match treatment(&class, field, kind) {
