@@ -228,9 +228,13 @@ impl CollectionReader<'_, '_, '_> {
         mut outside: Vec<TreePosition>,
     ) -> Option<Vec<TreePosition>> {
         let tree = &self.objects.graph.tree;
+        // More are not all known.
+        if outside.len() > MAX_OUTSIDE {
+            return None;
+        }
         outside.sort_unstable();
         outside.dedup();
-        if outside.len() > MAX_OUTSIDE || (outside.len() as u64) < MIN_SHARED {
+        if (outside.len() as u64) < MIN_SHARED {
             return None;
         }
         let dominator = tree.dominator(*outside.first()?);

@@ -47,7 +47,7 @@ use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
-const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// Maximum number of classes of nodes and arrays that are kept of a container.
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.

@@ -8,15 +8,15 @@ use std::io;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::Summary;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::{BasicType, RootKind};
+use hprof_parser::RootKind;
 use serde::{Deserialize, Serialize};
 
 use super::info::{self, DumpInfo};
 use crate::classes::histogram;
 use crate::leaks::heap_facts::finalizer_queue;
+use crate::leaks::heap_limit;
 use crate::leaks::holders::{Holder, Holders};
 use crate::leaks::off_heap::{self, Buffers};
 use crate::objects::class_set::ClassSet;
@@ -125,17 +125,6 @@ pub fn overview(
         found,
         info,
     }
-}
-
-/// Returns the value of `-Xmx`: the JDK uses the maximum heap size as the limit of direct memory, unless
-/// `-XX:MaxDirectMemorySize` sets another one.
-fn heap_limit(summary: &Summary) -> Option<u64> {
-    let holds = |name: &str| matches!(name, "jdk.internal.misc.VM" | "sun.misc.VM");
-    let mut classes = summary.classes().iter().filter(|class| holds(summary.class_name(class)));
-    let mut statics = classes.next().into_iter().flat_map(|class| summary.statics(class));
-    let (_, _, value) =
-        statics.find(|(name, kind, _)| *name == "directMemory" && *kind == BasicType::Long)?;
-    (1..1 << 50).contains(&value).then_some(value)
 }
 
 fn odd(objects: &ObjectReader<'_>) -> Odd {

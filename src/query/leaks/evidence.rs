@@ -35,7 +35,7 @@ const LOOKED_AT_PATHS: usize = 4;
 /// Maximum number of objects examined for a path that is continued.
 const MAX_WAY: usize = 1 << 16;
 /// Libraries of languages, in which threads begin and objects of the program are.
-const LANGUAGES: [&str; 4] = ["clojure.lang", "groovy.lang", "kotlin", "scala"];
+const LANGUAGES: [&str; 6] = ["clojure", "groovy", "groovyx", "kotlin", "kotlinx", "scala"];
 /// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
 /// Maximum number of children that are separate parts; of more, those of one class are one part.
@@ -214,7 +214,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Returns the local that leads to most of what a thread retains; `None` if its fields do.
-    fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
+    pub(super) fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
         let tree = &self.graph.tree;
         let class = |position| self.graph.objects.class(tree.object_at(position)?);
         // Children are sorted by size: the first of a class is the largest.
@@ -279,7 +279,8 @@ impl<'a> Evidence<'a> {
         let owner = self.owner(objects, |_| true);
         let is_of_program = |class: &str| {
             let of = library(class);
-            !LANGUAGES.contains(&of) && self.programs.iter().any(|program| program == of)
+            !LANGUAGES.contains(&of.split('.').next().unwrap_or_default())
+                && self.programs.iter().any(|program| program == of)
         };
         let user = owner.as_ref().and_then(|owner| {
             self.owner(objects, |class| library(class) != library(&owner.class) && is_of_program(class))

@@ -64,6 +64,7 @@ use self::thread_locals::ThreadLocalUse;
 
 pub use self::conclusions::{Cause, Conclusion, Largest};
 pub use self::judgement::NO_BOUND;
+pub(crate) use self::judgement::heap_limit;
 
 /// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
@@ -146,7 +147,8 @@ impl SuspectRule {
 /// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// At least 80 percent is in many children of one class, one chain, one buffer, or many similar threads or loaders.
+    /// Most is in the elements of a container, many children of one class, one chain, one buffer, or many similar threads or
+    /// loaders, and nothing bounds it; or a queue is filled to its bound.
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
@@ -369,11 +371,11 @@ pub struct Leaks {
     pub reachable_bytes: u64,
     /// Size that a suspect must exceed.
     pub threshold_bytes: u64,
-    /// Suspects, largest retained size first.
+    /// Suspects by MAT's rules, largest retained size first, then all others.
     pub suspects: Vec<Suspect>,
     /// Applications whose classes several loaders define, largest retained size first.
     pub loaders: Vec<LoaderGroup>,
-    /// Conclusions, largest retained size of the cause first.
+    /// Conclusions: memory outside of the heap, then largest retained size of the cause first.
     pub conclusions: Vec<Conclusion>,
     /// Largest holders, if nothing is suspect.
     pub largest: Vec<Holder>,
@@ -464,8 +466,11 @@ pub fn leaks(
         positions.push(own);
     }
     let side_tables = side_tables::side_tables(&reader, &rows);
-    let largest =
-        if rows.is_empty() { reader.holders.largest(TOLD_LARGEST, &reader.all_threads) } else { Vec::new() };
+    let largest = if rows.iter().all(|row| row.off_heap.is_some()) {
+        reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
+    } else {
+        Vec::new()
+    };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
     let found = Loaders::find(summary, graph)?;
     let mut leaks = Leaks {

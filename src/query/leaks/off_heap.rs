@@ -31,6 +31,8 @@ const NEAR_LIMIT_PERCENT: u64 = 90;
 /// Part of the heap, as 1/N, from which memory outside of it is a suspect, and its minimum in bytes.
 const PART_OF_HEAP: u64 = 3;
 const MUCH: u64 = 32 << 20;
+/// Part of the limit of direct buffers, as 1/N, below which they are none.
+const PART_OF_LIMIT: u64 = 10;
 /// Maximum number of errors whose messages are read, and of characters of each.
 const MAX_ERRORS: usize = 64;
 const MAX_MESSAGE: usize = 256;
@@ -71,7 +73,7 @@ pub struct OffHeap {
 /// Memory outside of the heap that a suspect is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffHeapUse {
-    /// Direct and mapped buffers.
+    /// Direct buffers.
     pub buffers: Buffers,
     /// Field that leads to most of them.
     pub field: Option<String>,
@@ -119,16 +121,21 @@ pub(super) fn suspect(
     bytes: &[u8],
 ) -> Option<(OffHeapUse, ObjectIndex, Vec<String>)> {
     let found = off_heap(objects, bytes);
-    let largest = buffers(objects).into_iter().max_by_key(|buffer| (buffer.bytes, Reverse(buffer.object)))?;
-    let mut all = found.direct;
-    all.add_all(found.mapped);
-    let reserved = found.reserved_bytes.unwrap_or(0).max(found.direct.bytes);
-    let limit = found.limit_bytes.or_else(|| heap_limit(objects));
+    let is_live =
+        |buffer: &Buffer| !buffer.is_mapped && objects.graph.tree.reachable_position(buffer.object).is_some();
+    let live = buffers(objects).into_iter().filter(is_live);
+    let largest = live.max_by_key(|buffer| (buffer.bytes, Reverse(buffer.object)))?;
+    // Mapped files are the page cache's.
+    let all = found.direct;
+    let reserved = found.reserved_bytes.unwrap_or(found.direct.bytes);
+    let limit = found.limit_bytes.or_else(|| heap_limit(objects.summary));
     let is_near = limit.is_some_and(|limit| {
         u128::from(reserved) * 100 >= u128::from(limit) * u128::from(NEAR_LIMIT_PERCENT)
     });
     let heap_bytes = objects.graph.tree.reachable_bytes();
-    let is_large = all.bytes >= MUCH && all.bytes > heap_bytes / PART_OF_HEAP;
+    // Pools have some buffers for each processor, whatever the limit is.
+    let is_little = limit.is_some_and(|limit| all.bytes < limit / PART_OF_LIMIT);
+    let is_large = all.bytes >= MUCH && all.bytes > heap_bytes / PART_OF_HEAP && !is_little;
     let mut evidence = Vec::new();
     if has_failed(objects) {
         evidence.push("an allocation of a direct buffer failed".to_owned());

@@ -22,6 +22,7 @@ use crate::compare::places::library;
 use crate::compare::stable_names::{in_common, masked};
 use crate::frameworks::FrameworkDescription;
 use crate::objects::class_set::ClassSet;
+use crate::objects::collections::CollectionKind;
 use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -274,7 +275,14 @@ impl<'a> EvidenceReader<'a> {
         let collections = self.evidence.collections();
         let at = steps.iter().rposition(|step| objects.reference(*step, "key").is_some())?;
         let key = objects.reference(*steps.get(at)?, "key")?;
-        let map = steps.get(..at)?.iter().rev().find(|step| collections.collection(**step).is_some())?;
+        let value = ["value", "val"].into_iter().find_map(|field| objects.reference(*steps.get(at)?, field));
+        let is_map = |step: &&ObjectIndex| {
+            collections.collection(**step).is_some_and(|of| of.kind == CollectionKind::Map)
+        };
+        let map = steps.get(..at)?.iter().rev().find(is_map)?;
+        if value.as_ref() != steps.get(at + 1) {
+            return None;
+        }
         let root = &paths.path.root;
         Some(MapEntry {
             key: self.evidence.view.content(key)?,

@@ -4,8 +4,7 @@
 const BOUNDS: [&str; 6] = ["max", "maximum", "limit", "capacity", "bound", "maxsize"];
 /// Words beside them in a name that is about the number of elements. Not `active`: `maxActive` is how many there were at
 /// most.
-const OF_ELEMENTS: [&str; 29] = [
-    "",
+const OF_ELEMENTS: [&str; 28] = [
     "size",
     "sized",
     "entries",
@@ -35,10 +34,13 @@ const OF_ELEMENTS: [&str; 29] = [
     "rows",
     "records",
 ];
+/// Maximum length of a name that is split into words.
+const MAX_NAME: usize = 64;
+
 /// Returns whether a field is named for the maximum number of elements: `maxSize`, `maximumSize`, `capacity`, `val$limit`.
 pub(crate) fn is_bound(field: &str) -> bool {
     // Constants of a class are not about one container.
-    if !field.contains(|letter: char| letter.is_lowercase()) {
+    if field.len() > MAX_NAME || !field.contains(|letter: char| letter.is_lowercase()) {
         return false;
     }
     let words = words(field);

@@ -379,6 +379,14 @@ impl<'a> Threads<'a> {
         classes
     }
 
+    /// Returns whether the thread `main` is in code of the program.
+    pub(crate) fn is_in_main(&self) -> bool {
+        let is_main =
+            |thread: ObjectIndex| self.name(thread).is_some_and(|name| name.text(MAX_NAME) == "main");
+        let mut threads = self.running.iter().take(MAX_STARTS).map(|(thread, _)| *thread);
+        threads.any(|thread| is_main(thread) && self.own_frame(thread).is_some())
+    }
+
     /// Returns the innermost frame of a thread outside the JDK.
     pub(crate) fn own_frame(&self, thread: ObjectIndex) -> Option<Frame> {
         self.frames_of(thread).take(MAX_SEARCHED).find(Frame::is_own)

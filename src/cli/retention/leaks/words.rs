@@ -156,15 +156,9 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
             match leaks.conclusions.first() {
                 Some(one) => {
                     let suspect = claim(leaks, one).text(leaks);
-                    format!("{}: {held}; leak suspect: {suspect}", why_not(row.verdict))
+                    format!("nothing accumulates there: {held}; leak suspect: {suspect}")
                 }
-                None => format!(
-                    "no leak suspect, as {}: {held}",
-                    match row.verdict {
-                        Verdict::Content => "it is content",
-                        other => why_not(other),
-                    }
-                ),
+                None => format!("no leak suspect, as nothing accumulates there: {held}"),
             }
         }
         Some(Largest::NoSuspect(holder)) => format!(
@@ -173,17 +167,6 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
             holder::text(holder, [false, false])
         ),
         None => headline(leaks),
-    }
-}
-
-/// Returns why what has a verdict is no leak suspect.
-fn why_not(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Accumulation | Verdict::Holder => "nothing accumulates there",
-        Verdict::Content => "content",
-        Verdict::InProgress => "a running thread works on it",
-        Verdict::Platform => "the JVM's own",
-        Verdict::Waste => "only waste",
     }
 }
 

@@ -19,7 +19,9 @@ pub(super) struct KeptPlaces<'h> {
 
 impl<'h> KeptPlaces<'h> {
     pub(super) fn new(heap: &'h Heap, graph: &'h ObjectGraph, frameworks: &Frameworks, least: u64) -> Self {
-        let depends_on = [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &[VERSION]].concat();
+        let structures = crate::containers::VERSION.to_le_bytes();
+        let depends_on =
+            [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &structures, &[VERSION]].concat();
         Self { graph, answer: KeptAnswer::new(heap, graph, Stage::Places, &depends_on) }
     }
 

@@ -102,7 +102,7 @@ pub struct DumpPlaces {
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
-    /// PlaceStructures whose nodes and arrays are at the places of their headers where places are aligned.
+    /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
     pub(crate) structures: Vec<PlaceStructure>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
@@ -116,6 +116,12 @@ pub struct DumpPlaces {
 }
 
 impl DumpPlaces {
+    /// Returns the places with nodes and arrays of containers at places of their own: other dumps may not know that they are.
+    pub(crate) fn without_structures(mut self) -> Self {
+        self.structures = Vec::new();
+        self
+    }
+
     /// Finds the places of a dump. `bytes` are the dump's ([`Heap::bytes`]).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! PlaceStructures: nodes and arrays of containers that are not the JDK's are at the place of the container, as the parts of a
+//! Structures: nodes and arrays of containers that are not the JDK's are at the place of the container, as the parts of a
 //! collection of the JDK are.
 //!
 //! Which classes these are is found in each dump from its references (`containers`), and applies to the names of places: a
@@ -49,7 +49,7 @@ pub(super) fn structures(containers: &Containers) -> Vec<PlaceStructure> {
     all.into_values().collect()
 }
 
-/// PlaceStructures of all dumps that are compared, by the class of their headers.
+/// Structures of all dumps that are compared, by the class of their headers.
 #[derive(Default)]
 pub(super) struct PlaceStructures<'a> {
     numbers: FxHashMap<&'a str, u32>,

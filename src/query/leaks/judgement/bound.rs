@@ -2,8 +2,9 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_index::objects::fields;
+use hprof_index::objects::fields::{self, FieldSlot, Fields};
 use hprof_parser::BasicType;
+use hprof_parser::names::is_of_jdk;
 
 use crate::leaks::Suspect;
 use crate::objects::bound_names::is_bound;
@@ -14,6 +15,8 @@ use super::LeakJudge;
 const WAITING: [&str; 5] = ["Queue", "Deque", "Ring", "Pool", "Mailbox"];
 /// Number of objects around a container that are looked at.
 const MAX_NEAR: usize = 6;
+/// Maximum number of characters of the name of a class.
+const MAX_NAME: usize = 256;
 /// Maximum number of fields of a class.
 const MAX_FIELDS: usize = 256;
 /// Maximum number of elements that a bound allows for each that is there: a larger number is none.
@@ -41,7 +44,8 @@ impl ElementBound {
 
     /// Describes how much of the bound is used.
     pub(super) fn text(&self, elements: u64) -> String {
-        format!("{elements} of at most {} ({} of {})", self.value, self.field, self.class)
+        let class: String = self.class.chars().take(MAX_NAME).collect();
+        format!("{elements} of at most {} ({} of {class})", self.value, self.field)
     }
 }
 
@@ -70,8 +74,9 @@ impl LeakJudge<'_, '_> {
         let summary = self.objects.summary;
         let class = self.graph.objects.class(object)?;
         let name = summary.class_name(summary.class(class)?);
-        // The numbers of a thread or a loader are not about what it holds.
-        if self.graph.class_of_class_object(object).is_some() || self.threads.is_running(object) {
+        // The numbers of a thread, a loader or an executor are not about what it holds.
+        let is_of_runtime = self.runtime.iter().any(|one| one == name) || name.contains("Executor");
+        if self.graph.class_of_class_object(object).is_some() || is_of_runtime {
             return None;
         }
         let values = self.objects.fields(object)?;
@@ -80,9 +85,11 @@ impl LeakJudge<'_, '_> {
             let value = u64::try_from(values.integer(field)?).ok()?;
             let is_large = elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
             let is_likely = value <= elements.saturating_mul(MOST_PER_ELEMENT);
-            // The length of a table that grows is none.
-            let is_length =
-                is_own && field.contains("apacity") && !is_of_waiting && self.is_length_near(object, value);
+            // What a table of this length may have before it grows is none.
+            let is_length = !is_of_waiting && self.has_table_of(&values, value);
+            // How many threads or connections a server has says nothing of what is in its queue.
+            let is_of_server = !is_own && ["ool", "onnections"].iter().any(|word| field.contains(word));
+            let is_length = is_length || is_of_server;
             (value > 0 && is_large && is_likely && !is_length).then(|| ElementBound {
                 value,
                 field: field.to_owned(),
@@ -93,13 +100,20 @@ impl LeakJudge<'_, '_> {
         bounds.min_by_key(|bound| bound.value)
     }
 
-    /// Returns whether an object refers to an array of this length.
-    fn is_length_near(&self, object: ObjectIndex, length: u64) -> bool {
-        let arrays = self.graph.references(object).take(MAX_FIELDS);
-        arrays
-            .into_iter()
-            .filter_map(|array| self.objects.record(array)?.length())
-            .any(|of| u64::from(of) == length)
+    /// Returns whether a class outside the JDK that an object is of has a table that is as long as a number, or up to four times
+    /// longer: tables are not filled, and keys and values take turns in some.
+    fn has_table_of(&self, values: &Fields<'_>, number: u64) -> bool {
+        let summary = self.objects.summary;
+        let slots = fields::slots(summary, values.class()).take(MAX_FIELDS);
+        let own = slots.filter(|slot| {
+            let class = summary.class(slot.class).map_or("", |row| summary.class_name(row));
+            slot.kind == BasicType::Object && !is_of_jdk(class)
+        });
+        let length = |slot: FieldSlot<'_>| {
+            let array = self.object(values.reference(slot.name)?)?;
+            Some(u64::from(self.objects.record(array)?.length()?))
+        };
+        own.filter_map(length).any(|length| (number..=number.saturating_mul(4)).contains(&length))
     }
 }
 

@@ -1,23 +1,19 @@
 //! The limit of the heap, as the JVM told its libraries.
 
-use hprof_index::objects::reader::ObjectReader;
+use hprof_index::model::summary::Summary;
 use hprof_parser::BasicType;
 
-/// Classes that have it in a static field. The JDK takes it for direct buffers, too, unless these have their own
-/// (`jdk.internal.misc.VM.saveProperties`).
+/// Classes that have it in a static field (`jdk.internal.misc.VM.saveProperties`).
 const CLASSES: [&str; 2] = ["jdk.internal.misc.VM", "sun.misc.VM"];
-/// Value of `sun.misc.VM.directMemory` before it is set.
-const NOT_SET: u64 = 64 << 20;
+/// Limits from which a number is none: JDKs use large ones for "no limit".
+const NO_LIMIT: u64 = 1 << 50;
 
-/// Returns the maximum size of the heap in bytes (`Runtime.maxMemory()`, -Xmx), if the dump has it. Where direct buffers have
-/// a limit of their own (-XX:MaxDirectMemorySize), it is that, which is usually lower: then less is taken for little.
-pub(crate) fn heap_limit(objects: &ObjectReader<'_>) -> Option<u64> {
-    let summary = objects.summary;
-    let class = CLASSES.into_iter().find_map(|name| summary.boot_class(name))?;
-    let row = summary.class(class)?;
-    let mut statics = summary.statics(row);
+/// Returns the maximum size of the heap in bytes (`Runtime.maxMemory()`, -Xmx), if the dump has it: the JDK takes it as the limit
+/// of direct buffers. Where these have a limit of their own (-XX:MaxDirectMemorySize), it is that.
+pub(crate) fn heap_limit(summary: &Summary) -> Option<u64> {
+    let holds = |name: &str| CLASSES.contains(&name);
+    let mut classes = summary.classes().iter().filter(|class| holds(summary.class_name(class)));
+    let mut statics = classes.next().into_iter().flat_map(|class| summary.statics(class));
     let (.., value) = statics.find(|(name, kind, _)| *name == "directMemory" && *kind == BasicType::Long)?;
-    let is_old = summary.is_named(row, CLASSES[1]);
-    (value > 0 && i64::try_from(value).is_ok_and(|value| value != i64::MAX) && !(is_old && value == NOT_SET))
-        .then_some(value)
+    (1..NO_LIMIT).contains(&value).then_some(value)
 }

@@ -20,6 +20,7 @@ use crate::objects::class_set::ClassSet;
 use crate::threads::Threads;
 
 use super::contents::Reason;
+use super::evidence::Evidence;
 use super::reader::EvidenceReader;
 use super::{Suspect, SuspectObject, Verdict};
 
@@ -36,6 +37,7 @@ const OF_PLATFORM: u64 = 2 << 20;
 const OF_INSIDE: u64 = 16 << 20;
 const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars.
+const MANY_JARS: u64 = 1000;
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
 /// Number of elements below which a container is a registry, if each is made of many objects.
 const FEW_ELEMENTS: u64 = 200;
@@ -44,12 +46,13 @@ const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
 const PART_OF_TABLE: u64 = 2;
 
-/// LeakJudge of the suspects of a heap.
+/// Judge of the suspects of a heap.
 pub(super) struct LeakJudge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
+    evidence: &'r Evidence<'a>,
     threads: &'r Threads<'a>,
-    /// Names of the classes of class loaders and threads.
+    /// Names of the classes of class loaders, threads and activities.
     runtime: Vec<String>,
     /// Starts of the names of the classes in which threads begin.
     programs: &'r [String],
@@ -70,14 +73,25 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit
                 && threads.out_of_memory(0).is_none()
         };
-        let little_of = heap_limit(&objects).filter(is_little);
-        let runtime = ["java.lang.ClassLoader", "java.lang.Thread"].into_iter().flat_map(|name| {
-            let classes = ClassSet::of_name_and_below(heap.summary(), name);
-            let rows: Vec<_> = classes.classes().filter_map(|class| heap.summary().class(class)).collect();
-            rows.into_iter().map(|row| heap.summary().class_name(row).to_owned())
-        });
+        let little_of = heap_limit(heap.summary()).filter(is_little);
+        let runtime = ["java.lang.ClassLoader", "java.lang.Thread", "android.app.Activity"]
+            .into_iter()
+            .flat_map(|name| {
+                let classes = ClassSet::of_name_and_below(heap.summary(), name);
+                let rows: Vec<_> =
+                    classes.classes().filter_map(|class| heap.summary().class(class)).collect();
+                rows.into_iter().map(|row| heap.summary().class_name(row).to_owned())
+            });
         let runtime = runtime.collect();
-        Self { graph, objects, threads, runtime, programs: &reader.evidence.programs, little_of }
+        Self {
+            graph,
+            objects,
+            evidence: &reader.evidence,
+            threads,
+            runtime,
+            programs: &reader.evidence.programs,
+            little_of,
+        }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
@@ -137,7 +151,10 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
         let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
         let is_table = |class: &str| TABLES_OF_PLATFORM.contains(&class);
-        if bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class)) {
+        let is_of_jars =
+            bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class));
+        // Thousands of open files are a leak.
+        if is_of_jars && suspect.explained_bytes() <= OF_INSIDE && suspect.objects < MANY_JARS {
             return Some((
                 Verdict::Platform,
                 "directories of the jars that the program is made of".to_owned(),
@@ -173,7 +190,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let class = elements_of(suspect)?.1.strip_suffix("[]")?;
         let paths = suspect.paths.as_ref()?;
         let owner = paths.owner.as_ref().filter(|_| paths.user.is_none())?;
-        let is_static = paths.path.root.frame.is_none() && !paths.only_frames;
+        // Where no thread is in `main`, the program is not known.
+        let is_static = paths.path.steps.iter().any(|step| step.is_static) && self.threads.is_in_main();
         let is_of_numbers = is_primitive(class) && !matches!(class, "byte" | "boolean");
         let is_of_library = !self.programs.iter().any(|program| program == library(&owner.class));
         (is_static && is_of_numbers && is_of_library)
@@ -188,9 +206,12 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             (None, Some(Reason::Members)) => (suspect.objects, positions),
             _ => return None,
         };
-        // Each of these is one too many.
+        // Each of these is one too many, and so it is if there is no memory left.
         let class = elements_of(suspect).map_or("", |(_, class)| class);
-        if suspect.what != SuspectObject::Instance || self.runtime.iter().any(|one| one == class) {
+        let is_exempt =
+            self.runtime.iter().any(|one| one == class) || self.threads.out_of_memory(0).is_some();
+        let are_runtime = matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }));
+        if are_runtime || is_exempt || elements == 0 {
             return None;
         }
         let tree = &self.graph.tree;
@@ -212,7 +233,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             let element = class.trim_end_matches("[]");
             !is_of_jdk(element) && !is_primitive(element)
         };
-        let Some(paths) = &suspect.paths else { return false };
+        let Some(paths) = &suspect.paths else { return true };
         let of_path = paths.path.steps.iter().any(|step| {
             let class = match (&step.class, &step.label) {
                 (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
@@ -230,11 +251,12 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             (None, Some(Reason::Children { class, .. } | Reason::Chain { class, .. })) => is_own(class),
             _ => false,
         };
-        paths.owner.is_some()
-            || of_path
-            || of_frame
-            || of_elements
-            || !matches!(suspect.what, SuspectObject::Instance)
+        let of_object = match suspect.what {
+            SuspectObject::Class => suspect.object.class.as_deref().is_some_and(is_own),
+            SuspectObject::ClassLoader | SuspectObject::Thread => true,
+            SuspectObject::Instance => false,
+        };
+        paths.owner.is_some() || of_path || of_frame || of_elements || of_object
     }
 
     fn object(&self, id: hprof_parser::ObjectId) -> Option<ObjectIndex> {
@@ -258,6 +280,8 @@ fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
 /// An array does not grow: that most of what is in it is waste is its only fault.
 fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
     let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
+    // Home-made lists copy their arrays to longer ones.
+    suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
     let wasted = suspect.wasted.as_ref()?;
     let evidence = format!("{} of {} elements, which does not grow", container.class, container.elements);
     Some((Verdict::Waste, format!("{}: {} are most of it", evidence, wasted.kind.name)))

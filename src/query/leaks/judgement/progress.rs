@@ -2,37 +2,49 @@
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
+use crate::leaks::contents::Reason;
 use crate::leaks::{Suspect, SuspectObject};
 use crate::threads::frames::Frame;
 
 use super::LeakJudge;
 
-/// Native methods in which a thread that the JVM calls runnable waits for others.
-const WAITING_NATIVES: [&str; 18] = [
+/// Native methods, without digits at their end, in which a thread that the JVM calls runnable waits for others.
+const WAITING_NATIVES: [&str; 26] = [
     "accept",
-    "accept0",
-    "connect0",
+    "connect",
     "epollWait",
+    "eventLoop",
     "forkAndExec",
+    "getQueuedCompletionStatus",
     "implAccept",
     "kevent",
+    "keventWait",
+    "park",
+    "peekData",
     "poll",
-    "poll0",
-    "read0",
+    "read",
     "readBytes",
-    "receive0",
+    "readv",
+    "receive",
+    "select",
     "socketAccept",
     "socketConnect",
-    "socketRead0",
+    "socketRead",
     "take",
     "wait",
-    "waitForProcessExit0",
+    "waitForEvents",
+    "waitForProcessExit",
+    "waitForReferencePendingList",
+    "write",
 ];
-/// More of them: those that wait for the collector, and for an event of the system.
-const WAITING_INSIDE: [&str; 4] =
-    ["waitForReferencePendingList", "getQueuedCompletionStatus", "select", "park"];
+/// Words in names of classes outside the JDK that have such methods.
+const NATIVE_CLASSES: [&str; 4] = ["Native", "Poll", "jni", "KQueue"];
+/// Maximum number of characters of a thread's name.
+const MAX_NAME: usize = 80;
 /// Maximum number of objects of a suspect whose threads are looked for.
 const MAX_TOPS: usize = 1 << 10;
+/// Number of threads of a group whose locals are looked at.
+const MAX_LOOKED_INTO: usize = 8;
 /// Maximum number of dominators that are looked at to find a thread.
 const MAX_STEPS: usize = 1 << 12;
 
@@ -41,10 +53,22 @@ impl LeakJudge<'_, '_> {
     /// the root of all paths.
     pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
         let tree = &self.graph.tree;
-        if suspect.what == SuspectObject::Thread {
-            return positions.iter().take(MAX_TOPS).filter_map(|at| tree.object_at(*at)).collect();
-        }
         let Some(paths) = &suspect.paths else { return Vec::new() };
+        // A field of the thread's own class is a place of the program, and so is a ThreadLocal.
+        let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
+        if suspect.what == SuspectObject::Thread {
+            // Those that retain most come first; a group has others besides the pool.
+            let most = match &suspect.reason {
+                Some(Reason::Threads { threads, .. }) => usize::try_from(*threads).unwrap_or(MAX_TOPS),
+                _ => MAX_TOPS,
+            };
+            let threads = positions.iter().take(most.min(MAX_TOPS)).filter_map(|at| tree.object_at(*at));
+            let threads: Vec<ObjectIndex> = threads.collect();
+            let by_local = |thread: &ObjectIndex| self.evidence.local_of(*thread).is_some();
+            let are_by_stack =
+                suspect.main_thread_local().is_none() && threads.iter().take(MAX_LOOKED_INTO).all(by_local);
+            return if are_by_stack { threads } else { Vec::new() };
+        }
         let top = |position: TreePosition| {
             let above = std::iter::successors(Some(position), |at| tree.dominator(*at)).take(MAX_STEPS);
             tree.object_at(above.last()?)
@@ -52,14 +76,15 @@ impl LeakJudge<'_, '_> {
         let mut tops: Vec<Option<ObjectIndex>> = positions.iter().take(MAX_TOPS).map(|at| top(*at)).collect();
         tops.sort_unstable();
         tops.dedup();
-        // A field of the thread's own class is a place of the program.
-        let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
         let are_threads = tops.iter().all(|top| top.is_some_and(|top| self.threads.is_running(top)));
         if are_by_stack && are_threads {
             return tops.into_iter().flatten().collect();
         }
-        let of_paths = paths.path.root.thread.as_ref().and_then(|thread| self.object(thread.id?));
-        of_paths.filter(|_| paths.only_frames || paths.local.is_some()).into_iter().collect()
+        // Of several threads that hold it not all are known.
+        let root = &paths.path.root;
+        let is_alone = root.more_threads == 0 && paths.other_threads.is_empty();
+        let of_paths = root.thread.as_ref().and_then(|thread| self.object(thread.id?));
+        of_paths.filter(|_| is_alone && paths.only_frames).into_iter().collect()
     }
 
     /// Returns what a thread does if it is at work, or waits for the result of one that is.
@@ -81,14 +106,21 @@ impl LeakJudge<'_, '_> {
     fn is_at_work(&self, thread: ObjectIndex) -> bool {
         let waits = |frame: Frame| {
             let method = frame.method.as_deref().unwrap_or_default();
-            !frame.is_own() && WAITING_NATIVES.iter().chain(&WAITING_INSIDE).any(|native| *native == method)
+            let method = method.trim_end_matches(|digit: char| digit.is_ascii_digit());
+            let class = frame.class.as_deref().unwrap_or_default();
+            let is_native = !frame.is_own() || NATIVE_CLASSES.iter().any(|word| class.contains(word));
+            is_native && WAITING_NATIVES.contains(&method)
         };
         self.threads.is_runnable(thread) && !self.threads.frames_of(thread).next().is_none_or(waits)
     }
 
     fn name(&self, thread: ObjectIndex) -> String {
         match self.threads.name_of(thread) {
-            Some(name) => format!("thread \"{name}\""),
+            Some(name) => {
+                // It is a part of a sentence.
+                let is_plain = |letter: &char| !letter.is_control() && *letter != '"';
+                format!("thread \"{}\"", name.chars().filter(is_plain).take(MAX_NAME).collect::<String>())
+            }
             None => "a thread".to_owned(),
         }
     }

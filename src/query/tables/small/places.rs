@@ -39,7 +39,7 @@ pub(in crate::tables) fn definition() -> Definition {
 
 /// Makes the rows.
 pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?;
+    let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
     let containers = Containers::find(context.heap, context.graph, context.bytes)?;
