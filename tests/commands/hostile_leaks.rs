@@ -71,9 +71,13 @@ fn rows(document: &Json) -> &[Json] {
     document["rows"].as_array().unwrap()
 }
 
-/// The rows without those of MAT's rules that have a verdict in another row.
+/// The rows without those of MAT's rules whose verdict is in another row.
 fn judged(document: &Json) -> Vec<&Json> {
-    let is_judged = |row: &&Json| row["rule"] != "mat" || row["mat_verdict"] == "holder";
+    let keys = ["kind", "class", "object", "objects", "retained_bytes"];
+    let is_judged = |row: &&Json| {
+        let is_it = |other: &Json| other["rule"] == "below" && keys.iter().all(|key| row[key] == other[key]);
+        row["rule"] != "mat" || !rows(document).iter().any(is_it)
+    };
     rows(document).iter().filter(is_judged).collect()
 }
 

@@ -117,7 +117,7 @@ pub struct DumpPlaces {
 
 impl DumpPlaces {
     /// Returns the places with nodes and arrays of containers at places of their own: other dumps may not know that they are.
-    pub(crate) fn without_structures(mut self) -> Self {
+    pub fn without_structures(mut self) -> Self {
         self.structures = Vec::new();
         self
     }
