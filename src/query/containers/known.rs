@@ -14,7 +14,7 @@ use hprof_parser::ObjectId;
 
 use super::element_classes::{Classes, ElementTally};
 use super::roles::{ClassRole, Roles};
-use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS, retained_bytes};
+use super::{Container, ContainerFamily, MAX_CONTAINERS, MIN_ELEMENTS, class_behind, retained_bytes};
 use crate::objects::class_set::ClassSet;
 use crate::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use crate::parallel;
@@ -155,13 +155,6 @@ impl CollectionReader<'_, '_, '_> {
         })
     }
 
-    /// Returns the class of an object; for a soft reference, that of its referent, unless that was cleared.
-    fn class_behind(&self, object: ObjectIndex) -> Option<ClassNumber> {
-        let own = self.objects.graph.objects.class(object)?;
-        let referent = || self.objects.graph.objects.class(self.objects.reference(object, "referent")?);
-        if self.soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
-    }
-
     fn container(&self, one: &LargeCollection) -> Option<Container> {
         let (graph, summary, tree) = (self.objects.graph, self.objects.summary, &self.objects.graph.tree);
         let collection = self.collections.collection(one.object)?;
@@ -195,7 +188,7 @@ impl CollectionReader<'_, '_, '_> {
         // What it has in common with another collection is its own, too.
         for top in tops.iter().copied().filter(|top| *top != one.position) {
             let bytes = tree.retained_bytes(top);
-            let class = tree.object_at(top).and_then(|object| self.class_behind(object));
+            let class = tree.object_at(top).and_then(|object| class_behind(self.objects, &self.soft, object));
             elements.add(class, ElementTally { count: 0, bytes, largest_bytes: bytes });
         }
         let all_bytes = tops.iter().fold(0u64, |sum, top| sum.saturating_add(tree.retained_bytes(*top)));
@@ -312,7 +305,10 @@ impl CollectionReader<'_, '_, '_> {
                 shared.outside.extend(at.filter(|_| shared.outside.len() <= MAX_OUTSIDE));
             }
             let bytes = if is_within { bytes } else { 0 };
-            classes.add(self.class_behind(object), ElementTally { count: 1, bytes, largest_bytes: bytes });
+            classes.add(
+                class_behind(self.objects, &self.soft, object),
+                ElementTally { count: 1, bytes, largest_bytes: bytes },
+            );
         }
         ids.clear();
     }

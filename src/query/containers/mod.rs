@@ -261,6 +261,7 @@ impl Containers {
         let wanted = instances.all.iter().map(is_wanted).collect();
         let slots = SlotCounter {
             graph,
+            objects: &objects,
             labels: graph.labels(),
             finder: graph.objects.addresses.finder(),
             edges: &edges,
@@ -275,11 +276,6 @@ impl Containers {
         all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
         all.truncate(MAX_CONTAINERS);
         Ok(Self { all })
-    }
-
-    /// Returns whether an object is a container whose elements make up what it retains.
-    pub fn is_store(&self, object: ObjectId) -> bool {
-        self.of_object(object).is_some_and(Container::accumulates)
     }
 
     /// Returns the containers by the objects that stand for them.
@@ -402,6 +398,13 @@ fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
         }
     }
     tree.retained_bytes(position)
+}
+
+/// Returns the class of an object; for one that is `soft`, a soft reference, that of its referent, unless that was cleared.
+fn class_behind(objects: &ObjectReader<'_>, soft: &ClassSet, object: ObjectIndex) -> Option<ClassNumber> {
+    let own = objects.graph.objects.class(object)?;
+    let referent = || objects.graph.objects.class(objects.reference(object, field_names::REFERENT)?);
+    if soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
 }
 
 /// Returns whether an object refers to an array of numbers.

@@ -11,13 +11,13 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::AddressFinder;
 use hprof_index::objects::object_table::BLOCK;
+use hprof_index::objects::reader::ObjectReader;
 use hprof_parser::ObjectId;
 
-use super::field_names::REFERENT;
 use super::instances::Instances;
-use super::retained_bytes;
 use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
+use super::{class_behind, retained_bytes};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
@@ -96,6 +96,7 @@ pub(super) struct SlotCounter<'s, 'a> {
     pub(super) graph: &'a ObjectGraph,
     pub(super) labels: Labels<'a>,
     pub(super) finder: AddressFinder<'a>,
+    pub(super) objects: &'s ObjectReader<'a>,
     pub(super) edges: &'s Edges<'a>,
     pub(super) roles: &'s Roles,
     pub(super) owners: &'s Owners,
@@ -168,17 +169,6 @@ impl<'a> SlotCounter<'_, 'a> {
             }
         }
         is_whole
-    }
-
-    /// Returns the class of a reference's referent, unless that was cleared.
-    fn referent_class(&self, reference: ObjectIndex) -> Option<ClassNumber> {
-        let mut found = None;
-        self.edges.each(reference, |kind, id| {
-            if matches!(kind, ReferenceKind::Field { name: REFERENT, .. }) {
-                found = self.graph.objects.addresses.index_of(id);
-            }
-        });
-        self.graph.objects.class(found?)
     }
 
     /// Returns whether an object refers to so many that its record is not read for each of them.
@@ -285,8 +275,7 @@ impl<'a> SlotCounter<'_, 'a> {
             return None;
         }
         let bytes = if is_within { retained_bytes(tree, position) } else { 0 };
-        let is_soft = class.is_some_and(|class| self.soft.contains(class));
-        let class = if is_soft { self.referent_class(target).or(class) } else { class };
+        let class = class_behind(self.objects, &self.soft, target);
         let key = SlotKey { instance: source.instance, field, class: source.class, odd, target: class };
         Some((key, Tally { references: 1, bytes, largest_bytes: bytes, range: (target.0, target.0) }))
     }

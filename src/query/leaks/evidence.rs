@@ -445,9 +445,13 @@ fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
 }
 
 fn is_of_application(step: &ObjectStep) -> bool {
-    let class = match (&step.class, &step.label) {
+    class_of(step).is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))
+}
+
+/// Returns the class of an object on a path; for a class object, the class that it represents.
+pub(super) fn class_of(step: &ObjectStep) -> Option<&str> {
+    match (&step.class, &step.label) {
         (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
-        (class, _) => class.as_ref(),
-    };
-    class.is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))
+        (class, _) => class.as_deref(),
+    }
 }

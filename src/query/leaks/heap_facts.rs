@@ -1,4 +1,4 @@
-//! Facts about a heap besides its suspects: the thread that ran out of memory, the finalizer queue, off-heap memory.
+//! Facts about a heap besides its suspects: the thread that ran out of memory, the finalizer queue.
 
 use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
@@ -6,8 +6,6 @@ use crate::threads::{JavaThread, StackFrame, ThreadQuery, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
-
-use super::off_heap::{self, OffHeap};
 
 /// Minimum number of objects waiting for the finalizer to be reported.
 pub const MANY_FINALIZABLE: u64 = 100;
@@ -38,8 +36,6 @@ pub struct HeapFacts {
     pub finalizer_queue: Option<u64>,
     /// Innermost frame of the thread that runs finalizers.
     pub finalizer_frame: Option<Frame>,
-    /// Off-heap memory.
-    pub off_heap: OffHeap,
 }
 
 /// Collects the facts.
@@ -53,7 +49,6 @@ pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> HeapFacts {
         out_of_memory: threads.out_of_memory(FRAMES).map(|row| threads.thread(&row)),
         finalizer_queue,
         finalizer_frame,
-        off_heap: off_heap::off_heap(&objects, bytes),
     }
 }
 

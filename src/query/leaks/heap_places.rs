@@ -92,7 +92,9 @@ impl HeapPlaces {
         let places = OneHeap::new(large(heap, graph, bytes, frameworks)?);
         let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
         let containers = Containers::find(heap, graph, bytes)?;
-        let explained = places.explain(told, |object| containers.is_store(object));
+        let by_object = containers.by_object();
+        let is_store = |object| by_object.get(&object).is_some_and(|container| container.accumulates());
+        let explained = places.explain(told, is_store);
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let known = KnownFrameworks::new(heap, &objects, frameworks);
         let titles = places.titles();

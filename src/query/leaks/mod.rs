@@ -57,7 +57,7 @@ use self::heap_places::HeapPlaces;
 use self::holders::Holder;
 use self::judgement::LeakJudge;
 use self::loaders::{LoaderGroup, Loaders};
-use self::off_heap::OffHeapUse;
+use self::off_heap::{OffHeap, OffHeapUse};
 use self::reader::EvidenceReader;
 use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
@@ -387,6 +387,8 @@ pub struct Leaks {
     pub concluded_bytes: u64,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
+    /// Memory outside of the heap.
+    pub off_heap: OffHeap,
     /// Positions of the objects of each suspect.
     positions: Vec<Vec<TreePosition>>,
 }
@@ -455,13 +457,14 @@ pub fn leaks(
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
     }
-    let judge = LeakJudge::new(heap, graph, bytes, &reader);
+    let judge = LeakJudge::new(summary, &reader);
     for (row, positions) in rows.iter_mut().zip(&positions) {
         judge.judge(row, positions);
     }
     add_judgements(&mut rows, &mut positions, &mut of_places);
     evidence::relate(&mut rows);
-    if let Some((row, own)) = off_heap_suspect(graph, bytes, &reader) {
+    let off_heap = off_heap::off_heap(&reader.objects(), bytes);
+    if let Some((row, own)) = off_heap_suspect(graph, &off_heap, &reader) {
         rows.push(row);
         positions.push(own);
     }
@@ -484,6 +487,7 @@ pub fn leaks(
         suspect_of_place: of_places,
         concluded_bytes: 0,
         used_bytes,
+        off_heap,
         positions: Vec::new(),
     };
     let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, &found, &side_tables);
@@ -516,10 +520,10 @@ fn add_judgements(
 /// Returns the suspect that memory outside of the heap is, with its position: that of the largest buffer.
 fn off_heap_suspect(
     graph: &ObjectGraph,
-    bytes: &[u8],
+    off_heap: &OffHeap,
     reader: &EvidenceReader<'_>,
 ) -> Option<(Suspect, Vec<TreePosition>)> {
-    let (found, largest, evidence) = off_heap::suspect(&reader.objects(), bytes)?;
+    let (found, largest, evidence) = off_heap::suspect(&reader.objects(), off_heap)?;
     let position = graph.tree.reachable_position(largest)?;
     let row = reader.suspect(single(graph, position));
     let row = Suspect {

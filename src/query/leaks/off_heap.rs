@@ -68,6 +68,8 @@ pub struct OffHeap {
     pub reserved_bytes: Option<u64>,
     /// Limit of reserved bytes, if the dump contains it.
     pub limit_bytes: Option<u64>,
+    /// Largest direct buffer that is reachable.
+    largest: Option<ObjectIndex>,
 }
 
 /// Memory outside of the heap that a suspect is about.
@@ -108,6 +110,10 @@ pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
         kind.add(buffer.bytes);
     }
     buffers.sort_rows_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
+    let is_live = |buffer: &&Buffer| {
+        !buffer.is_mapped && objects.graph.tree.reachable_position(buffer.object).is_some()
+    };
+    found.largest = buffers.iter().find(is_live).map(|buffer| buffer.object);
     buffers.truncate(MAX_OWNED);
     found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &buffers);
     (found.reserved_bytes, found.limit_bytes) = counters(objects);
@@ -118,13 +124,9 @@ pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
 /// its limit, an allocation failed, or it is large beside the heap.
 pub(super) fn suspect(
     objects: &ObjectReader<'_>,
-    bytes: &[u8],
+    found: &OffHeap,
 ) -> Option<(OffHeapUse, ObjectIndex, Vec<String>)> {
-    let found = off_heap(objects, bytes);
-    let is_live =
-        |buffer: &Buffer| !buffer.is_mapped && objects.graph.tree.reachable_position(buffer.object).is_some();
-    let live = buffers(objects).into_iter().filter(is_live);
-    let largest = live.max_by_key(|buffer| (buffer.bytes, Reverse(buffer.object)))?;
+    let largest = found.largest?;
     // Mapped files are the page cache's.
     let all = found.direct;
     let reserved = found.reserved_bytes.unwrap_or(found.direct.bytes);
@@ -146,9 +148,9 @@ pub(super) fn suspect(
     if is_large {
         evidence.push(format!("it is more than a third of the heap of {}", HumanBytes(heap_bytes)));
     }
-    let field = found.owners.into_iter().next().and_then(|owner| owner.field);
+    let field = found.owners.first().and_then(|owner| owner.field.clone());
     let used = OffHeapUse { buffers: all, field, limit_bytes: found.limit_bytes };
-    (!evidence.is_empty()).then_some((used, largest.object, evidence))
+    (!evidence.is_empty()).then_some((used, largest, evidence))
 }
 
 /// Returns whether the heap has an error about direct buffers, which the JVM throws when their limit is reached.

@@ -273,9 +273,10 @@ impl<'a> EvidenceReader<'a> {
         let steps = paths.path.steps.iter().map(|step| self.graph.objects.addresses.index_of(step.id));
         let steps: Vec<ObjectIndex> = steps.collect::<Option<_>>()?;
         let collections = self.evidence.collections();
-        let at = steps.iter().rposition(|step| objects.reference(*step, "key").is_some())?;
-        let key = objects.reference(*steps.get(at)?, "key")?;
-        let value = ["value", "val"].into_iter().find_map(|field| objects.reference(*steps.get(at)?, field));
+        let keyed = steps.iter().enumerate().rev();
+        let (at, node, key) =
+            keyed.into_iter().find_map(|(at, step)| Some((at, *step, objects.reference(*step, "key")?)))?;
+        let value = ["value", "val"].into_iter().find_map(|field| objects.reference(node, field));
         let is_map = |step: &&ObjectIndex| {
             collections.collection(**step).is_some_and(|of| of.kind == CollectionKind::Map)
         };

@@ -43,18 +43,8 @@ fn verdict(heap: &mut Heaped) -> (String, String, i32) {
     let all = leaks.rows.iter().chain(&leaks.below);
     let row = all.filter(|row| row["verdict"] != "holder").max_by_key(|row| row["retained_bytes"].as_u64());
     let row = row.unwrap_or_else(|| panic!("{:#?}", leaks.rows));
-    let evidence = row["evidence"].as_array().and_then(|all| all.first()).map_or("", Value::as_str_or_empty);
+    let evidence = row["evidence"][0].as_str().unwrap_or_default();
     (text(&row["verdict"]).to_owned(), evidence.to_owned(), leaks.code)
-}
-
-trait TextOrEmpty {
-    fn as_str_or_empty(&self) -> &str;
-}
-
-impl TextOrEmpty for Value {
-    fn as_str_or_empty(&self) -> &str {
-        self.as_str().unwrap_or_default()
-    }
 }
 
 #[test]

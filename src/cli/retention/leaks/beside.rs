@@ -93,15 +93,15 @@ fn loader_paths<'c>() -> Columns<'c, (ObjectId, Why)> {
 
 fn off_heap<'c>() -> Columns<'c, &'c LeaksReport> {
     Columns::new([
-        Column::of(names::DIRECT_BUFFERS, |told: &&LeaksReport| told.facts.off_heap.direct.buffers.into()),
-        Column::of(names::DIRECT_BYTES, |told: &&LeaksReport| told.facts.off_heap.direct.bytes.into()),
-        Column::of(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.facts.off_heap.mapped.buffers.into()),
-        Column::of(names::MAPPED_BYTES, |told: &&LeaksReport| told.facts.off_heap.mapped.bytes.into()),
-        Column::of(names::RESERVED_BYTES, |told: &&LeaksReport| told.facts.off_heap.reserved_bytes.into())
+        Column::of(names::DIRECT_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.direct.buffers.into()),
+        Column::of(names::DIRECT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.direct.bytes.into()),
+        Column::of(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.mapped.buffers.into()),
+        Column::of(names::MAPPED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.mapped.bytes.into()),
+        Column::of(names::RESERVED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.reserved_bytes.into())
             .or_null("the dump does not say"),
-        Column::of(names::LIMIT_BYTES, |told: &&LeaksReport| told.facts.off_heap.limit_bytes.into())
+        Column::of(names::LIMIT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.limit_bytes.into())
             .or_null("the dump does not say"),
-        Column::records(names::OWNERS, buffer_owners(), |told: &&LeaksReport| &told.facts.off_heap.owners),
+        Column::records(names::OWNERS, buffer_owners(), |told: &&LeaksReport| &told.leaks.off_heap.owners),
     ])
 }
 

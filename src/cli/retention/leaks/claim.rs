@@ -9,17 +9,17 @@ pub(super) struct Claim {
     pub(super) what: String,
     /// Text between that and the amount.
     pub(super) joint: &'static str,
-    /// Amount in bytes; 0 if it is not in the heap.
-    pub(super) bytes: u64,
+    /// Amount in bytes; `None` if it is not in the heap.
+    pub(super) bytes: Option<u64>,
 }
 
 impl Claim {
     /// Returns the sentence without its full stop.
     pub(super) fn text(&self, leaks: &Leaks) -> String {
-        if self.bytes == 0 {
-            return self.what.clone();
+        match self.bytes {
+            Some(bytes) => format!("{}{}{}", self.what, self.joint, amount(leaks, bytes)),
+            None => self.what.clone(),
         }
-        format!("{}{}{}", self.what, self.joint, amount(leaks, self.bytes))
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
     all.extend(out_of_memory(leaks, facts));
     all.extend(loaders::beside(leaks));
     all.extend(finalizer(facts));
-    all.extend(off_heap(&facts.off_heap));
+    all.extend(off_heap(&leaks.off_heap));
     all.extend(recording.as_ref().and_then(|recording| Some(recording.heap_line()? + ".")));
     let (bytes, of) = *unreachable;
     if bytes > 0 && bytes >= of / 100 * MUCH_GARBAGE {
@@ -69,7 +69,7 @@ fn finalizer(facts: &HeapFacts) -> Option<String> {
 }
 
 fn off_heap(off_heap: &OffHeap) -> Option<String> {
-    let OffHeap { direct, mapped, owners, reserved_bytes, limit_bytes } = off_heap;
+    let OffHeap { direct, mapped, owners, reserved_bytes, limit_bytes, .. } = off_heap;
     if direct.bytes.saturating_add(mapped.bytes) < MUCH_OFF_HEAP {
         return None;
     }

@@ -138,7 +138,7 @@ pub(super) fn claim(group: &LoaderGroup) -> Claim {
     };
     let kept = keepers(group).map_or("are reachable".to_owned(), |by| format!("are kept alive by {by}"));
     let what = format!("{} class loaders{of}, {each}, {kept}", grouped(group.loaders));
-    Claim { what, joint: ": ", bytes: group.retained_bytes }
+    Claim { what, joint: ": ", bytes: Some(group.retained_bytes) }
 }
 
 /// Describes groups that are not conclusions.

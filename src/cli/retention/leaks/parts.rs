@@ -2,7 +2,7 @@
 
 use hprof_parser::names;
 use hprof_query::leaks::contents::{Level, Reason};
-use hprof_query::leaks::evidence::RetainedPart;
+use hprof_query::leaks::evidence::{Owner, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{Leaks, Suspect, SuspectKind};
@@ -30,15 +30,11 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
     let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
     let is_told = place.field.as_ref().is_some_and(|field| !names::is_of_jdk(&field.class));
     let user = suspect.paths.as_ref().and_then(|paths| paths.user.as_ref());
-    let user = user.map(|user| {
-        let of = if user.is_static { "static " } else { "" };
-        format!(" below {of}{} of {}", user.field, user.class)
-    });
+    let user = user.map(describe_owner);
     let text = match owner.filter(|_| !is_told) {
         Some(owner) => {
             let text = holder::text(&Holder { field: None, ..bare }, [false, false]);
-            let of = if owner.is_static { "static " } else { "" };
-            format!("{text} below {of}{} of {}", owner.field, owner.class)
+            text + &describe_owner(owner)
         }
         None if place.field.is_none()
             && !bare.is_class
@@ -49,6 +45,12 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
         None => holder::text(&bare, [false, false]),
     };
     Some(text + &user.unwrap_or_default())
+}
+
+/// Describes a field of the program that leads to something: ` below static CACHE of app.Service`.
+fn describe_owner(owner: &Owner) -> String {
+    let of = if owner.is_static { "static " } else { "" };
+    format!(" below {of}{} of {}", owner.field, owner.class)
 }
 
 /// Describes what accumulates: `55,417 x orders.Order`.

@@ -1,6 +1,7 @@
 //! Descriptions of suspects in sentences, and of their evidence in a few words.
 
 use hprof_parser::names::is_of_jdk;
+use hprof_query::compare::places::library;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::{Path, Paths};
 use hprof_query::leaks::off_heap::OffHeapUse;
@@ -49,15 +50,14 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             let what = claim(leaks, first).what;
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
             let all = share(leaks.concluded_bytes);
-            let is_outside = |one: &&Conclusion| leaks.is_outside(one);
             Some(match others {
-                [] if is_outside(&first) => format!("{count}, outside of {heap}: {what}"),
+                [] if leaks.is_outside(first) => format!("{count}, outside of {heap}: {what}"),
                 [] => format!("{count}, {all} of {heap}: {what}"),
                 _ => {
                     // Each share stands beside what it belongs to.
                     let told = conclusions_in_headline(leaks).map(|one| {
                         let Claim { what, bytes, .. } = claim(leaks, one);
-                        if is_outside(&one) { what } else { format!("{what} ({})", share(bytes)) }
+                        bytes.map_or_else(|| what.clone(), |bytes| format!("{what} ({})", share(bytes)))
                     });
                     format!("{count} retain {all} of {heap}: {}", told.collect::<Vec<_>>().join("; "))
                 }
@@ -133,11 +133,11 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
         [] => claim,
         tables => Claim {
             what: format!("{}, with {} about these classes", claim.what, tables.join(" and ")),
-            bytes: one.retained_bytes,
+            bytes: Some(one.retained_bytes),
             ..claim
         },
     });
-    claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
+    claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: Some(one.retained_bytes) })
 }
 
 /// Returns whether the biggest object is a leak suspect.
@@ -227,7 +227,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
             human_bytes(buffers.bytes),
             most.unwrap_or_default()
         );
-        return Claim { what, joint: "", bytes: 0 };
+        return Claim { what, joint: "", bytes: None };
     }
     let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
     let local = suspect.main_thread_local();
@@ -253,13 +253,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
         Some(other) => format!("{what}, also held by {}", other_holder(other)),
         None => what,
     };
-    Claim { what, joint, bytes: suspect.explained_bytes() }
-}
-
-/// Returns the first two parts of a class's package.
-fn package(class: &str) -> &str {
-    let end = class.match_indices('.').nth(1).map_or(0, |(at, _)| at);
-    class.get(..end).unwrap_or_default()
+    Claim { what, joint, bytes: Some(suspect.explained_bytes()) }
 }
 
 /// Describes what accumulates, and where, without the amount.
@@ -297,7 +291,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
         let known = suspect.base.class.as_deref().unwrap_or_default();
         let container = suspect.container.as_ref().filter(|one| !one.are_nodes);
         let is_own = |class: &&str| {
-            suspect.verdict == Verdict::Accumulation && package(class) != package(known) && !is_of_jdk(class)
+            suspect.verdict == Verdict::Accumulation && library(class) != library(known) && !is_of_jdk(class)
         };
         let classes = container.into_iter().flat_map(|one| {
             one.keys.first().map(|key| key.class.as_str()).into_iter().chain(one.element_class.as_deref())

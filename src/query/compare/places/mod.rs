@@ -57,8 +57,7 @@ pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
-pub(crate) use one_heap::library;
-pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap};
+pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap, library};
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Bounds: numbers near a container that are named for its maximum.
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::model::summary::Summary;
+use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::{self, FieldSlot, Fields};
 use hprof_parser::BasicType;
 use hprof_parser::names::is_of_jdk;
@@ -85,12 +85,15 @@ impl LeakJudge<'_, '_> {
             let value = u64::try_from(values.integer(field)?).ok()?;
             let is_large = elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
             let is_likely = value <= elements.saturating_mul(MOST_PER_ELEMENT);
-            // What a table of this length may have before it grows is none.
-            let is_length = !is_of_waiting && self.has_table_of(&values, value);
             // How many threads or connections a server has says nothing of what is in its queue.
             let is_of_server = !is_own && ["ool", "onnections"].iter().any(|word| field.contains(word));
-            let is_length = is_length || is_of_server;
-            (value > 0 && is_large && is_likely && !is_length).then(|| ElementBound {
+            // Nor does what a table of this length may have before it grows.
+            let is_bound = value > 0
+                && is_large
+                && is_likely
+                && !is_of_server
+                && (is_of_waiting || !self.has_table_of(&values, value));
+            is_bound.then(|| ElementBound {
                 value,
                 field: field.to_owned(),
                 class: name.to_owned(),
@@ -117,10 +120,7 @@ impl LeakJudge<'_, '_> {
     }
 }
 
-fn integers(
-    summary: &Summary,
-    class: hprof_index::model::summary::ClassNumber,
-) -> impl Iterator<Item = &str> {
+fn integers(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = &str> {
     let slots = fields::slots(summary, class).take(MAX_FIELDS);
     slots.filter(|slot| matches!(slot.kind, BasicType::Int | BasicType::Long)).map(|slot| slot.name)
 }

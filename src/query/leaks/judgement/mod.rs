@@ -8,19 +8,21 @@ mod bound;
 mod heap_limit;
 mod progress;
 
+use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::Summary;
 use hprof_index::objects::reader::ObjectReader;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::storage::human_bytes::HumanBytes;
+use hprof_parser::ObjectId;
 use hprof_parser::names::is_of_jdk;
 
 use crate::compare::places::library;
 use crate::containers::{ContainerFamily, is_primitive};
 use crate::frameworks::FrameworkVerdict;
 use crate::objects::class_set::ClassSet;
-use crate::threads::Threads;
 
 use super::contents::Reason;
-use super::evidence::Evidence;
+use super::evidence::class_of;
 use super::reader::EvidenceReader;
 use super::{Suspect, SuspectObject, Verdict};
 
@@ -36,7 +38,8 @@ const OF_PLATFORM: u64 = 2 << 20;
 /// The same for what the JDK's tools and internal classes hold: an idle JShell has an index of all classes, of 8.5 MiB.
 const OF_INSIDE: u64 = 16 << 20;
 const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
-/// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars.
+/// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars, of fewer
+/// than this many.
 const MANY_JARS: u64 = 1000;
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
 /// Number of elements below which a container is a registry, if each is made of many objects.
@@ -50,48 +53,29 @@ const PART_OF_TABLE: u64 = 2;
 pub(super) struct LeakJudge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
-    evidence: &'r Evidence<'a>,
-    threads: &'r Threads<'a>,
+    reader: &'r EvidenceReader<'a>,
     /// Names of the classes of class loaders, threads and activities.
     runtime: Vec<String>,
-    /// Starts of the names of the classes in which threads begin.
-    programs: &'r [String],
+    is_out_of_memory: bool,
     /// The limit of the heap, if it uses next to nothing of it.
     little_of: Option<u64>,
 }
 
 impl<'r, 'a> LeakJudge<'r, 'a> {
-    pub(super) fn new(
-        heap: &'a Heap,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        reader: &'r EvidenceReader<'a>,
-    ) -> Self {
-        let objects = ObjectReader::new(heap.summary(), graph, bytes);
-        let threads = &reader.all_threads;
+    pub(super) fn new(summary: &Summary, reader: &'r EvidenceReader<'a>) -> Self {
+        let graph = reader.graph;
+        let is_out_of_memory = reader.all_threads.out_of_memory(0).is_some();
         let is_little = |limit: &u64| {
-            graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit
-                && threads.out_of_memory(0).is_none()
+            graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit && !is_out_of_memory
         };
-        let little_of = heap_limit(heap.summary()).filter(is_little);
-        let runtime = ["java.lang.ClassLoader", "java.lang.Thread", "android.app.Activity"]
-            .into_iter()
-            .flat_map(|name| {
-                let classes = ClassSet::of_name_and_below(heap.summary(), name);
-                let rows: Vec<_> =
-                    classes.classes().filter_map(|class| heap.summary().class(class)).collect();
-                rows.into_iter().map(|row| heap.summary().class_name(row).to_owned())
-            });
-        let runtime = runtime.collect();
-        Self {
-            graph,
-            objects,
-            evidence: &reader.evidence,
-            threads,
-            runtime,
-            programs: &reader.evidence.programs,
-            little_of,
+        let little_of = heap_limit(summary).filter(is_little);
+        let mut runtime = Vec::new();
+        for name in ["java.lang.ClassLoader", "java.lang.Thread", "android.app.Activity"] {
+            let classes = ClassSet::of_name_and_below(summary, name);
+            let rows = classes.classes().filter_map(|class| summary.class(class));
+            runtime.extend(rows.map(|row| summary.class_name(row).to_owned()));
         }
+        Self { graph, objects: reader.objects(), reader, runtime, is_out_of_memory, little_of }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
@@ -188,13 +172,16 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
     /// Describes a container of arrays of numbers that a static field of a library leads to.
     fn dictionary(&self, suspect: &Suspect) -> Option<String> {
         let class = elements_of(suspect)?.1.strip_suffix("[]")?;
+        if !is_primitive(class) || matches!(class, "byte" | "boolean") {
+            return None;
+        }
         let paths = suspect.paths.as_ref()?;
         let owner = paths.owner.as_ref().filter(|_| paths.user.is_none())?;
+        let is_static = paths.path.steps.iter().any(|step| step.is_static);
+        let programs = &self.reader.evidence.programs;
+        let is_of_library = !programs.iter().any(|program| program == library(&owner.class));
         // Where no thread is in `main`, the program is not known.
-        let is_static = paths.path.steps.iter().any(|step| step.is_static) && self.threads.is_in_main();
-        let is_of_numbers = is_primitive(class) && !matches!(class, "byte" | "boolean");
-        let is_of_library = !self.programs.iter().any(|program| program == library(&owner.class));
-        (is_static && is_of_numbers && is_of_library)
+        (is_static && is_of_library && self.reader.all_threads.is_in_main())
             .then(|| format!("arrays of numbers of {}, of a library", owner.class))
     }
 
@@ -208,22 +195,21 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         };
         // Each of these is one too many, and so it is if there is no memory left.
         let class = elements_of(suspect).map_or("", |(_, class)| class);
-        let is_exempt =
-            self.runtime.iter().any(|one| one == class) || self.threads.out_of_memory(0).is_some();
+        let is_exempt = self.is_out_of_memory || self.runtime.iter().any(|one| one == class);
         let are_runtime = matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }));
         if are_runtime || is_exempt || elements == 0 {
             return None;
         }
         let tree = &self.graph.tree;
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
-        let each = objects.sum::<u64>() / elements.max(1);
+        let each = objects.sum::<u64>() / elements;
         let evidence = format!("only {elements} elements, of {each} objects each");
         (elements < FEW_ELEMENTS && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
     }
 
     fn little(&self) -> Option<(Verdict, String)> {
         let limit = self.little_of?;
-        let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", mebibytes(limit));
+        let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", HumanBytes(limit));
         Some((Verdict::Content, evidence))
     }
 
@@ -234,13 +220,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             !is_of_jdk(element) && !is_primitive(element)
         };
         let Some(paths) = &suspect.paths else { return true };
-        let of_path = paths.path.steps.iter().any(|step| {
-            let class = match (&step.class, &step.label) {
-                (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
-                (class, _) => class.as_ref(),
-            };
-            class.is_some_and(|class| is_own(class))
-        });
+        let of_path = paths.path.steps.iter().filter_map(class_of).any(is_own);
         let frames =
             [paths.path.root.frame.as_ref(), paths.local.as_ref().and_then(|local| local.frame.as_ref())];
         let of_frame = frames.into_iter().flatten().any(|frame| frame.is_own());
@@ -259,7 +239,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         paths.owner.is_some() || of_path || of_frame || of_elements || of_object
     }
 
-    fn object(&self, id: hprof_parser::ObjectId) -> Option<ObjectIndex> {
+    fn object(&self, id: ObjectId) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(id)
     }
 }
@@ -285,10 +265,4 @@ fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
     let wasted = suspect.wasted.as_ref()?;
     let evidence = format!("{} of {} elements, which does not grow", container.class, container.elements);
     Some((Verdict::Waste, format!("{}: {} are most of it", evidence, wasted.kind.name)))
-}
-
-/// Formats a limit: whole mebibytes or gibibytes.
-fn mebibytes(bytes: u64) -> String {
-    const GIBIBYTE: u64 = 1 << 30;
-    if bytes >= 10 * GIBIBYTE { format!("{} GiB", bytes / GIBIBYTE) } else { format!("{} MiB", bytes >> 20) }
 }

@@ -64,7 +64,7 @@ impl LeakJudge<'_, '_> {
             };
             let threads = positions.iter().take(most.min(MAX_TOPS)).filter_map(|at| tree.object_at(*at));
             let threads: Vec<ObjectIndex> = threads.collect();
-            let by_local = |thread: &ObjectIndex| self.evidence.local_of(*thread).is_some();
+            let by_local = |thread: &ObjectIndex| self.reader.evidence.local_of(*thread).is_some();
             let are_by_stack =
                 suspect.main_thread_local().is_none() && threads.iter().take(MAX_LOOKED_INTO).all(by_local);
             return if are_by_stack { threads } else { Vec::new() };
@@ -76,7 +76,8 @@ impl LeakJudge<'_, '_> {
         let mut tops: Vec<Option<ObjectIndex>> = positions.iter().take(MAX_TOPS).map(|at| top(*at)).collect();
         tops.sort_unstable();
         tops.dedup();
-        let are_threads = tops.iter().all(|top| top.is_some_and(|top| self.threads.is_running(top)));
+        let are_threads =
+            tops.iter().all(|top| top.is_some_and(|top| self.reader.all_threads.is_running(top)));
         if are_by_stack && are_threads {
             return tops.into_iter().flatten().collect();
         }
@@ -89,15 +90,15 @@ impl LeakJudge<'_, '_> {
 
     /// Returns what a thread does if it is at work, or waits for the result of one that is.
     pub(super) fn progress(&self, thread: ObjectIndex) -> Option<String> {
-        if self.threads.is_out_of_memory(thread) {
+        if self.reader.all_threads.is_out_of_memory(thread) {
             return None;
         }
         if self.is_at_work(thread) {
             return Some(format!("{} runs, and only its stack holds it", self.name(thread)));
         }
-        let task = self.threads.blocker(thread)?;
+        let task = self.reader.all_threads.blocker(thread)?;
         let runner = self.objects.reference(task, "runner")?;
-        let is_at_work = !self.threads.is_out_of_memory(runner) && self.is_at_work(runner);
+        let is_at_work = !self.reader.all_threads.is_out_of_memory(runner) && self.is_at_work(runner);
         is_at_work
             .then(|| format!("{} waits for a result that {} computes", self.name(thread), self.name(runner)))
     }
@@ -111,11 +112,12 @@ impl LeakJudge<'_, '_> {
             let is_native = !frame.is_own() || NATIVE_CLASSES.iter().any(|word| class.contains(word));
             is_native && WAITING_NATIVES.contains(&method)
         };
-        self.threads.is_runnable(thread) && !self.threads.frames_of(thread).next().is_none_or(waits)
+        self.reader.all_threads.is_runnable(thread)
+            && !self.reader.all_threads.frames_of(thread).next().is_none_or(waits)
     }
 
     fn name(&self, thread: ObjectIndex) -> String {
-        match self.threads.name_of(thread) {
+        match self.reader.all_threads.name_of(thread) {
             Some(name) => {
                 // It is a part of a sentence.
                 let is_plain = |letter: &char| !letter.is_control() && *letter != '"';

@@ -18,7 +18,7 @@ use crate::frameworks::Naming;
 use crate::sorting::SortRows;
 
 pub use explain::Elements;
-pub(crate) use titles::library;
+pub use titles::library;
 
 /// Places of one heap, without uninformative keys.
 #[derive(Debug, Clone, Default)]

@@ -22,7 +22,7 @@ pub struct PlaceTitle {
 }
 
 /// Returns the library of a class: the first two parts of its package.
-pub(crate) fn library(class: &str) -> &str {
+pub fn library(class: &str) -> &str {
     let package = class.rsplit_once('.').map_or("", |(package, _)| package);
     let end = package.match_indices('.').nth(1).map_or(package.len(), |(at, _)| at);
     package.get(..end).unwrap_or(package)
