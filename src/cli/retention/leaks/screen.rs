@@ -153,7 +153,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     if suspect.evidence.iter().any(|text| text != NO_BOUND) {
         all.push(("verdict", format!("{}: {}", suspect.verdict.name(), suspect.evidence.join("; "))));
     }
-    if suspect.verdict == Verdict::Accumulation {
+    if suspect.verdict == Verdict::Accumulation && !suspect.accumulated.is_empty() {
         all.push(("consists of", parts::accumulated(suspect)));
     }
     if let Some(allocation) = &suspect.allocation

@@ -3,6 +3,7 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::{self, FieldSlot, Fields};
+use hprof_index::storage::human_bytes::grouped;
 use hprof_parser::BasicType;
 use hprof_parser::names::is_of_jdk;
 
@@ -45,7 +46,7 @@ impl ElementBound {
     /// Describes how much of the bound is used.
     pub(super) fn text(&self, elements: u64) -> String {
         let class: String = self.class.chars().take(MAX_NAME).collect();
-        format!("{elements} of at most {} ({} of {class})", self.value, self.field)
+        format!("{} of at most {} ({} of {class})", grouped(elements), grouped(self.value), self.field)
     }
 }
 

@@ -12,7 +12,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::Summary;
 use hprof_index::objects::reader::ObjectReader;
-use hprof_index::storage::human_bytes::HumanBytes;
+use hprof_index::storage::human_bytes::{HumanBytes, grouped};
 use hprof_parser::ObjectId;
 use hprof_parser::names::is_of_jdk;
 
@@ -203,7 +203,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let tree = &self.graph.tree;
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
         let each = objects.sum::<u64>() / elements;
-        let evidence = format!("only {elements} elements, of {each} objects each");
+        let evidence = format!("only {elements} elements, of {} objects each", grouped(each));
         (elements < FEW_ELEMENTS && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
     }
 
@@ -263,6 +263,11 @@ fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
     // Home-made lists copy their arrays to longer ones.
     suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
     let wasted = suspect.wasted.as_ref()?;
-    let evidence = format!("{} of {} elements, which does not grow", container.class, container.elements);
-    Some((Verdict::Waste, format!("{}: {} are most of it", evidence, wasted.kind.name)))
+    let evidence = format!(
+        "{} of {} elements, which does not grow: {} are most of it",
+        container.class,
+        grouped(container.elements),
+        wasted.kind.name
+    );
+    Some((Verdict::Waste, evidence))
 }
