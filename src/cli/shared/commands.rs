@@ -68,14 +68,16 @@ impl<'a> Commands<'a> {
 /// Formats the commands as lines; long ones continue after a backslash.
 pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<WholeLine> {
     let length = |step: &NextCommand| 2 + step.command.chars().count();
-    let fits = |step: &&NextCommand| length(step) + 2 + step.why.chars().count() <= width;
+    // The remark is a comment to a shell, so that the whole line can be pasted.
+    let remark = |step: &NextCommand| format!("  # {}", step.why);
+    let fits = |step: &&NextCommand| length(step) + remark(step).chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
     let mut lines: Vec<WholeLine> = vec![String::new().into(), "Next".to_owned().into()];
     for step in steps {
         let leading = |text| WholeLine { text, target: Some(step.target.clone()) };
         let command = format!("  {}", step.command);
-        if column + 2 + step.why.chars().count() <= width && fits(&step) {
-            lines.push(leading(format!("{command:column$}  {}", step.why)));
+        if column + remark(step).chars().count() <= width && fits(&step) {
+            lines.push(leading(format!("{command:column$}{}", remark(step))));
         } else if length(step) <= width {
             lines.push(leading(command));
         } else {

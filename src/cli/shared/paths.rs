@@ -1,5 +1,6 @@
 //! Formatting of path steps and roots.
 
+use hprof_parser::RootKind;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
 use hprof_query::paths::steps::{ObjectStep, RootView};
@@ -29,9 +30,18 @@ pub(crate) fn describe_held(step: &ObjectStep) -> String {
     describe_reference(step.reference.as_deref(), step.is_static, step.strength)
 }
 
+/// Returns the kind of a root in words: names of the format that say little are explained.
+fn kind_text(kind: RootKind) -> &'static str {
+    match kind {
+        RootKind::JniGlobal => "JNI global reference of native code",
+        RootKind::StickyClass => "system class",
+        other => other.name(),
+    }
+}
+
 /// Describes a root: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
 pub(crate) fn describe_root(root: &RootView) -> String {
-    let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind_text(*kind)).collect();
     let mut text = kinds.join(", ");
     if root.is_assumed {
         text.push_str(" (assumed)");

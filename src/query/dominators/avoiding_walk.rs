@@ -25,6 +25,16 @@ const AHEAD: usize = 8;
 
 /// Marks all objects reachable from the start without stepping on those of `set`, and those of `set` too.
 pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
+    walk_along(graph, start, set, |_, _| true)
+}
+
+/// Like [`walk`], but only along the references that are followed: `is_followed` takes both objects of one.
+pub(super) fn walk_along(
+    graph: &ObjectGraph,
+    start: Start,
+    set: &RoaringBitmap,
+    is_followed: impl Fn(ObjectIndex, ObjectIndex) -> bool + Sync,
+) -> Marks {
     let tree = &graph.tree;
     let visited = Marks::new(graph.objects.len());
     for object in set {
@@ -46,7 +56,9 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
     let outward = Outward::new(graph);
     let visit = |share: &[ObjectIndex]| {
         let mut stack = share.to_vec();
-        outward.go(&mut stack, BUDGET, |target| visited.mark(target) && is_within(target));
+        outward.go(&mut stack, BUDGET, |from, target| {
+            is_followed(from, target) && visited.mark(target) && is_within(target)
+        });
         stack
     };
     while !frontier.is_empty() {
@@ -93,8 +105,8 @@ impl<'a> Outward<'a> {
         self.lists.prefetch_list(object.0);
     }
 
-    /// Calls `is_next` with the targets of the objects on a stack, and pushes those that it accepts, until this many
-    /// objects were visited or none is left.
+    /// Calls `is_next` with each object on a stack and its targets, and pushes the targets that it accepts, until this
+    /// many objects were visited or none is left.
     ///
     /// Each object would wait for the position of its list, and then for the list. Therefore each is taken from the
     /// stack some steps early, to prefetch both.
@@ -103,7 +115,7 @@ impl<'a> Outward<'a> {
         &self,
         stack: &mut Vec<ObjectIndex>,
         budget: usize,
-        mut is_next: impl FnMut(ObjectIndex) -> bool,
+        mut is_next: impl FnMut(ObjectIndex, ObjectIndex) -> bool,
     ) {
         // Objects whose position and whose adjacency list were prefetched.
         let mut slots: [(Option<ObjectIndex>, Option<ObjectIndex>); AHEAD] = Default::default();
@@ -124,7 +136,7 @@ impl<'a> Outward<'a> {
             visited += 1;
             let class = self.labels.target(self.labels.of(here.0));
             let class = Some(ObjectIndex(class)).filter(|class| class.0 != NONE);
-            stack.extend(self.references(here).chain(class).filter(|target| is_next(*target)));
+            stack.extend(self.references(here).chain(class).filter(|target| is_next(here, *target)));
         }
         stack.extend(slots.into_iter().flat_map(|(place, list)| [place, list]).flatten());
     }

@@ -14,7 +14,10 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::avoiding_walk::{Marks, walk};
+use crate::objects::reference_names::Edges;
+use crate::objects::strength::Excluded;
+
+use super::avoiding_walk::{Marks, walk, walk_along};
 use super::preorder::Start;
 use super::retained_of_set_search::{WalkLimits, jointly};
 
@@ -79,6 +82,25 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
     answer.retained_objects = unmet_objects + places.reachable;
     answer.retained_bytes = unmet_bytes.saturating_add(places.reachable_bytes);
     answer
+}
+
+/// Returns what an object retains by strong references alone, in bytes: weak references to it and to what it leads to keep
+/// nothing alive. `above` is an object that dominates it. Takes two walks over what that dominates.
+pub(crate) fn retained_strongly(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> u64 {
+    let graph = edges.graph;
+    let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
+    let start = Start::Object(above);
+    let with = walk_along(graph, start, &RoaringBitmap::new(), is_strong);
+    let without = walk_along(graph, start, &RoaringBitmap::from_iter([object.0]), is_strong);
+    let (below, _) = start.below(&graph.tree);
+    let freed = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
+        let objects = graph.tree.objects_at(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
+        let freed = objects.filter(|(one, _)| with.contains(*one) && !without.contains(*one));
+        freed.fold(0u64, |sum, (_, size)| sum.saturating_add(size))
+    });
+    // The object itself counts as visited in both.
+    let own = graph.tree.reachable_position(object).map_or(0, |position| graph.tree.shallow_bytes(position));
+    freed.into_iter().fold(own, u64::saturating_add)
 }
 
 /// Returns the objects that these objects retain together, including themselves; an unreachable one retains itself.

@@ -276,7 +276,7 @@ impl<'a> JointSearch<'a> {
                 }
             }
             let known = &mut self.found;
-            self.outward.go(&mut next, usize::MAX, |target| {
+            self.outward.go(&mut next, usize::MAX, |_, target| {
                 if !dominated.contains(target) && known.insert(target) {
                     found.push(target);
                 }
@@ -347,7 +347,8 @@ impl<'a> JointSearch<'a> {
         for object in &held {
             alive.insert(*object);
         }
-        self.outward.go(&mut held, usize::MAX, |target| is_visited.contains(target) && alive.insert(target));
+        self.outward
+            .go(&mut held, usize::MAX, |_, target| is_visited.contains(target) && alive.insert(target));
     }
 
     /// Returns whether an object is reachable, and neither dominated nor visited: such an object is alive.

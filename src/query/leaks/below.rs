@@ -29,6 +29,8 @@ use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, Suspe
 
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
+/// Maximum number of children of an accumulation point that are compared with what a rule's sentence explains.
+const MAX_CHILDREN: usize = 1 << 16;
 
 /// Objects that store many similar elements, with their description.
 pub(super) struct Store {
@@ -264,7 +266,7 @@ impl Suspects {
             self.rows.iter_mut().zip(&self.positions).filter(|(row, _)| row.container.is_none())
         {
             let own = accumulated_at(graph, row, positions);
-            let Some(found) = containers::explaining(&graph.tree, places, &own) else { continue };
+            let Some(found) = containers::explaining(graph, places, &own) else { continue };
             let object = graph.objects.addresses.index_of(found.object);
             let place = object.map(|object| reader.holders.place(object, false));
             let is_elsewhere = row.place.as_ref().is_none_or(|known| known.object != found.object);
@@ -275,12 +277,19 @@ impl Suspects {
             {
                 (paths.owner, paths.user) = (of_container.owner, of_container.user);
             }
-            row.set_container(found.clone(), place);
+            row.set_container(found, place);
         }
     }
 
     /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
-    pub(super) fn describe(&mut self, heap: &Heap, graph: &ObjectGraph, bytes: &[u8], places: &HeapPlaces) {
+    pub(super) fn describe(
+        &mut self,
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+        reader: &EvidenceReader<'_>,
+        places: &HeapPlaces,
+    ) {
         let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
             let near = |id| places.description_near(graph, position(id)?);
@@ -290,10 +299,24 @@ impl Suspects {
                 let buffers = fixed_buffers::describe(heap, graph, bytes, &places.frameworks, local);
                 row.describe(buffers.as_ref());
             }
-            row.describe(match row.kind {
+            let of_children = || {
+                let class = match &row.reason {
+                    Some(Reason::Children { class, .. }) if row.container.is_none() => class,
+                    _ => return None,
+                };
+                let children = graph.tree.children(position(row.base.object)?).take(MAX_CHILDREN);
+                let alike = children.filter(|child| reader.class_at(*child) == class);
+                let mut alike: Vec<TreePosition> = alike.collect();
+                alike.sort_unstable();
+                places.description_of_set(&graph.tree, &alike)
+            };
+            let description = match row.kind {
                 SuspectKind::Group => places.description_of_set(&graph.tree, positions),
-                SuspectKind::Single => near(row.base.object).or_else(|| near(row.object.object)),
-            });
+                SuspectKind::Single => {
+                    of_children().or_else(|| near(row.base.object)).or_else(|| near(row.object.object))
+                }
+            };
+            row.describe(description);
             if row.verdict != Verdict::Holder {
                 self.explained.push((at, accumulated_at(graph, row, positions)));
             }
@@ -356,7 +379,7 @@ impl Suspects {
     }
 
     /// Adds a suspect, or adds the description of the store to the suspect that explains the same. Returns its number.
-    fn add(
+    pub(super) fn add(
         &mut self,
         graph: &ObjectGraph,
         reader: &EvidenceReader<'_>,
@@ -472,7 +495,7 @@ impl Suspect {
 }
 
 /// Returns the form of accumulation of a container.
-fn container_reason(container: &Container) -> Reason {
+pub(super) fn container_reason(container: &Container) -> Reason {
     let objects = container.elements_of_class();
     let class = container.element_class.clone().unwrap_or_else(|| "java.lang.Object".to_owned());
     Reason::Children { class, objects, retained_bytes: container.retained_bytes }

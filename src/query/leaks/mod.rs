@@ -26,6 +26,7 @@ mod group_point;
 mod judgement;
 mod nodes;
 mod other_holders;
+mod program_containers;
 mod reader;
 mod side_tables;
 mod suspects;
@@ -327,6 +328,11 @@ impl Suspect {
         (self.rule != SuspectRule::Mat).then_some(self.verdict)
     }
 
+    /// Returns whether the judgement is about it.
+    fn is_judged(&self) -> bool {
+        self.own_verdict() == Some(Verdict::Accumulation)
+    }
+
     /// Returns whether it was found by MAT's rules.
     pub fn is_by_mat(&self) -> bool {
         self.rule == SuspectRule::Mat || self.of_mat.is_some()
@@ -447,21 +453,23 @@ pub fn leaks(
         all.push(reader.suspect(candidate), positions);
     }
     all.find_containers(graph, &reader, places);
-    all.describe(heap, graph, bytes, places);
+    all.describe(heap, graph, bytes, &reader, places);
     all.add_below(graph, &reader, places, threshold_bytes);
-    let Suspects { mut rows, mut positions, mut of_places, .. } = all;
-    for (row, positions) in rows.iter_mut().zip(&positions) {
+    all.add_program_containers(graph, &reader, places, threshold_bytes);
+    for (row, positions) in all.rows.iter_mut().zip(&all.positions) {
         let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
         if is_plain && row.verdict == Verdict::Accumulation {
             let wasted = most_wasted(heap, graph, bytes, positions)?;
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
     }
+    add_judgements(&mut all.rows, &mut all.positions, &mut all.of_places);
+    all.prefer_containers(&reader, places);
     let judge = LeakJudge::new(summary, &reader);
-    for (row, positions) in rows.iter_mut().zip(&positions) {
+    for (row, positions) in all.rows.iter_mut().zip(&all.positions).filter(|(row, _)| row.is_judged()) {
         judge.judge(row, positions);
     }
-    add_judgements(&mut rows, &mut positions, &mut of_places);
+    let Suspects { mut rows, mut positions, of_places, .. } = all;
     evidence::relate(&mut rows);
     let off_heap = off_heap::off_heap(&reader.objects(), bytes);
     if let Some((row, own)) = off_heap_suspect(graph, &off_heap, &reader) {
@@ -511,9 +519,6 @@ fn add_judgements(
         }
         rows.push(Suspect { rule: SuspectRule::Below, of_mat: Some(at), mat_verdict: None, ..judged });
         positions.push(own);
-        if let Some(row) = rows.get_mut(at) {
-            row.evidence = Vec::new();
-        }
     }
 }
 

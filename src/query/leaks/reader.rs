@@ -45,6 +45,8 @@ pub(super) struct EvidenceReader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
+    /// Start of the names of the program's classes: of that in which the thread `main` begins.
+    pub(super) program: Option<String>,
     extent: LeakEvidence,
 }
 
@@ -69,6 +71,7 @@ impl<'a> EvidenceReader<'a> {
             thread_locals: ThreadLocals::new(heap, graph, bytes),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
+            program: all_threads.main_class().map(|class| library(&class).to_owned()),
             all_threads,
             extent,
         }
@@ -79,7 +82,7 @@ impl<'a> EvidenceReader<'a> {
         ObjectReader::new(self.summary, self.graph, self.bytes)
     }
 
-    fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
+    pub(super) fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
         match class {
             Some(class) if Some(class) == self.summary.java_lang_class() => SuspectObject::Class,
             Some(class) if self.threads.contains(class) => SuspectObject::Thread,

@@ -369,22 +369,25 @@ impl<'a> Threads<'a> {
     /// Returns the classes outside the JDK in which running threads begin, of at most a thousand threads.
     pub(crate) fn first_own_classes(&self) -> Vec<String> {
         let threads = self.running.iter().take(MAX_STARTS);
-        let first = |(thread, _): &(ObjectIndex, _)| {
-            let own = self.frames_of(*thread).take(MAX_SEARCHED).filter(Frame::is_own);
-            own.last()?.class.map(|class| class.to_string())
-        };
-        let mut classes: Vec<String> = threads.filter_map(first).collect();
+        let mut classes: Vec<String> =
+            threads.filter_map(|(thread, _)| self.first_own_class(*thread)).collect();
         classes.sort_unstable();
         classes.dedup();
         classes
     }
 
-    /// Returns whether the thread `main` is in code of the program.
-    pub(crate) fn is_in_main(&self) -> bool {
+    /// Returns the class outside the JDK in which the thread `main` begins, which is the program's; `None` if it has ended.
+    pub(crate) fn main_class(&self) -> Option<String> {
         let is_main =
-            |thread: ObjectIndex| self.name(thread).is_some_and(|name| name.text(MAX_NAME) == "main");
-        let mut threads = self.running.iter().take(MAX_STARTS).map(|(thread, _)| *thread);
-        threads.any(|thread| is_main(thread) && self.own_frame(thread).is_some())
+            |thread: &ObjectIndex| self.name(*thread).is_some_and(|name| name.text(MAX_NAME) == "main");
+        let threads = self.running.iter().take(MAX_STARTS).map(|(thread, _)| *thread);
+        threads.filter(is_main).find_map(|thread| self.first_own_class(thread))
+    }
+
+    /// Returns the class of the outermost frame of a thread that is outside the JDK.
+    fn first_own_class(&self, thread: ObjectIndex) -> Option<String> {
+        let own = self.frames_of(thread).take(MAX_SEARCHED).filter(Frame::is_own);
+        own.last()?.class.map(|class| class.to_string())
     }
 
     /// Returns the innermost frame of a thread outside the JDK.

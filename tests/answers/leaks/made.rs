@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type};
+use hprof_writer::{
+    ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type, Value as Field,
+};
 
 use crate::kit::dump::Dump;
 
@@ -119,6 +121,29 @@ impl Heaped {
         let class = self.model.class_with_statics(class, Some(self.jdk.object), &[], &[(field, held.into())]);
         self.refer(class.0, [held]);
         class
+    }
+
+    /// A `java.util.ArrayList`.
+    pub fn list(&mut self, held: &[ObjectId]) -> ObjectId {
+        let fields = [("elementData", Type::Object), ("size", Type::Int)];
+        let class = self.model.class("java.util.ArrayList", Some(self.jdk.object), &fields);
+        let array = self.array(held);
+        let size = i32::try_from(held.len()).unwrap();
+        let list = self.model.instance_with(class, &[("size", Field::Int(size))]);
+        self.set(list, "elementData", array);
+        list
+    }
+
+    /// The thread `main`, in a method of a class; asleep.
+    pub fn main_thread(&mut self, class: ClassId) -> ObjectId {
+        let jdk = self.jdk.clone();
+        let state = self.model.instance_with(jdk.field_holder, &[("threadStatus", Field::Int(0x291))]);
+        let name = jdk.string(&mut self.model, "main");
+        let fields = [("name", Field::from(name)), ("holder", Field::from(state))];
+        let thread = self.model.instance_with(jdk.thread, &fields);
+        let trace = self.model.trace(1, &[StackFrame::new(class, "main", "Main.java", 10)]);
+        self.model.root(thread, Root::ThreadObject { thread: 1, trace });
+        thread
     }
 
     /// A thread that is a root, without a name.

@@ -7,6 +7,7 @@ mod headlines;
 mod judgement;
 mod made;
 mod mat;
+mod program;
 mod rules;
 mod truth;
 mod verdicts;

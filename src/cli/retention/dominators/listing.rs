@@ -151,7 +151,7 @@ struct DominatorTreeLine<'a> {
 }
 
 /// Suffix for objects that no object dominates and that are not roots.
-pub(super) const HELD_BY_SEVERAL: &str = " (held by several)";
+pub(super) const HELD_BY_SEVERAL: &str = " (no single owner)";
 
 fn named<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }

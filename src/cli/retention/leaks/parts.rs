@@ -124,8 +124,8 @@ pub(super) fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
 }
 
 /// Describes a ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6
-/// threads`.
-pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
+/// threads`. `contents` are the elements of its only value.
+pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: Option<String>) -> String {
     let threads = if local.threads == 1 { "thread" } else { "threads" };
     if local.key.is_null() {
         let class = local.value_class.as_ref().map(|class| format!(", mostly {class},")).unwrap_or_default();
@@ -147,6 +147,7 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
         return format!("{keys} ThreadLocals {field} keep {values} x {kept} in {threads}{pool}");
     }
     let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
+    let value = value + &contents.map(|text| format!(" of {text}")).unwrap_or_default();
     match local.threads {
         1 => format!("{name} keeps {value} in a thread{pool}"),
         many => format!("{name} keeps {value} in each of {} {threads}{pool}", grouped(many)),

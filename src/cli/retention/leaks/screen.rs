@@ -1,6 +1,7 @@
 //! Suspects as text: sentences, path, contents, and the commands to type next.
 
 use hprof_index::model::summary::Summary;
+use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::Paths;
 use hprof_query::leaks::{Cause, Conclusion, Leaks, NO_BOUND, Suspect, SuspectKind, Verdict};
 use hprof_report::answer::Section;
@@ -10,7 +11,7 @@ use hprof_report::table::{Align, TableBuilder};
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::commands::{Commands, NextCommand};
+use crate::cli::shared::commands::{Commands, NextCommand, matches_itself};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
@@ -184,7 +185,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     {
         all.push((
             "thread local",
-            format!("{}, {}", parts::local_text(local, None), human_bytes(local.retained_bytes)),
+            format!("{}, {}", parts::local_text(local, None, None), human_bytes(local.retained_bytes)),
         ));
     }
     let titles =
@@ -238,10 +239,20 @@ pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
     });
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {
         let id = format!("{:#x}", suspect.base.object);
+        if matches!(suspect.reason, Some(Reason::Threads { .. })) {
+            let arguments = ["--group", "--locals"].map(str::to_owned);
+            steps.push(commands.step("threads", arguments, "what the threads do and hold"));
+        }
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
             steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
         }
-        steps.push(commands.step("paths-to-root", [id.clone()], "what keeps it alive"));
+        // Of many objects, the paths of all of them.
+        let class = suspect
+            .group_class
+            .as_deref()
+            .filter(|class| matches!(suspect.reason, Some(Reason::Members)) && matches_itself(class));
+        let what = class.map_or_else(|| id.clone(), str::to_owned);
+        steps.push(commands.step("paths-to-root", [what], "what keeps it alive"));
         let merge = ["--of", id.as_str(), "--group-by", "class-tree", "--depth", "5"].map(str::to_owned);
         steps.push(commands.step("dominators", merge, "what it consists of"));
     }

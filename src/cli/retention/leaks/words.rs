@@ -16,7 +16,7 @@ use hprof_query::waste::estimate::WastedPart;
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::{escape, fit};
 
-use crate::cli::shared::{holder, paths};
+use crate::cli::shared::{containers, holder, paths};
 
 use super::allocated;
 use super::claim::{Claim, amount};
@@ -234,7 +234,9 @@ fn accumulation(suspect: &Suspect) -> Claim {
     let joint = if is_of_threads && local.is_none() { " retain " } else { ": " };
     let what = match local {
         Some(local) => {
-            let text = local_text(local, pool(suspect, local.threads));
+            let of_one = suspect.container.as_ref().filter(|_| local.values == 1);
+            let contents = of_one.map(|container| containers::elements(container, false));
+            let text = local_text(local, pool(suspect, local.threads), contents);
             match said(suspect) {
                 Some(said) => format!("{text}: {said}"),
                 None => text,
@@ -355,14 +357,13 @@ fn what_accumulates(suspect: &Suspect) -> String {
             format!("{holder} holds {links}{elements}")
         }
         _ => {
-            let elements = elements(suspect).unwrap_or_default();
-            match place(suspect) {
-                Some(place) => {
-                    let is_one = suspect.kind == SuspectKind::Single || suspect.named.is_some();
-                    let holds = if is_one || suspect.is_by_mat() { "holds" } else { "hold" };
-                    format!("{place} {holds} {elements}")
-                }
-                None => format!("{elements} are reachable from several places"),
+            let is_one = suspect.kind == SuspectKind::Single || suspect.named.is_some();
+            let holds = if is_one || suspect.is_by_mat() { "holds" } else { "hold" };
+            match (place(suspect), elements(suspect)) {
+                (Some(place), Some(elements)) => format!("{place} {holds} {elements}"),
+                (Some(place), None) => place,
+                (None, Some(elements)) => format!("{elements} are reachable from several places"),
+                (None, None) => subject(suspect),
             }
         }
     }
@@ -399,7 +400,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     }
     if is_group && suspect.is_by_mat() {
         all.push(format!(
-            "Only GC roots dominate these {} x {}.",
+            "No single object keeps these {} x {} alive: each is held in several places, or by a GC root.",
             grouped(suspect.objects),
             suspect.group_class.as_deref().unwrap_or_default()
         ));

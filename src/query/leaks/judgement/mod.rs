@@ -96,12 +96,9 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             .or_else(|| self.registry(suspect, positions))
             .or_else(|| wasteful(suspect))
             .or_else(|| self.little());
-        if let Some((verdict, evidence)) = found {
-            suspect.verdict = verdict;
-            suspect.evidence.push(evidence);
-        } else {
-            suspect.evidence.push(NO_BOUND.to_owned());
-        }
+        let (verdict, evidence) = found.unwrap_or((Verdict::Accumulation, NO_BOUND.to_owned()));
+        suspect.verdict = verdict;
+        suspect.evidence.insert(0, evidence);
     }
 
     /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
@@ -181,7 +178,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let programs = &self.reader.evidence.programs;
         let is_of_library = !programs.iter().any(|program| program == library(&owner.class));
         // Where no thread is in `main`, the program is not known.
-        (is_static && is_of_library && self.reader.all_threads.is_in_main())
+        (is_static && is_of_library && self.reader.program.is_some())
             .then(|| format!("arrays of numbers of {}, of a library", owner.class))
     }
 
@@ -190,9 +187,17 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
             (Some(container), _) => (container.elements, container.tops.as_slice()),
             (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
-            (None, Some(Reason::Members)) => (suspect.objects, positions),
+            // They may be below the elements of a collection.
+            (None, Some(Reason::Members)) => {
+                let of_place = suspect.collection.as_ref().and_then(|of| of.size);
+                (of_place.unwrap_or(suspect.objects).min(suspect.objects), positions)
+            }
             _ => return None,
         };
+        // What only stacks hold is no part of the program.
+        if suspect.paths.as_ref().is_some_and(|paths| paths.only_frames) {
+            return None;
+        }
         // Each of these is one too many, and so it is if there is no memory left.
         let class = elements_of(suspect).map_or("", |(_, class)| class);
         let is_exempt = self.is_out_of_memory || self.runtime.iter().any(|one| one == class);

@@ -68,6 +68,9 @@ impl Aligned {
                 Some(field) => format!("{class} {held}, in {field}"),
                 None => format!("{class} {held}"),
             },
+            (None, Via::Root(kind), None) if !last.is_class_object => {
+                format!("{class} of a GC root ({kind})")
+            }
             (None, Via::Thread(_) | Via::Root(_), _) | (None, _, None) => self.step(place),
             (None, _, Some(above)) => format!("{class} in {}", self.title(*above).text),
         };
