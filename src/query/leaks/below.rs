@@ -139,6 +139,7 @@ impl Store {
         let alone = |position: &TreePosition| {
             (container.tops.len() == 1).then(|| places.description_near(graph, *position)).flatten()
         };
+        let description = graph.tree.object_at(object).and_then(|object| places.description_of(object));
         Some(Self {
             object,
             positions: container.tops.clone(),
@@ -148,7 +149,7 @@ impl Store {
             are_heads: false,
             named: None,
             elements: None,
-            description: container.tops.first().and_then(alone).cloned(),
+            description: description.or_else(|| container.tops.first().and_then(alone)).cloned(),
             container: Some(container.clone()),
             largest: None,
         })
@@ -290,8 +291,12 @@ impl Suspects {
                 let buffers = fixed_buffers::describe(heap, graph, bytes, &places.frameworks, local);
                 row.describe(buffers.as_ref());
             }
+            let of_container = || {
+                let container = row.container.as_ref()?;
+                places.description_of(graph.objects.addresses.index_of(container.object)?)
+            };
             row.describe(match row.kind {
-                SuspectKind::Group => places.description_of_set(&graph.tree, positions),
+                SuspectKind::Group => places.description_of_set(&graph.tree, positions).or_else(of_container),
                 SuspectKind::Single => near(row.base.object).or_else(|| near(row.object.object)),
             });
             if row.verdict != Verdict::Holder {
