@@ -163,6 +163,61 @@ fn pictures_and_tables_follow_a_users_rule() {
     assert!(std::fs::read_to_string(part).unwrap().contains(",content,"));
 }
 
+/// What the objects that a sentence explains retain together is theirs: rows that a connection and its result share.
+#[test]
+fn a_leak_of_a_rule_has_what_its_objects_retain_together() {
+    const POOL: &str = r#"
+framework = "Acme"
+
+[[class]]
+name = "com.acme.Pool"
+called = "pool orders"
+
+[class.facts]
+in_use = "this.connections.@length"
+
+[[class.says]]
+text = "{in_use} of 40 in use"
+verdict = "leak"
+retains = "(SELECT c FROM OBJECTS (this.connections[0:-1]) c UNION (SELECT c.result FROM OBJECTS (this.connections[0:-1]) c))"
+"#;
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let row = model.class("com.acme.Row", Some(jdk.object), &[("body", Type::Object)]);
+    let result = model.class("com.acme.Result", Some(jdk.object), &[("row", Type::Object)]);
+    let fields = [("row", Type::Object), ("result", Type::Object)];
+    let connection = model.class("com.acme.Connection", Some(jdk.object), &fields);
+    let (mut connections, mut results) = (Vec::new(), Vec::new());
+    for _ in 0..40 {
+        let body = model.prim_array(Elements::Zeros(Type::Byte, 8_000));
+        let row = model.instance_with(row, &[("body", body.into())]);
+        let result = model.instance_with(result, &[("row", row.into())]);
+        let fields = [("row", row.into()), ("result", result.into())];
+        connections.push(model.instance_with(connection, &fields));
+        results.push(result);
+    }
+    let connections = model.object_array(jdk.object_array, &connections);
+    let results = model.object_array(jdk.object_array, &results);
+    let pool = model.class("com.acme.Pool", Some(jdk.object), &[("connections", Type::Object)]);
+    let pool = model.instance_with(pool, &[("connections", connections.into())]);
+    model.root(pool, Root::JniGlobal { reference: 0x7f00 });
+    model.class_with_statics("com.shop.Report", Some(jdk.object), &[], &[("OPEN", results.into())]);
+    model.root_boot_classes();
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    let dir = tempfile::tempdir().unwrap();
+    let rules = dir.path().join("acme.toml");
+    std::fs::write(&rules, POOL).unwrap();
+    let output = dump.run(&["leaks", "--frameworks", rules.to_str().unwrap(), "--format", "json", "-q"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let headline = answer["headline"].as_str().unwrap();
+    assert!(headline.starts_with("1 leak suspect, "), "{headline}");
+    assert!(headline.contains(": pool orders: 40 of 40 in use"), "{headline}");
+    let rows = answer["rows"].as_array().unwrap();
+    let is_told = |row: &&serde_json::Value| row["framework"] == "Acme" && row["verdict"] == "accumulation";
+    let leak = rows.iter().find(is_told).unwrap();
+    assert!(leak["retained_bytes"].as_u64().unwrap() > 40 * 8_000, "{leak}");
+}
+
 /// What the programs of real frameworks did: dump, framework, name, sentence, verdict.
 const TRUTH: &[(&str, &str, &str, &str, Option<FrameworkVerdict>)] = &[
     (

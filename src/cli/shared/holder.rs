@@ -47,7 +47,8 @@ pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
         Some((class, method)) => format!("{mostly} in {}.{method}", simple(class, is_short)),
         None => format!("{mostly} in {method}"),
     });
-    format!("{kind}{name}{}", method.unwrap_or_default())
+    let unstarted = if place.is_unstarted { " that were never started" } else { "" };
+    format!("{kind}{name}{}{unstarted}", method.unwrap_or_default())
 }
 
 /// Describes the content.

@@ -38,6 +38,8 @@ pub struct FrameworkRuleId(u32);
 pub struct FrameworkDescription {
     /// Name of the framework.
     pub framework: Arc<str>,
+    /// Class of the rule.
+    pub class: String,
     /// Name of the object.
     pub called: Option<String>,
     /// Names and values of the facts, in the order of the rule.
@@ -228,6 +230,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         });
         Some(FrameworkDescription {
             framework: rule.framework.clone(),
+            class: rule.class.clone(),
             called: rule.called.as_ref().map(|called| facts.fill(called)),
             facts: rule.facts.iter().map(|(name, _)| (name.clone(), facts.fact(name))).collect(),
             text: says.map(|says| facts.fill(&says.text)),

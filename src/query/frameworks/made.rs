@@ -2,6 +2,7 @@
 
 mod applications;
 mod names;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

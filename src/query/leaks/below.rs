@@ -141,6 +141,7 @@ impl Store {
         let alone = |position: &TreePosition| {
             (container.tops.len() == 1).then(|| places.description_near(graph, *position)).flatten()
         };
+        let description = graph.tree.object_at(object).and_then(|object| places.description_of(object));
         Some(Self {
             object,
             positions: container.tops.clone(),
@@ -150,7 +151,7 @@ impl Store {
             are_heads: false,
             named: None,
             elements: None,
-            description: container.tops.first().and_then(alone).cloned(),
+            description: description.or_else(|| container.tops.first().and_then(alone)).cloned(),
             container: Some(container.clone()),
             largest: None,
         })
@@ -310,8 +311,12 @@ impl Suspects {
                 alike.sort_unstable();
                 places.description_of_set(&graph.tree, &alike)
             };
+            let of_container = || {
+                let container = row.container.as_ref()?;
+                places.description_of(graph.objects.addresses.index_of(container.object)?)
+            };
             let description = match row.kind {
-                SuspectKind::Group => places.description_of_set(&graph.tree, positions),
+                SuspectKind::Group => places.description_of_set(&graph.tree, positions).or_else(of_container),
                 SuspectKind::Single => {
                     of_children().or_else(|| near(row.base.object)).or_else(|| near(row.object.object))
                 }

@@ -49,6 +49,7 @@ pub(super) fn describe(
     let is_bounded = local.threads <= threads && threads <= max && max < u64::from(i32::MAX.unsigned_abs());
     is_bounded.then(|| FrameworkDescription {
         framework: pool.framework.clone(),
+        class: pool.class.clone(),
         called: None,
         facts: [(THREADS, local.threads), (MAX_THREADS, max), ("buffer_bytes", buffer_bytes)]
             .map(|(name, number)| (name.to_owned(), FrameworkFact::Whole(number.cast_signed())))

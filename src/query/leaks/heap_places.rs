@@ -1,7 +1,7 @@
 //! Places that explain a heap, in the terms of its frameworks. The overview and the leak suspects share them.
 
 use std::cmp::Reverse;
-use std::io;
+use std::{io, mem};
 
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -12,7 +12,7 @@ use hprof_index::{Heap, ObjectGraph};
 
 use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
 use crate::containers::Containers;
-use crate::dominators::retained_of_set::{retained, tops};
+use crate::dominators::retained_of_set::{retained, retained_set, tops};
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
 
@@ -27,6 +27,8 @@ const TOLD_PERCENT: u8 = 2;
 const MAX_DESCRIBED: usize = 256;
 /// Maximum number of leaks by frameworks' rules whose sizes are computed.
 const MAX_LEAKS: usize = 16;
+/// Maximum number of objects of which none dominates another that a leak by a framework's rule is told to retain.
+const MAX_TOPS: usize = 1 << 18;
 /// Maximum number of dominators searched for a described object.
 const MAX_STEPS: usize = 1 << 12;
 
@@ -202,13 +204,31 @@ impl HeapPlaces {
             .collect();
         found.sort_by_key(|leak| (Reverse(leak.retained_bytes), leak.object));
         found.truncate(MAX_LEAKS);
-        // Together they can retain more than each on its own.
+        // Together they can retain more than each on its own, such as rows that a connection and its results share.
         for leak in found.iter_mut().filter(|leak| leak.positions.len() > 1) {
             let set: RoaringBitmap = leak.description.retains.iter().map(|object| object.0).collect();
             leak.retained_bytes = retained(graph, &set).retained_bytes;
+            if leak.retained_bytes > threshold {
+                leak.positions = tops_of_retained(graph, &set).unwrap_or(mem::take(&mut leak.positions));
+            }
         }
         found.retain(|leak| leak.retained_bytes > threshold && !leak.positions.is_empty());
         found.sort_by_key(|leak| (Reverse(leak.retained_bytes), leak.object));
         found
     }
+}
+
+/// Returns the objects that some objects retain together and that no other of them dominates, ascending; `None` if they are too
+/// many.
+fn tops_of_retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Option<Vec<TreePosition>> {
+    let tree = &graph.tree;
+    let all = retained_set(graph, set);
+    let is_top = |position: &TreePosition| {
+        let above = tree.dominator(*position).and_then(|above| tree.object_at(above));
+        above.is_none_or(|above| !all.contains(above.0))
+    };
+    let positions = all.iter().filter_map(|object| tree.reachable_position(ObjectIndex(object)));
+    let mut tops: Vec<TreePosition> = positions.filter(is_top).take(MAX_TOPS + 1).collect();
+    tops.sort_unstable();
+    (tops.len() <= MAX_TOPS).then_some(tops)
 }

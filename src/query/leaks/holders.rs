@@ -114,6 +114,8 @@ pub struct InOnePlace {
     pub is_mostly: bool,
     /// `true` for virtual threads.
     pub is_virtual: bool,
+    /// `true` if none of them was started.
+    pub is_unstarted: bool,
 }
 
 /// Objects of a class that only roots dominate.
@@ -252,6 +254,7 @@ impl<'a> Holders<'a> {
                 method: frame.map(Frame::qualified_method),
                 is_mostly: false,
                 is_virtual: group.virtual_threads == group.threads,
+                is_unstarted: false,
             };
             let holder = Holder {
                 instances: members.len() as u64,

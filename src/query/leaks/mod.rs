@@ -360,10 +360,11 @@ impl Suspect {
         }
     }
 
-    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers and what a framework's
-    /// rule names have words of their own.
+    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers, and what a framework's
+    /// rule names or calls a leak have words of their own.
     pub fn told_container(&self) -> Option<&Container> {
         let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
+            && self.rule != SuspectRule::Framework
             && self.elements.is_none()
             && self.main_thread_local().is_none();
         self.container.as_ref().filter(|_| is_told)

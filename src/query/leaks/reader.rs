@@ -136,6 +136,10 @@ impl<'a> EvidenceReader<'a> {
                 tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
             }
         };
+        let reason = match (reason, kind) {
+            (Some(reason), SuspectKind::Single) => Some(self.with_place_of_threads(reason, base_position)),
+            (reason, _) => reason,
+        };
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
@@ -443,10 +447,29 @@ impl<'a> EvidenceReader<'a> {
         let most = methods.into_iter().max_by_key(|(method, count)| (*count, Reverse(method.clone())));
         let (method, count) = most.unwrap_or_default();
         let is_told = contents::is_most(count as u64, asked.len() as u64);
+        let is_unstarted = |thread| self.all_threads.is_unstarted(thread);
+        let mut objects = asked.map(|thread| self.graph.tree.object_at(*thread));
         InOnePlace {
             method: method.filter(|_| is_told),
             is_mostly: count < threads.len(),
+            is_unstarted: !threads.is_empty() && objects.all(|object| object.is_some_and(is_unstarted)),
             ..InOnePlace::default()
         }
+    }
+
+    /// Adds to threads that one object dominates what most of them have in common.
+    fn with_place_of_threads(&self, reason: Reason, above: TreePosition) -> Reason {
+        let Reason::Threads { threads, retained_bytes, .. } = reason else { return reason };
+        let tree = &self.graph.tree;
+        let is_thread = |position: &TreePosition| {
+            let class = tree.object_at(*position).and_then(|object| self.graph.objects.class(object));
+            class.is_some_and(|class| self.threads.contains(class))
+        };
+        let members: Vec<TreePosition> = tree.children(above).filter(is_thread).take(MAX_STACKS).collect();
+        let pool = self.largest_pool(&members);
+        let pool = pool.filter(|(_, of)| contents::is_most(of.len() as u64, members.len() as u64));
+        let name = pool.and_then(|(name, _)| name);
+        let place = InOnePlace { name, ..self.method_of(&members) };
+        Reason::Threads { place, threads, retained_bytes }
     }
 }

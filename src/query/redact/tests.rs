@@ -346,7 +346,7 @@ fn numbers_stay_only_in_listed_fields() {
         ("java.util.concurrent.locks.AbstractQueuedSynchronizer", "state"),
         ("java.util.concurrent.locks.AbstractQueuedLongSynchronizer", "state"),
         ("java.util.concurrent.Phaser", "state"),
-        ("java.util.concurrent.FutureTask", "state"),
+        ("java.util.concurrent.CountDownLatch$Sync", "state"),
         ("java.util.concurrent.locks.StampedLock", "state"),
         ("java.util.Vector", "capacityIncrement"),
         ("java.util.HashMap", "threshold"),
@@ -373,6 +373,7 @@ fn numbers_stay_only_in_listed_fields() {
     let semaphore = fields_list::instance_rules("java.util.concurrent.Semaphore$NonfairSync");
     assert_eq!(state.in_instance(semaphore, false), FieldTreatment::Mapped);
     assert!(stays("java.util.ArrayList", "size", BasicType::Int));
+    assert!(stays("java.util.concurrent.FutureTask", "state", BasicType::Int));
     assert!(stays("com.acme.Account", "isOpen", BasicType::Boolean));
     let is_open = fields_list::treatment("com.acme.Account", "isOpen", BasicType::Boolean);
     assert_eq!(is_open.in_instance(0, true), FieldTreatment::Mapped);

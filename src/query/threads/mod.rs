@@ -344,6 +344,11 @@ impl<'a> Threads<'a> {
         self.running.binary_search_by_key(&object, |(thread, _)| *thread).is_ok()
     }
 
+    /// Returns whether a thread was never started.
+    pub(crate) fn is_unstarted(&self, thread: ObjectIndex) -> bool {
+        self.fields.doing(thread).state == Some(ThreadState::New)
+    }
+
     /// Returns whether the JVM calls a thread runnable.
     pub(crate) fn is_runnable(&self, thread: ObjectIndex) -> bool {
         self.fields.doing(thread).state == Some(ThreadState::Runnable)

@@ -594,6 +594,35 @@ fn one_buffer_of_a_fixed_size_in_each_thread_of_a_pool_is_content() {
     }
 }
 
+/// Threads that a program made and never started are called so, with what holds them.
+#[test]
+fn threads_that_were_never_started_are_told() {
+    for (status, expected) in [
+        (0, "60 threads \"job-*\" that were never started, in Object[] app.Jobs.WAITING"),
+        (5, "60 threads \"job-*\""),
+    ] {
+        let mut heap = Heaped::new();
+        let (thread, jdk) = (heap.jdk.thread, heap.jdk.clone());
+        let worker = heap.class_below("app.Worker", thread, 1);
+        let threads: Vec<ObjectId> = (1..=60)
+            .map(|number| {
+                let held = heap.bytes(8_000);
+                let thread = jdk.thread_of(&mut heap.model, worker, &format!("job-{number}"), false, 5);
+                heap.set(thread, "field0", held);
+                let state = [("threadStatus", Field::Int(status))];
+                let state = heap.model.instance_with(jdk.field_holder, &state);
+                heap.model.set_field(thread, "holder", state);
+                thread
+            })
+            .collect();
+        let array = heap.array(&threads);
+        heap.holder("app.Jobs", "WAITING", array);
+        let (line, code) = headline(&heap.dump());
+        assert!(line.starts_with("1 leak suspect, ") && line.ends_with(expected), "{line}");
+        assert_eq!(code, 0);
+    }
+}
+
 /// Many threads are described by what they do, virtual ones as virtual.
 #[test]
 fn threads_are_told_by_where_they_are() {

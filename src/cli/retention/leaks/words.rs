@@ -290,10 +290,15 @@ fn what_accumulates(suspect: &Suspect) -> String {
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
         // Classes of the framework itself are in its own words.
-        let known = suspect.base.class.as_deref().unwrap_or_default();
+        let known = [
+            suspect.base.class.as_deref().unwrap_or_default(),
+            suspect.framework.as_ref().map_or("", |known| known.class.as_str()),
+        ];
         let container = suspect.container.as_ref().filter(|one| !one.are_nodes);
         let is_own = |class: &&str| {
-            suspect.verdict == Verdict::Accumulation && library(class) != library(known) && !is_of_jdk(class)
+            suspect.verdict == Verdict::Accumulation
+                && known.iter().all(|known| library(class) != library(known))
+                && !is_of_jdk(class)
         };
         let classes = container.into_iter().flat_map(|one| {
             one.keys.first().map(|key| key.class.as_str()).into_iter().chain(one.element_class.as_deref())
@@ -301,7 +306,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
         let classes: Vec<&str> = classes
             .filter(is_own)
             .map(|class| holder::simple(class, true))
-            .filter(|class| !said.contains(class))
+            .filter(|class| !said.contains(class.rsplit('$').next().unwrap_or(class)))
             .collect();
         let of = if classes.is_empty() { String::new() } else { format!(", of {}", classes.join(" and ")) };
         return format!("{named}: {said}{of}");
@@ -323,7 +328,11 @@ fn what_accumulates(suspect: &Suspect) -> String {
             }
         }
         Some(Reason::Threads { place, threads, .. }) => {
-            format!("{} {}", grouped(*threads), holder::threads(place, false))
+            let what = format!("{} {}", grouped(*threads), holder::threads(place, false));
+            match self::place(suspect).filter(|_| place.is_unstarted) {
+                Some(place) => format!("{what}, in {place}"),
+                None => what,
+            }
         }
         Some(Reason::Buffer { class }) => {
             let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
