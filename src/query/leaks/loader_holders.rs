@@ -27,9 +27,10 @@ use crate::sorting::SortRows;
 
 /// Maximum number of loaders of a group whose holders are found, first by ID.
 const MAX_LOADERS: usize = 10_000;
-/// Maximum number of objects on the paths of a group, and on one.
+/// Number of objects on the paths of a group after which no other loader is looked at.
 const MAX_STEPS: usize = 1 << 22;
-const MAX_PATH: usize = 1 << 14;
+/// Number of objects on the paths of a group after which no other path is reported: long ones are alike.
+const LONG_PATHS: usize = 1 << 14;
 /// Maximum number of class objects on a path whose static fields are read.
 const MAX_CLASSES: usize = 64;
 /// Maximum number of loaders of a group whose paths are reported, first by ID.
@@ -199,23 +200,18 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             let mut sought = Bits::new(graph.objects.len());
             let wanted = open.iter().filter(|loader| sought.insert(**loader)).count() as u64;
             found.forests.push(Forest::grow(&room, edges, &sought, wanted, excluded)?);
-            open.retain(|loader| found.path(*loader).is_none());
+            open.retain(|loader| found.forests.last().is_some_and(|forest| !forest.reaches(*loader)));
         }
         Ok(found)
     }
 
     /// Returns the objects from a root to a loader.
     fn path(&self, loader: ObjectIndex) -> Option<Vec<ObjectIndex>> {
-        let climb = |forest: &Forest| {
-            let up = std::iter::successors(Some(loader), |object| forest.holder(*object));
-            let mut path: Vec<ObjectIndex> = up.take(MAX_PATH + 1).collect();
-            path.reverse();
-            path
-        };
-        let is_found = |path: &Vec<ObjectIndex>| {
-            path.len() <= MAX_PATH && path.first().is_some_and(|root| self.view.edges.roots.contains(*root))
-        };
-        self.forests.iter().map(climb).find(is_found)
+        let forest = self.forests.iter().find(|forest| forest.reaches(loader))?;
+        let up = std::iter::successors(Some(loader), |object| forest.holder(*object));
+        let mut path: Vec<ObjectIndex> = up.collect();
+        path.reverse();
+        Some(path)
     }
 
     fn holders(&self, loaders: &[ObjectId]) -> LoaderHolders {
@@ -225,11 +221,11 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         for id in loaders.iter().take(MAX_LOADERS) {
             let loader = self.view.edges.graph.objects.addresses.index_of(*id);
             let Some(path) = loader.and_then(|loader| self.path(loader)) else { continue };
-            steps += path.len();
             let (kind, name) = self.holder(&path);
-            if found.paths.len() < TOLD_LOADERS {
+            if found.paths.len() < TOLD_LOADERS && steps < LONG_PATHS {
                 found.paths.extend(why_along(self.view, &path).map(|why| (*id, kind, why)));
             }
+            steps += path.len();
             match counted.iter_mut().find(|of| of.kind == kind) {
                 Some(of) => of.add(name),
                 None => {
