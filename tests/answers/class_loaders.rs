@@ -200,6 +200,67 @@ fn loaders_of_generated_accessors_are_one_row() {
     assert_eq!(rows.iter().filter(of_accessors).count(), 1, "{histogram}");
 }
 
+/// Scripts, each compiled to classes of a loader of its own. From a hundred loaders on they are one row, from a thousand on they
+/// are unusual; loaders of more classes are others.
+#[test]
+fn loaders_of_generated_classes_are_one_row() {
+    for (loaders, classes, is_row, odd) in [
+        (99, 1, false, None),
+        (100, 1, true, None),
+        (100, 4, true, None),
+        (100, 5, false, None),
+        (1000, 1, true, Some("1,000 class loaders of app.ScriptLoader with one class each")),
+        (1000, 2, true, Some("1,000 class loaders of app.ScriptLoader with 2,000 classes")),
+    ] {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        let fields = [("parent", Type::Object)];
+        let class_loader = model.class("java.lang.ClassLoader", Some(jdk.object), &fields);
+        let script_loader = model.class("app.ScriptLoader", Some(class_loader), &[]);
+        let mut scripts = Vec::new();
+        for loader in 0..loaders {
+            let object = model.instance_with(script_loader, &[]);
+            for part in 0..classes {
+                let script = model.class(&format!("Script{loader}_{part}"), Some(jdk.object), &[]);
+                model.class_mut(script).loader = object.0;
+                scripts.push(model.instance(script, &[]));
+            }
+        }
+        // It defines as many classes as a program.
+        let tool = model.instance_with(script_loader, &[]);
+        for class in 0..7 {
+            let class = model.class(&format!("tool.Tool{class}"), Some(jdk.object), &[]);
+            model.class_mut(class).loader = tool.0;
+            scripts.push(model.instance(class, &[]));
+        }
+        let all = model.object_array(jdk.object_array, &scripts);
+        model.root(all, Root::JniGlobal { reference: 0 });
+        model.root_boot_classes();
+        let dump = Dump::of(&model.write(&Options::hotspot()).bytes());
+        let found = json(&dump, &["loaders", "--top", "0"]);
+        let rows = found["rows"].as_array().unwrap();
+        let case = format!("{loaders} loaders of {classes} classes");
+        // Beside these the boot loader, and that of the tool.
+        assert_eq!(rows.len() as u64, if is_row { 3 } else { loaders + 2 }, "{case}");
+        assert_eq!(found["total"]["loaders"], loaders + 2, "{case}");
+        let row = rows.iter().find(|row| row["loaders"] != 1);
+        assert_eq!(row.is_some(), is_row, "{case}");
+        if let Some(row) = row {
+            let figures = ["loaders", "classes", "instances"].map(|key| row[key].as_u64().unwrap());
+            assert_eq!(figures, [loaders, loaders * classes, loaders * classes], "{case}");
+            // Loaders, class objects and instances.
+            assert_eq!(row["retained_objects"], loaders * (1 + 2 * classes), "{case}");
+            let histogram = json(&dump, &["histo", "--group-by", "loader"]);
+            let of_scripts = |row: &&Value| row["loader"].as_str().unwrap().contains("ScriptLoader");
+            assert_eq!(histogram["rows"].as_array().unwrap().iter().filter(of_scripts).count(), 2, "{case}");
+        }
+        let overview = json(&dump, &["overview"]);
+        let lines = overview["rows"][0]["odd"].as_array().unwrap();
+        let line = lines.iter().filter_map(Value::as_str).find(|line| line.contains("ScriptLoader"));
+        assert_eq!(line, odd, "{case}");
+    }
+}
+
 #[test]
 fn a_duplicate_class_is_one_row() {
     let dump = Dump::at(Some(&sample("leaks/s3.hprof.zst")));
@@ -216,7 +277,7 @@ fn a_duplicate_class_is_one_row() {
 }
 
 /// Ten thousand deployments of one class, each with a loader, an instance and an array in a static field, and one object that
-/// all share.
+/// all share. Loaders of a few classes would have one row: these define four that are not used any more as well.
 #[test]
 fn ten_thousand_loaders_each_retain_their_own() {
     const LOADERS: u64 = 10_000;
@@ -236,6 +297,10 @@ fn ten_thousand_loaders_each_retain_their_own() {
         let class = model.class_with_statics("app.Plugin", Some(jdk.object), &fields, &cache);
         model.class_mut(class).loader = loader.0;
         plugins.push(model.instance_with(class, &[("shared", shared.into())]));
+        for part in 0..4 {
+            let part = model.class(&format!("app.Part{part}"), Some(jdk.object), &[]);
+            model.class_mut(part).loader = loader.0;
+        }
         let sizes = [
             model.instance_bytes(loader_class),
             model.instance_bytes(class),
@@ -257,20 +322,20 @@ fn ten_thousand_loaders_each_retain_their_own() {
         let bytes = planted.remove(&row.row.id.0).unwrap();
         let retained = row.with_classes.unwrap();
         assert_eq!((retained.objects, retained.bytes), (4, bytes), "{:#x}", row.row.id);
-        assert_eq!((row.row.classes, row.row.instances, row.group), (1, 1, Some(0)));
+        assert_eq!((row.row.classes, row.row.instances, row.group), (5, 1, Some(0)));
     }
     assert!(planted.is_empty());
     // What all share goes with the last of them.
     let [group] = found.groups.as_slice() else { panic!("{} groups", found.groups.len()) };
     let whole = (LOADERS * 4 + 1, sum + model.layout().array_bytes(Type::Byte, SHARED));
     assert_eq!((group.retained.objects, group.retained.bytes), whole);
-    assert_eq!((group.loaders.len() as u64, group.instances, group.classes.len()), (LOADERS, LOADERS, 1));
+    assert_eq!((group.loaders.len() as u64, group.instances, group.classes.len()), (LOADERS, LOADERS, 5));
     // The same by the class: one name, of as many loaders.
     let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet).unwrap());
     let duplicates = loaders::duplicates(heap.summary(), &graph, &labels);
-    assert_eq!(duplicates.len() as u64, LOADERS);
+    assert_eq!(duplicates.len() as u64, 5 * LOADERS);
     let names = loader_sets::duplicate_names(heap.summary(), &graph, &duplicates).unwrap();
-    let [name] = names.as_slice() else { panic!("{} names", names.len()) };
+    let [name, _, _, _, _] = names.as_slice() else { panic!("{} names", names.len()) };
     assert_eq!((name.loaders, name.instances), (LOADERS, LOADERS));
     assert_eq!(name.retained.map(|retained| (retained.objects, retained.bytes)), Some(whole));
 }

@@ -47,7 +47,8 @@ const SORT: &[Keyword<LoaderOrder>] = &[
 /// The retained size of a loader includes its classes and their instances, which reference one another: it is what is
 /// freed once none of them is referenced from outside. For the boot, platform and application loaders, it is the
 /// retained size of the loader object alone. Groups of loaders that define classes with the same names come first, each
-/// with a path from a GC root to one of its loaders: they indicate a class loader leak. Builds the index on first use.
+/// with a path from a GC root to one of its loaders: they indicate a class loader leak. A hundred or more loaders of one
+/// class that define at most four classes each, such as those of scripts, are one row. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadersArgs {
     #[command(flatten)]
@@ -481,8 +482,9 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "",
-            "A row is a class loader, or all loaders of accessors that the JDK generates for reflective calls \
-             (`DelegatingClassLoader`; `object` is the first). Its retained size is what is freed with it alone: what several loaders retain together \
+            "A row is a class loader, or all loaders of generated classes of one class of loaders (`object` is the first): those of \
+             accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and others, such as those of \
+             scripts, if there are a hundred or more with at most four classes each. Its retained size is what is freed with it alone: what several loaders retain together \
              counts for their group, not for any of them.",
             columns(0).fields(),
             beside_columns(0).fields(),

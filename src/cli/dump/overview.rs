@@ -282,6 +282,13 @@ fn odd(overview: &Overview) -> Vec<String> {
     {
         all.push(format!("{} class loaders define {class}", grouped(*loaders)));
     }
+    all.extend(odd.generated.iter().map(|(class, loaders, classes)| {
+        let own = match classes == loaders {
+            true => "one class each".to_owned(),
+            false => format!("{} classes", grouped(*classes)),
+        };
+        format!("{} class loaders of {class} with {own}", grouped(*loaders))
+    }));
     if is_much_direct(odd.direct.bytes, overview.info.shallow_bytes) {
         let buffers = counted(odd.direct.buffers, "buffer");
         all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));

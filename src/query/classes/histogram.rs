@@ -13,7 +13,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_parser::{ObjectId, names};
 
-use super::accessor_loaders::listed_loaders;
+use super::generated_loaders::GeneratedLoaders;
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::retained_of_class;
@@ -303,7 +303,7 @@ impl ClassGroups {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = SharedTexts::default();
-        let listed = listed_loaders(summary);
+        let generated = GeneratedLoaders::new(summary);
         for class in summary.classes() {
             let name = summary.class_name(class);
             if !is_meant(class, name) {
@@ -321,7 +321,7 @@ impl ClassGroups {
                     HistogramRow { name: package_label(name).into(), ..HistogramRow::default() }
                 }
                 HistogramGroupBy::Loader => {
-                    let loader = loader(listed(class.loader.into()));
+                    let loader = loader(generated.row_id(class.loader.into()));
                     HistogramRow { loader, ..HistogramRow::default() }
                 }
             };

@@ -9,10 +9,13 @@ use std::io;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder, merge_accessor_loaders};
+use super::deployments::{Deployments, deployments};
+use super::generated_loaders::{GeneratedLoaders, is_accessor_loader};
+use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
 use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
 use crate::dominators::retained_of_set::tops;
 use crate::objects::class_set::ClassSet;
+use crate::objects::reader::ObjectReader;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
 use crate::paths::steps::{ObjectStep, RootView, View};
@@ -87,7 +90,7 @@ pub struct Loaders {
 }
 
 /// Finds groups of loaders and computes the joint retained size of each loader, and of each group, with everything
-/// defined. Loaders of accessors are one row.
+/// defined. Loaders of generated classes are one row for each class of loaders.
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
@@ -97,17 +100,20 @@ pub fn with_classes(
     rows: Vec<ClassLoaderRow>,
     sort_by: LoaderOrder,
 ) -> io::Result<Loaders> {
-    let rows = merge_accessor_loaders(summary, rows, sort_by);
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
     let mut groups = groups(summary, &mut all);
-    // One set for each loader, then one for each group.
+    let mut all = merge_generated(summary, all, sort_by);
+    // One set for each row, then one for each group.
     let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
     let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
     for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(summary, row.row.id)) {
-        let group = row.group.and_then(|group| first_group.checked_add(u32::try_from(group).ok()?));
-        let of: Vec<u32> = std::iter::once(set).chain(group).collect();
-        of_loader.extend(row.row.ids().map(|id| (id, of.clone())));
+        of_loader.extend(row.row.ids().map(|id| (id, vec![set])));
+    }
+    for (group, set) in groups.iter().zip(first_group..) {
+        for loader in &group.loaders {
+            of_loader.entry(*loader).or_default().push(set);
+        }
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
     let sets = sets(summary, graph, &of_loader, count);
@@ -127,6 +133,33 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
+/// Merges the rows of loaders of generated classes into one for each class of loaders, of the first by ID.
+fn merge_generated(summary: &Summary, rows: Vec<LoaderRow>, sort_by: LoaderOrder) -> Vec<LoaderRow> {
+    let generated = GeneratedLoaders::new(summary);
+    let class_of = |row: &LoaderRow| {
+        let class = summary.class(row.row.class?)?;
+        generated.class_of(summary.class_name(class), row.row.classes)
+    };
+    let mut of_class: FxHashMap<&str, Vec<LoaderRow>> = FxHashMap::default();
+    let mut all: Vec<LoaderRow> = Vec::new();
+    for row in rows {
+        match class_of(&row) {
+            Some(class) => of_class.entry(class).or_default().push(row),
+            None => all.push(row),
+        }
+    }
+    for mut rows in of_class.into_values() {
+        rows.sort_rows_by_key(|row| row.row.id);
+        all.extend(rows.into_iter().reduce(|mut all, row| {
+            all.row.add(&row.row);
+            all.group = all.group.filter(|group| row.group == Some(*group));
+            all
+        }));
+    }
+    all.sort_rows_by_key(|row| (Reverse(row.row.figure(sort_by)), row.row.id));
+    all
+}
+
 /// A group with a large retained size, and intermediate results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeGroup {
@@ -136,41 +169,36 @@ pub(crate) struct LargeGroup {
     pub(crate) tops: Vec<TreePosition>,
     /// Retained size of each loader's set by the dominator tree alone, largest first.
     pub(crate) of_loaders: Vec<u64>,
+    /// `true` if the loaders are closed.
+    pub(crate) are_closed: bool,
+    /// Loader of the deployment that runs.
+    pub(crate) running: Option<ObjectId>,
 }
 
-/// Returns the groups of at least this many loaders that retain at least this many bytes by the dominator tree alone,
-/// which is a lower bound. Exact sizes are computed only for these groups.
+/// Returns the applications of at least this many loaders that retain at least this many bytes by the dominator tree alone,
+/// which is a lower bound. Exact sizes are computed only for these.
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
 pub(crate) fn large_groups(
-    summary: &Summary,
-    graph: &ObjectGraph,
+    objects: &ObjectReader<'_>,
     least_loaders: usize,
     least_bytes: u64,
 ) -> io::Result<Vec<LargeGroup>> {
-    // An object is known to be a loader because it defines classes.
-    let dumped = summary.classes().iter().filter(|class| class.is_dumped());
-    let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let row = |id| LoaderRow {
-        row: ClassLoaderRow { id, ..ClassLoaderRow::default() },
-        with_classes: None,
-        group: None,
-    };
-    let mut all: Vec<LoaderRow> = ids.into_iter().map(row).collect();
-    let mut groups = groups(summary, &mut all);
-    groups.retain(|group| group.loaders.len() >= least_loaders);
+    let (summary, graph) = (objects.summary, objects.graph);
+    let mut found = deployments(objects);
+    found.retain(|found| found.group.loaders.len() >= least_loaders);
     let bytes = |positions: &[TreePosition]| {
         positions.iter().fold(0u64, |sum, top| sum.saturating_add(graph.tree.retained_bytes(*top)))
     };
-    let members = members(summary, graph, &groups);
-    let with_bounds = groups.into_iter().zip(members).map(|(group, members)| {
+    let members = members(summary, graph, &found);
+    let with_bounds = found.into_iter().zip(members).map(|(of, members)| {
+        let Deployments { group, are_closed, running } = of;
         let mut of_loaders: Vec<u64> =
             members.iter().map(|of_loader| bytes(&tops(&graph.tree, of_loader.iter().copied()))).collect();
         of_loaders.sort_unstable_by_key(|bytes| Reverse(*bytes));
-        LargeGroup { group, tops: tops(&graph.tree, members.into_iter().flatten()), of_loaders }
+        let tops = tops(&graph.tree, members.into_iter().flatten());
+        LargeGroup { group, tops, of_loaders, are_closed, running }
     });
     let mut found: Vec<LargeGroup> = with_bounds.filter(|found| bytes(&found.tops) >= least_bytes).collect();
     if found.is_empty() {
@@ -192,16 +220,16 @@ pub(crate) fn large_groups(
 }
 
 /// Returns the members by group and loader: the loader, its classes and their instances.
-fn members(summary: &Summary, graph: &ObjectGraph, groups: &[LoaderSet]) -> Vec<Vec<Vec<ObjectIndex>>> {
+fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
-    for (number, group) in groups.iter().enumerate() {
-        of_loader.extend(group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
+    for (number, of) in groups.iter().enumerate() {
+        of_loader.extend(of.group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
     }
     let defined = summary.numbered_classes().filter(|(_, class)| class.is_dumped());
     let of_class: FxHashMap<ClassNumber, (usize, usize)> =
         defined.filter_map(|(number, class)| Some((number, *of_loader.get(&class.loader.into())?))).collect();
     let mut members: Vec<Vec<Vec<ObjectIndex>>> =
-        groups.iter().map(|group| vec![Vec::new(); group.loaders.len()]).collect();
+        groups.iter().map(|of| vec![Vec::new(); of.group.loaders.len()]).collect();
     let mut add = |place: Option<&(usize, usize)>, object: ObjectIndex| {
         let of_loader =
             place.and_then(|(group, loader)| members.get_mut(*group).and_then(|of| of.get_mut(*loader)));
@@ -254,7 +282,8 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<LoaderSet> {
     let mut classes: FxHashMap<ObjectId, Vec<(&str, ClassNumber)>> = FxHashMap::default();
     for (number, class) in summary.numbered_classes().filter(|(_, class)| class.is_dumped()) {
         let (name, loader) = (summary.class_name(class), class.loader.into());
-        if !name.ends_with("[]") && !is_permanent(summary, loader) {
+        let is_accessor = summary.loader_class(loader).is_some_and(is_accessor_loader);
+        if !name.ends_with("[]") && !is_permanent(summary, loader) && !is_accessor {
             classes.entry(loader).or_default().push((name, number));
         }
     }
@@ -376,6 +405,11 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
     // Prefers a path that lasts longer than a method call, if there is one.
     let found = beyond_frames::paths(&view.edges, object, 1, Excluded::all());
     let path = found.paths.into_iter().min_by_key(|path| path.through_frame)?.objects;
+    why_along(view, &path)
+}
+
+/// Describes a path.
+pub(crate) fn why_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<Why> {
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
         let class = view.edges.class_of_class_object(holder);
         let class = class.and_then(|class| view.edges.summary.class(class));
@@ -386,12 +420,12 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
     let start = path.windows(2).rposition(is_start).map_or(0, |at| at + 1);
     let more = path.len().saturating_sub(MAX_PATH);
     if more == 0 {
-        let steps = view.steps(&path, 0..path.len());
+        let steps = view.steps(path, 0..path.len());
         return Some(Why { root: view.root(*path.first()?), steps, left_out: (0, 0), start });
     }
     let half = MAX_PATH / 2;
-    let mut steps = view.steps(&path, 0..half);
-    steps.extend(view.steps(&path, half + more..path.len()));
+    let mut steps = view.steps(path, 0..half);
+    steps.extend(view.steps(path, half + more..path.len()));
     // That step and the object that references it must not be omitted.
     let start =
         if start < half { start } else { start.checked_sub(more).filter(|at| *at > half).unwrap_or(0) };

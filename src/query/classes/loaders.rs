@@ -9,7 +9,6 @@ use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{BasicType, ObjectId};
 
-use super::accessor_loaders::is_accessor_loader;
 use super::histogram;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -38,7 +37,7 @@ pub enum LoaderOrder {
 pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
-    /// Further loaders that the row represents: see `merge_accessor_loaders`.
+    /// Further loaders that the row represents: those of generated classes have one row for each class of loaders.
     pub others: Vec<ObjectId>,
     /// Class of the loader; `None` for the boot loader, and if the loader is not in the dump.
     pub class: Option<ClassNumber>,
@@ -63,39 +62,34 @@ impl ClassLoaderRow {
         std::iter::once(self.id).chain(self.others.iter().copied())
     }
 
+    /// Returns the figure by which rows are sorted.
+    pub(super) fn figure(&self, sort_by: LoaderOrder) -> u64 {
+        match sort_by {
+            LoaderOrder::Retained => self.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
+            LoaderOrder::Classes => self.classes,
+            LoaderOrder::Instances => self.instances,
+            LoaderOrder::Shallow => self.shallow_bytes,
+        }
+    }
+
     /// Returns the number of loaders that the row represents.
     pub fn loaders(&self) -> u64 {
         1 + self.others.len() as u64
     }
-}
 
-/// Merges the rows of the loaders of accessors into one, of the first by ID.
-pub(super) fn merge_accessor_loaders(
-    summary: &Summary,
-    rows: Vec<ClassLoaderRow>,
-    sort_by: LoaderOrder,
-) -> Vec<ClassLoaderRow> {
-    let is_accessor = |row: &ClassLoaderRow| {
-        let class = row.class.and_then(|class| summary.class(class));
-        class.is_some_and(|class| is_accessor_loader(summary.class_name(class)))
-    };
-    let (mut of_accessors, mut rows): (Vec<ClassLoaderRow>, _) = rows.into_iter().partition(is_accessor);
-    of_accessors.sort_rows_by_key(|row| row.id);
-    rows.extend(of_accessors.into_iter().reduce(|mut all, row| {
-        all.others.push(row.id);
-        all.label = None;
-        all.parent = all.parent.filter(|parent| row.parent == Some(*parent));
-        all.classes += row.classes;
-        all.instances += row.instances;
-        all.shallow_bytes = all.shallow_bytes.saturating_add(row.shallow_bytes);
-        all.retained_bytes = match (all.retained_bytes, row.retained_bytes) {
+    /// Adds a row of another loader of the same class.
+    pub(super) fn add(&mut self, row: &Self) {
+        self.others.push(row.id);
+        self.label = None;
+        self.parent = self.parent.filter(|parent| row.parent == Some(*parent));
+        self.classes += row.classes;
+        self.instances += row.instances;
+        self.shallow_bytes = self.shallow_bytes.saturating_add(row.shallow_bytes);
+        self.retained_bytes = match (self.retained_bytes, row.retained_bytes) {
             (Some(all), Some(one)) => Some(all.saturating_add(one)),
             (all, one) => all.or(one),
         };
-        all
-    }));
-    sort(&mut rows, sort_by);
-    rows
+    }
 }
 
 /// Lists the boot loader, all loaders that classes name, and all objects that extend java.lang.ClassLoader.
@@ -139,13 +133,7 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: LoaderO
 }
 
 fn sort(rows: &mut [ClassLoaderRow], sort_by: LoaderOrder) {
-    let figure = |row: &ClassLoaderRow| match sort_by {
-        LoaderOrder::Retained => row.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
-        LoaderOrder::Classes => row.classes,
-        LoaderOrder::Instances => row.instances,
-        LoaderOrder::Shallow => row.shallow_bytes,
-    };
-    rows.sort_rows_by_key(|row| (Reverse(figure(row)), row.id));
+    rows.sort_rows_by_key(|row| (Reverse(row.figure(sort_by)), row.id));
 }
 
 /// A class whose name several loaders define.

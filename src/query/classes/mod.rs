@@ -1,9 +1,11 @@
 //! Queries about classes: the histogram, the hierarchy, class loaders, and class patterns.
 
-mod accessor_loaders;
+mod deployments;
+pub(crate) mod generated_loaders;
 pub mod hierarchy;
 pub mod histogram;
 pub mod loader_sets;
+mod loader_states;
 pub mod loaders;
 pub mod pattern;
 pub mod suggestions;

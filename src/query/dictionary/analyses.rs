@@ -8,7 +8,7 @@ names! {
     HEADLINE: Text, "main finding in one line, for people: can change in any version";
     CONCLUSIONS: Records, "conclusions, largest retained size of the cause first";
     SUSPECTS: Texts, "conclusions of `leaks`, largest retained size of the cause first, for people";
-    SUSPECT_RANKS: Integers, "rows that the conclusion is about, from 1; of class loaders those that are parts of it";
+    SUSPECT_RANKS: Integers, "rows that the conclusion is about, from 1; of class loaders their own first, then those that are parts of it";
     ACCUMULATIONS: Integer, "number of rows whose verdict is `accumulation`, without those that retain less than 1 percent of all objects";
     ACCUMULATION_POINT: Record, "the object where the memory accumulates; in CSV its ID";
     ACCUMULATION_POINT_OBJECT: Id, "object ID of the object where the memory accumulates";
@@ -130,7 +130,7 @@ names! {
     OLD: Record, "the old file";
 
     // Rules.
-    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read. Of a suspect the rules by which it was found: `mat`: those of Eclipse MAT, in its order; `below`: it is a store within a holder; `framework`: a rule about a framework says so. Of a credential the ID of its rule";
+    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read. Of a suspect the rules by which it was found: `mat`: those of Eclipse MAT, in its order; `below`: it is a store within a holder; `framework`: a rule about a framework says so; `off_heap`: memory outside of the heap; `loaders`: class loaders of one application, whatever holds each of them. Of a credential the ID of its rule";
     HELD_BY as "holder": Text, "class and field of the program that hold the credential, past arrays and the JDK's collections";
     IS_REACHABLE_NOW as "reachable": Boolean, "whether the object with the credential is reachable from GC roots";
     OMITTED: Integer, "number of findings beyond the limits of a search";

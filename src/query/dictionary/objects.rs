@@ -85,7 +85,13 @@ names! {
     LOADER_PATH: Text, "shortest path to the loader over strong references, for people";
     LOADERS: Integer, "number of class loaders";
     LOADER_GROUP: Integer, "number, from 1, of the group of loaders that define classes of the same names";
-    LOADER_GROUPS: Records, "class loaders that define classes of the same names, three or more: deployments of one application. Groups that retain 1 percent of the reachable bytes or more, three at most";
+    LOADER_HOLDERS: Records, "what keeps class loaders of one application alive, by kind of holder, those of most loaders first, each with a path to one of the loaders; empty of other rows";
+    HOLDER_KIND: Text, "kind of holder, by what the path from a GC root goes through: `thread` (its context class loader, fields or stack), `thread_local`, `shutdown_hook`, `timer`, `mbean`, `jdbc_driver`, `logger`, `resource_bundle`, `bean_info`, `rmi_object`, `security_provider`, `cleaner`, `protection_domain`, `static_field`, `root`";
+    HOLDER_NAMES: Texts, "names of the holders, at most 16: of threads, classes of hooks, object names of MBeans, static fields, else the first class on the path that is not the JDK's";
+    HOLDER_NAME_COUNT: Integer, "number of different names of holders";
+    APPLICATION: Text, "name of the application, by a rule about its framework";
+    IS_CLOSED: Boolean, "whether the class loaders are closed, or their application is stopped";
+    LOADER_GROUPS: Records, "class loaders that define classes of the same names, three or more: deployments of one application, without those that run. Groups that retain 1 percent of the reachable bytes or more, three at most";
     GROUPS: Records, "class loaders that define classes of the same names, two or more, those that retain most first";
     CLASS_LOADERS: Integer, "number of class loaders except the boot loader";
     PARENT: Id, "object above this one: the parent of a class loader (`0x0` is the boot loader), the referrer in a tree of paths";

@@ -14,6 +14,7 @@ use hprof_parser::RootKind;
 use serde::{Deserialize, Serialize};
 
 use super::info::{self, DumpInfo};
+use crate::classes::generated_loaders::GeneratedLoaders;
 use crate::classes::histogram;
 use crate::leaks::heap_facts::finalizer_queue;
 use crate::leaks::heap_limit;
@@ -24,6 +25,8 @@ use crate::objects::reader::ObjectReader;
 use crate::threads::{JavaThread, Threads};
 use crate::waste::estimate::{Estimate, estimate};
 
+/// Number of loaders of generated classes from which they are unusual.
+const MANY_GENERATED: u64 = 1000;
 /// Number of rows for the largest holders.
 const LARGEST: usize = 5;
 
@@ -81,6 +84,8 @@ pub struct Odd {
     pub duplicate_classes: u64,
     /// Name that most loaders define, and the number of those loaders.
     pub most_defined: Option<(String, u64)>,
+    /// Class of most loaders of generated classes, the number of these loaders, and of their classes; empty if there are few.
+    pub generated: Vec<(String, u64, u64)>,
 }
 
 impl HeapFindings {
@@ -134,6 +139,9 @@ fn odd(objects: &ObjectReader<'_>) -> Odd {
         ..Odd::default()
     };
     let summary = objects.summary;
+    let generated = GeneratedLoaders::new(summary);
+    let most = generated.largest().filter(|(_, loaders, _)| *loaders >= MANY_GENERATED);
+    odd.generated.extend(most.map(|(class, loaders, classes)| (class.to_owned(), loaders, classes)));
     let dumped = summary.classes().iter().filter(|class| class.is_dumped());
     let mut classes: Vec<(&str, u64)> = dumped
         .map(|class| (summary.class_name(class), class.loader.get()))

@@ -7,7 +7,7 @@ use hprof_index::graph::numbers::TreePosition;
 
 use super::holders::Holder;
 use super::loaders::{self, Loaders};
-use super::{Leaks, Suspect, SuspectKind, SuspectRule, Verdict, contents};
+use super::{Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict, contents};
 use crate::dominators::retained_of_set::tops_of_positions;
 use crate::sorting::SortRows;
 
@@ -31,6 +31,8 @@ pub enum Cause {
     Loaders {
         /// Number of the group.
         group: usize,
+        /// Number of the suspect that they are.
+        row: usize,
         /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
         suspects: Vec<usize>,
     },
@@ -62,6 +64,16 @@ impl Largest<'_> {
 /// all objects are garbage, anything can be 10 percent of the rest.
 const LEAST_PART: u64 = 100;
 
+impl Conclusion {
+    /// Returns the number of the suspect that it is about.
+    pub fn suspect(&self) -> usize {
+        match self.cause {
+            Cause::Suspect(at) => at,
+            Cause::Loaders { row, .. } => row,
+        }
+    }
+}
+
 impl Leaks {
     /// Returns the suspects in which memory accumulates and that are large enough for a conclusion, with their numbers.
     pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
@@ -89,27 +101,31 @@ impl Leaks {
         bytes >= self.used_bytes / LEAST_PART
     }
 
-    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. The
-    /// memory that the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
-    /// suspect, or in loaders that retain more: those are more specific.
-    pub(super) fn conclude(
+    /// Returns the groups of class loaders that are causes, given the positions of each suspect in the dominator tree, with
+    /// the numbers of the suspects that are parts of each. The memory that the loaders of one application retain is one cause,
+    /// whatever holds each of them, unless most of it is in one suspect, or in loaders that retain more: those are more
+    /// specific.
+    pub(super) fn loader_causes(
         &self,
         graph: &ObjectGraph,
         places: &[Vec<TreePosition>],
         loaders: &Loaders,
-        side_tables: &[Option<usize>],
-    ) -> (Vec<Conclusion>, u64) {
+    ) -> Vec<(usize, Vec<usize>)> {
         let common =
             |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        // That loaders are many is less specific than what holds them.
+        let is_only_loaders = |suspect: &Suspect| {
+            suspect.kind == SuspectKind::Group
+                && suspect.what == SuspectObject::ClassLoader
+                && suspect.point.is_none()
+        };
         let mut within: Vec<Vec<TreePosition>> = self
             .accumulations()
             .filter(|(_, suspect)| suspect.is_by_mat() || suspect.rule != SuspectRule::Below)
+            .filter(|(_, suspect)| !is_only_loaders(suspect))
             .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice)))
             .collect();
-        let mut explained = Vec::new();
-        let mut all = Vec::new();
-        // Everything that the conclusions explain, and what class loaders retain beyond the tree.
-        let (mut positions, mut beyond_tree) = (Vec::new(), 0u64);
+        let mut causes = Vec::new();
         for (group, found) in loaders.that_accumulate() {
             let retained_bytes = found.group.retained.bytes;
             let is_within =
@@ -120,21 +136,47 @@ impl Leaks {
             {
                 continue;
             }
+            // What it has besides them would be no suspect.
             let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
-                !suspect.is_told_elsewhere()
-                    && contents::is_most(common(places, &found.tops), suspect.retained_bytes)
+                let (own, all) = (common(places, &found.tops), suspect.retained_bytes);
+                let is_half = own >= all / 2 && all.saturating_sub(own) <= self.threshold_bytes;
+                !suspect.is_told_elsewhere() && (contents::is_most(own, all) || is_half)
             };
             let suspects = self.suspects.iter().zip(places).enumerate();
             let suspects: Vec<usize> =
                 suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
-            explained.extend(&suspects);
             within.push(found.tops.clone());
+            causes.push((group, suspects));
+        }
+        causes
+    }
+
+    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from causes that are class
+    /// loaders.
+    pub(super) fn conclude(
+        &self,
+        graph: &ObjectGraph,
+        places: &[Vec<TreePosition>],
+        (loaders, causes): (&Loaders, Vec<Cause>),
+        side_tables: &[Option<usize>],
+    ) -> (Vec<Conclusion>, u64) {
+        let common =
+            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        let mut explained = Vec::new();
+        let mut all = Vec::new();
+        // Everything that the conclusions explain, and what class loaders retain beyond the tree.
+        let (mut positions, mut beyond_tree) = (Vec::new(), 0u64);
+        for cause in causes {
+            let Cause::Loaders { group, row, suspects } = &cause else { continue };
+            let Some(found) = loaders.get(*group) else { continue };
+            let retained_bytes = found.group.retained.bytes;
+            explained.push(*row);
+            explained.extend(suspects);
             positions.extend_from_slice(&found.tops);
             beyond_tree = beyond_tree.saturating_add(
                 retained_bytes.saturating_sub(loaders::retained_bytes(&graph.tree, &found.tops)),
             );
-            let side_tables = Vec::new();
-            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes, side_tables });
+            all.push(Conclusion { cause, retained_bytes, side_tables: Vec::new() });
         }
         let mut rest: Vec<(usize, &Suspect)> =
             self.accumulations().filter(|(at, _)| !explained.contains(at)).collect();
@@ -190,7 +232,7 @@ impl Leaks {
         let of = |loaders: usize| {
             move |one: &Conclusion| match &one.cause {
                 Cause::Suspect(at) => *at == loaders,
-                Cause::Loaders { suspects, .. } => suspects.contains(&loaders),
+                Cause::Loaders { row, suspects, .. } => *row == loaders || suspects.contains(&loaders),
             }
         };
         let tables: Vec<Conclusion> = all.extract_if(.., |one| loaders_of(one).is_some()).collect();

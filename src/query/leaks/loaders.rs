@@ -4,12 +4,14 @@
 //! object: a ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect has all of them, although they are
 //! one cause.
 
+use std::cmp::Reverse;
 use std::io;
 
 use rustc_hash::FxHashMap;
 
 use crate::classes::histogram;
 use crate::classes::loader_sets::{self, LargeGroup, Why, is_permanent};
+use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use hprof_index::graph::tree::Tree;
 use hprof_index::layout::sizes::Sizes;
@@ -17,8 +19,13 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-use super::contents;
+use super::below::Store;
+use super::contents::{self, Reason};
+use super::heap_places::HeapPlaces;
+use super::loader_holders::{LoaderHolder, LoaderHolderKind, LoaderHolders, loader_holders};
+use super::reader::EvidenceReader;
 use super::suspects::share;
+use super::{Candidate, Suspect, SuspectKind, SuspectRule, Verdict};
 use hprof_index::graph::numbers::TreePosition;
 
 /// Minimum number of class loaders that define classes of the same names to be reported.
@@ -27,11 +34,6 @@ pub const MANY_LOADERS: usize = 3;
 const MUCH_OF_HEAP: u64 = 1;
 /// Maximum number of groups of loaders reported.
 const TOLD_GROUPS: usize = 3;
-/// Maximum number of loaders of a group whose paths are reported, first by ID.
-const TOLD_LOADERS: usize = 20;
-/// Number of objects on the paths of a group after which no other path is searched.
-const LONG_PATHS: usize = 1 << 14;
-
 /// Class loaders that define classes of the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderGroup {
@@ -45,8 +47,79 @@ pub struct LoaderGroup {
     pub classes: u64,
     /// Size retained together by the loaders, their classes and instances.
     pub retained_bytes: u64,
-    /// Paths that keep the loaders alive.
-    pub paths: Vec<(ObjectId, Why)>,
+    /// `true` if they are closed, or their application is stopped.
+    pub are_closed: bool,
+    /// Name of the application, if another deployment of it runs, by a framework's rule: `web application /shop`.
+    pub application: Option<String>,
+    /// What keeps them alive, those that hold most loaders first.
+    pub holders: Vec<LoaderHolder>,
+    /// Paths that keep the first loaders alive, with the kind of the holder.
+    pub paths: Vec<(ObjectId, LoaderHolderKind, Why)>,
+}
+
+impl LoaderGroup {
+    /// Returns the form of accumulation.
+    fn reason(&self) -> Reason {
+        let class = self.defines.clone().or_else(|| self.class.clone());
+        Reason::Loaders {
+            class: class.unwrap_or_default(),
+            loader_class: self.class.clone(),
+            loaders: self.loaders,
+            retained_bytes: self.retained_bytes,
+        }
+    }
+
+    /// Returns the suspect that the class loaders are; `number` is that of the group.
+    pub(super) fn suspect(&self, number: usize, found: &LargeGroup, reader: &EvidenceReader<'_>) -> Suspect {
+        let graph = reader.graph;
+        let tree = &graph.tree;
+        let position =
+            |loader: &ObjectId| tree.reachable_position(graph.objects.addresses.index_of(*loader)?);
+        let loaders: Vec<TreePosition> = found.group.loaders.iter().filter_map(position).collect();
+        let largest = loaders.iter().copied();
+        let largest = largest.max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)));
+        let shallow = found.tops.iter().map(|position| tree.shallow_bytes(*position));
+        let object = largest.unwrap_or_default();
+        let store = Store {
+            positions: found.tops.clone(),
+            object,
+            objects: self.loaders,
+            retained_bytes: self.retained_bytes,
+            reason: Some(self.reason()),
+            are_heads: false,
+            named: None,
+            elements: None,
+            description: None,
+            container: None,
+            largest: None,
+        };
+        let row = reader.suspect(Candidate {
+            kind: SuspectKind::Group,
+            class: tree.object_at(object).and_then(|object| graph.objects.class(object)),
+            positions: vec![object],
+            retained_bytes: self.retained_bytes,
+            shallow_bytes: shallow.fold(0, u64::saturating_add),
+            point: None,
+            chain: None,
+            common: None,
+            store: Some(store),
+        });
+        Suspect {
+            rule: SuspectRule::Loaders,
+            verdict: Verdict::Accumulation,
+            members: reader.named_all(&loaders),
+            evidence: vec![self.evidence()],
+            loader_group: Some(number),
+            ..row
+        }
+    }
+
+    /// Describes what the verdict follows from.
+    fn evidence(&self) -> String {
+        let what =
+            if self.are_closed { "they are closed" } else { "each has its own classes of the same names" };
+        what.to_owned()
+    }
 }
 
 /// Groups of loaders before their paths are searched, largest retained size first.
@@ -58,12 +131,13 @@ impl Loaders {
     ///
     /// # Errors
     /// If neither memory nor disk has space for a number per object.
-    pub fn find(summary: &Summary, graph: &ObjectGraph) -> io::Result<Self> {
+    pub fn find(objects: &ObjectReader<'_>) -> io::Result<Self> {
+        let (summary, graph) = (objects.summary, objects.graph);
         if !has_many_loaders(summary) {
             return Ok(Self::default());
         }
         let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
-        let mut found = loader_sets::large_groups(summary, graph, MANY_LOADERS, least)?;
+        let mut found = loader_sets::large_groups(objects, MANY_LOADERS, least)?;
         found.truncate(TOLD_GROUPS);
         Ok(Self(found))
     }
@@ -77,15 +151,31 @@ impl Loaders {
         })
     }
 
+    /// Returns a group.
+    pub(super) fn get(&self, group: usize) -> Option<&LargeGroup> {
+        self.0.get(group)
+    }
+
     /// Converts the groups to rows for the report.
-    pub(super) fn told(&self, heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<LoaderGroup> {
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per object.
+    pub(super) fn told(
+        &self,
+        heap: &Heap,
+        graph: &ObjectGraph,
+        view: &View<'_>,
+        places: &HeapPlaces,
+    ) -> io::Result<Vec<LoaderGroup>> {
         if self.0.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let summary = heap.summary();
         let sizes = Sizes::new(summary, None);
-        let view = View::new(heap, graph, bytes);
-        let groups = self.0.iter().map(|LargeGroup { group, .. }| {
+        let loaders: Vec<&[ObjectId]> = self.0.iter().map(|found| found.group.loaders.as_slice()).collect();
+        let holders = loader_holders(view, &loaders)?;
+        let row = |(found, held): (&LargeGroup, LoaderHolders)| {
+            let LargeGroup { group, are_closed, running, .. } = found;
             // Prefers a class of the application to one that was generated for it.
             let own = |class: &&ClassNumber| {
                 summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)
@@ -95,6 +185,11 @@ impl Loaders {
                 group.classes.iter().max_by_key(|class| sizes.total(**class)).filter(|class| own(class));
             let name =
                 |class: &ClassNumber| summary.class(*class).map(|row| summary.class_name(row).to_owned());
+            let called = |loader: &ObjectId| {
+                let object = graph.objects.addresses.index_of(*loader)?;
+                let called = places.description_of(object)?.called.as_ref()?;
+                Some(called.strip_prefix("class loader of ")?.to_owned())
+            };
             LoaderGroup {
                 class: group
                     .loaders
@@ -105,26 +200,14 @@ impl Loaders {
                 defines: largest.or(defines).and_then(name),
                 classes: group.classes.len() as u64,
                 retained_bytes: group.retained.bytes,
-                paths: paths(&view, &group.loaders),
+                are_closed: *are_closed,
+                application: running.as_ref().and_then(called),
+                holders: held.holders,
+                paths: held.paths,
             }
-        });
-        groups.collect()
+        };
+        Ok(self.0.iter().zip(holders).map(row).collect())
     }
-}
-
-/// Finds the paths that keep the loaders of a group alive, until these contain many objects: long paths are similar, and
-/// each search follows a whole one.
-fn paths(view: &View<'_>, loaders: &[ObjectId]) -> Vec<(ObjectId, Why)> {
-    let (mut paths, mut length) = (Vec::new(), 0);
-    for loader in loaders.iter().take(TOLD_LOADERS) {
-        if length >= LONG_PATHS {
-            break;
-        }
-        let found = loader_sets::why(view, [*loader]);
-        length += found.values().map(|why| why.steps.len() + why.left_out.0).sum::<usize>();
-        paths.extend(found);
-    }
-    paths
 }
 
 /// Returns whether enough loaders that can be freed define a class of one name.

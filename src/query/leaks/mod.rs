@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod heap_facts;
 pub mod heap_places;
 pub mod holders;
+pub mod loader_holders;
 pub mod loaders;
 pub mod off_heap;
 pub mod thread_locals;
@@ -131,6 +132,8 @@ pub enum SuspectRule {
     Framework,
     /// Memory outside of the heap.
     OffHeap,
+    /// Class loaders of one application, whatever holds each of them.
+    Loaders,
 }
 
 impl SuspectRule {
@@ -141,6 +144,7 @@ impl SuspectRule {
             Self::Below => "below",
             Self::Framework => "framework",
             Self::OffHeap => "off_heap",
+            Self::Loaders => "loaders",
         }
     }
 }
@@ -304,6 +308,8 @@ pub struct Suspect {
     pub evidence: Vec<String>,
     /// Memory outside of the heap, of a suspect that is about it.
     pub off_heap: Option<OffHeapUse>,
+    /// Number of the group of class loaders that it is.
+    pub loader_group: Option<usize>,
     /// The container in which memory accumulates.
     pub container: Option<Container>,
     /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
@@ -477,19 +483,18 @@ pub fn leaks(
         rows.push(row);
         positions.push(own);
     }
-    let side_tables = side_tables::side_tables(&reader, &rows);
     let largest = if rows.iter().all(|row| row.off_heap.is_some()) {
         reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
     } else {
         Vec::new()
     };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
-    let found = Loaders::find(summary, graph)?;
+    let found = Loaders::find(&reader.objects())?;
     let mut leaks = Leaks {
         reachable_bytes: graph.tree.reachable_bytes(),
         threshold_bytes,
         suspects: rows,
-        loaders: found.told(heap, graph, bytes),
+        loaders: found.told(heap, graph, &reader.evidence.view, places)?,
         conclusions: Vec::new(),
         largest,
         largest_place_bytes: places.explained.largest_bytes(),
@@ -499,7 +504,16 @@ pub fn leaks(
         off_heap,
         positions: Vec::new(),
     };
-    let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, &found, &side_tables);
+    let mut causes = Vec::new();
+    for (group, suspects) in leaks.loader_causes(graph, &positions, &found) {
+        let (Some(told), Some(of)) = (leaks.loaders.get(group), found.get(group)) else { continue };
+        let row = told.suspect(group, of, &reader);
+        causes.push(Cause::Loaders { group, row: leaks.suspects.len(), suspects });
+        leaks.suspects.push(row);
+        positions.push(of.tops.clone());
+    }
+    let side_tables = side_tables::side_tables(&reader, &leaks.suspects);
+    let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, (&found, causes), &side_tables);
     (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
     leaks.positions = positions;
     Ok(leaks)

@@ -263,6 +263,7 @@ impl<'a> EvidenceReader<'a> {
             is_behind_soft,
             evidence: Vec::new(),
             off_heap: None,
+            loader_group: None,
             mat_verdict: store.is_none().then_some(verdict),
             container: store.and_then(|store| store.container),
             wasted: None,
@@ -338,7 +339,7 @@ impl<'a> EvidenceReader<'a> {
     }
 
     /// Returns the members of a group that retain most.
-    fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
+    pub(super) fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
         let mut positions = positions.to_vec();
         positions
             .sort_rows_by_key(|position| (Reverse(self.graph.tree.retained_bytes(*position)), *position));

@@ -84,6 +84,11 @@ impl Forest {
         Ok(Self { holders, order, walks, found, only_frames })
     }
 
+    /// Returns whether the search reached an object.
+    pub(crate) fn reaches(&self, object: ObjectIndex) -> bool {
+        self.holders.get(object.at()).is_some_and(|holder| *holder != NONE)
+    }
+
     pub(crate) fn holder(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let holder = *self.holders.get(object.at())?;
         Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)

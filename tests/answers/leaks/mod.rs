@@ -5,6 +5,7 @@ mod containers;
 mod groups;
 mod headlines;
 mod judgement;
+mod loaders;
 mod made;
 mod mat;
 mod program;

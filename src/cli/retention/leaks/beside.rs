@@ -3,6 +3,7 @@
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::Why;
 use hprof_query::dictionary::names;
+use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
@@ -55,15 +56,17 @@ fn conclusion_fields() -> Vec<JsonField> {
 
 fn conclusion<'a>(told: &LeaksReport, one: &Conclusion) -> Value<'a> {
     let number = |at: &usize| Value::from(*at as u64 + 1);
-    let (group, suspects) = match &one.cause {
-        Cause::Suspect(at) => (None, std::slice::from_ref(at)),
-        Cause::Loaders { group, suspects } => (Some(*group as u64 + 1), suspects.as_slice()),
+    let (group, parts) = match &one.cause {
+        Cause::Suspect(_) => (None, [].as_slice()),
+        Cause::Loaders { group, suspects, .. } => (Some(*group as u64 + 1), suspects.as_slice()),
     };
+    let own = one.suspect();
+    let suspects = std::iter::once(&own).chain(parts);
     record([
         (names::SENTENCE, words::conclusion(&told.leaks, one).into()),
         (names::RETAINED_BYTES, one.retained_bytes.into()),
         (names::LOADER_GROUP, group.into()),
-        (names::SUSPECT_RANKS, list(suspects.iter().map(number))),
+        (names::SUSPECT_RANKS, list(suspects.map(number))),
     ])
 }
 
@@ -76,16 +79,42 @@ fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
             .or_null("the dump does not say"),
         Column::of(names::CLASSES, |group: &LoaderGroup| group.classes.into()),
         Column::of(names::RETAINED_BYTES, |group: &LoaderGroup| group.retained_bytes.into()),
+        Column::of(names::APPLICATION, |group: &LoaderGroup| group.application.as_ref().into())
+            .or_null("no other deployment of it is known to run"),
+        Column::of(names::IS_CLOSED, |group: &LoaderGroup| group.are_closed.into()),
+        Column::records(names::LOADER_HOLDERS, loader_holders(), |group: &LoaderGroup| &group.holders),
         Column::records(names::PATHS, loader_paths(), |group: &LoaderGroup| &group.paths),
     ])
 }
 
-fn loader_paths<'c>() -> Columns<'c, (ObjectId, Why)> {
+/// Columns of the holders of class loaders.
+pub(super) fn loader_holders<'c>() -> Columns<'c, LoaderHolder> {
     Columns::new([
-        Column::of(names::LOADER_OBJECT, |(loader, _): &(ObjectId, Why)| id(*loader)),
-        Column::of(names::KEEPER, |(_, why): &(ObjectId, Why)| loaders::keeper(why).into()),
-        Column::of(names::ROOT_TEXT, |(_, why): &(ObjectId, Why)| paths::describe_root(&why.root).into()),
-        Column::nested(names::PATH_TO_ROOT, path_fields(), |(_, why): &(ObjectId, Why)| {
+        Column::of(names::HOLDER_KIND, |holder: &LoaderHolder| holder.kind.name().into()),
+        Column::of(names::LOADERS, |holder: &LoaderHolder| holder.loaders.into()),
+        Column::of(names::HOLDER_NAMES, |holder: &LoaderHolder| list(holder.names.iter())),
+        Column::of(names::HOLDER_NAME_COUNT, |holder: &LoaderHolder| holder.name_count.into()),
+        Column::of(names::LOADER_OBJECT, |holder: &LoaderHolder| {
+            id(holder.example.as_ref().map(|(loader, _)| *loader))
+        })
+        .or_null("there is no path"),
+        Column::of(names::ROOT_TEXT, |holder: &LoaderHolder| {
+            holder.example.as_ref().map(|(_, why)| paths::describe_root(&why.root)).into()
+        })
+        .or_null("there is no path"),
+        Column::nested(names::PATH_TO_ROOT, path_fields(), |holder: &LoaderHolder| {
+            list(holder.example.iter().flat_map(|(_, why)| &why.steps).map(step))
+        }),
+    ])
+}
+
+fn loader_paths<'c>() -> Columns<'c, (ObjectId, LoaderHolderKind, Why)> {
+    type LoaderPath = (ObjectId, LoaderHolderKind, Why);
+    Columns::new([
+        Column::of(names::LOADER_OBJECT, |(loader, ..): &LoaderPath| id(*loader)),
+        Column::of(names::KEEPER, |(_, kind, _): &LoaderPath| loaders::keeper(*kind).into()),
+        Column::of(names::ROOT_TEXT, |(.., why): &LoaderPath| paths::describe_root(&why.root).into()),
+        Column::nested(names::PATH_TO_ROOT, path_fields(), |(.., why): &LoaderPath| {
             list(why.steps.iter().map(step))
         }),
     ])

@@ -5,6 +5,7 @@ use hprof_query::dictionary::names;
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
+use hprof_query::leaks::loader_holders::LoaderHolder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject, Verdict};
 use hprof_query::paths::steps::ObjectStep;
@@ -15,7 +16,7 @@ use hprof_report::value::{Value, id, list, record};
 use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::{frameworks, paths};
 
-use super::{LeaksReport, allocated, parts, words};
+use super::{LeaksReport, allocated, beside, loaders, parts, words};
 
 /// A suspect.
 pub(super) struct SuspectLine<'a> {
@@ -26,6 +27,12 @@ pub(super) struct SuspectLine<'a> {
 impl<'a> SuspectLine<'a> {
     pub(super) fn new(told: &'a LeaksReport, at: usize) -> Option<Self> {
         Some(Self { told, suspect: told.leaks.suspects.get(at)? })
+    }
+
+    /// Returns the holders of the class loaders that the suspect is.
+    fn loader_holders(&self) -> &'a [LoaderHolder] {
+        let group = self.suspect.loader_group.and_then(|group| self.told.leaks.loaders.get(group));
+        group.map_or(&[], |group| &group.holders)
     }
 }
 
@@ -136,6 +143,10 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         .or_null("there is none"),
         Column::records(names::THREAD_LOCALS, locals(), |row: &SuspectLine<'a>| &row.suspect.thread_locals)
             .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
+        Column::records(names::LOADER_HOLDERS, beside::loader_holders(), |row: &SuspectLine<'a>| {
+            row.loader_holders()
+        })
+        .csv(|row| joined(row.loader_holders().iter().map(loaders::holder_text))),
         Column::of(names::ALSO_HELD_BY, |row: &SuspectLine<'a>| {
             list(row.suspect.also_held_by.iter().map(words::other_holder))
         })

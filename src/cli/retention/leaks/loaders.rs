@@ -1,12 +1,8 @@
 //! Descriptions of class loaders of one application: number, reasons why they are alive, retained size.
 
-use std::collections::BTreeSet;
-
-use hprof_parser::RootKind;
-use hprof_query::classes::loader_sets::Why;
+use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::{Cause, Conclusion, Leaks};
-use hprof_query::paths::steps::ObjectStep;
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::grouped;
@@ -16,128 +12,102 @@ use crate::cli::shared::paths;
 
 use super::claim::{Claim, amount};
 
-/// Maximum number of loaders per group whose paths are shown.
-const SHOWN_LOADERS: usize = 2;
-/// Maximum number of reasons, and of threads for one of them, that a sentence names.
+/// Maximum number of kinds of holders per group whose paths are shown.
+const SHOWN_HOLDERS: usize = 6;
+/// Maximum number of holders of a kind that a sentence names.
 const NAMED: usize = 3;
 
-/// A reason why a class loader is alive.
-struct Keeper {
-    /// Text for one loader.
-    one: &'static str,
-    /// Text for several.
-    many: &'static str,
-}
-
-const THREAD_LOCAL: Keeper = Keeper { one: "a ThreadLocal", many: "ThreadLocals" };
-/// The context class loader of a thread, which may be named.
-const CONTEXT: Keeper =
-    Keeper { one: "the context class loader of a thread", many: "the context class loaders of threads" };
-const THREAD: Keeper = Keeper { one: "a thread", many: "threads" };
-const STATIC_FIELD: Keeper = Keeper { one: "a static field", many: "static fields" };
-const ROOT: Keeper = Keeper { one: "a GC root", many: "GC roots" };
-
-/// Reasons by a class on the path.
-const KEEPERS: &[(&str, Keeper)] = &[
-    ("java.lang.ThreadLocal$ThreadLocalMap$Entry", THREAD_LOCAL),
-    ("java.lang.ApplicationShutdownHooks", Keeper { one: "a shutdown hook", many: "shutdown hooks" }),
-    ("java.sql.DriverManager", Keeper { one: "a JDBC driver", many: "JDBC drivers" }),
-    ("java.sql.DriverInfo", Keeper { one: "a JDBC driver", many: "JDBC drivers" }),
-    ("java.util.Timer", Keeper { one: "a timer", many: "timers" }),
-    ("java.util.ResourceBundle", Keeper { one: "a resource bundle", many: "resource bundles" }),
-    (
-        "java.beans.Introspector",
-        Keeper { one: "a cache of bean information", many: "caches of bean information" },
-    ),
-    ("java.util.logging.LogManager", Keeper { one: "a logger", many: "loggers" }),
-    ("javax.management.MBeanServer", Keeper { one: "an MBean", many: "MBeans" }),
-    ("java.security.ProtectionDomain", Keeper { one: "a protection domain", many: "protection domains" }),
-];
-
-/// Returns the usual term for the reason why a class loader is alive, determined by the classes on the path to it.
-pub(super) fn keeper(why: &Why) -> &'static str {
-    keeper_of(why).one
-}
-
-fn keeper_of(why: &Why) -> &'static Keeper {
-    let names = || why.steps.iter().flat_map(|step| [step.class.as_deref(), step.label.as_deref()]).flatten();
-    let known = KEEPERS.iter().find(|(class, _)| {
-        names()
-            .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
-    });
-    let is_context = |step: &ObjectStep| step.reference.as_deref() == Some("contextClassLoader");
-    let is_of_thread = why.start == 0 && why.root.kinds.contains(&RootKind::ThreadObject);
-    match known {
-        Some((_, keeper)) => keeper,
-        None if why.steps.iter().any(is_context) => &CONTEXT,
-        None if is_of_thread => &THREAD,
-        None if why.steps.get(why.start).is_some_and(|step| step.is_static) => &STATIC_FIELD,
-        None => &ROOT,
+/// Returns the words for one holder of a kind, and for several.
+const fn words_of(kind: LoaderHolderKind) -> [&'static str; 2] {
+    match kind {
+        LoaderHolderKind::Thread => ["a thread", "threads"],
+        LoaderHolderKind::ThreadLocal => ["a ThreadLocal", "ThreadLocals"],
+        LoaderHolderKind::ShutdownHook => ["a shutdown hook", "shutdown hooks"],
+        LoaderHolderKind::Timer => ["a timer", "timers"],
+        LoaderHolderKind::MBean => ["an MBean", "MBeans"],
+        LoaderHolderKind::JdbcDriver => ["a JDBC driver", "JDBC drivers"],
+        LoaderHolderKind::Logger => ["a logger", "loggers"],
+        LoaderHolderKind::ResourceBundle => ["a resource bundle", "resource bundles"],
+        LoaderHolderKind::BeanInfo => ["a cache of bean information", "caches of bean information"],
+        LoaderHolderKind::RmiObject => ["an exported RMI object", "exported RMI objects"],
+        LoaderHolderKind::SecurityProvider => ["a security provider", "security providers"],
+        LoaderHolderKind::Cleaner => ["a cleaner", "cleaners"],
+        LoaderHolderKind::ProtectionDomain => ["a protection domain", "protection domains"],
+        LoaderHolderKind::StaticField => ["a static field", "static fields"],
+        LoaderHolderKind::Root => ["a GC root", "GC roots"],
     }
 }
 
-/// Describes the reasons why the loaders of a group are alive: `ThreadLocals of threads "a" and "b" and a JDBC
-/// driver`. `None` if no path is known.
-fn keepers(group: &LoaderGroup) -> Option<String> {
-    let mut found: Vec<(&Keeper, usize, BTreeSet<&str>)> = Vec::new();
-    for (_, why) in &group.paths {
-        let keeper = keeper_of(why);
-        let at = found.iter().position(|(known, ..)| known.one == keeper.one).unwrap_or_else(|| {
-            found.push((keeper, 0, BTreeSet::new()));
-            found.len() - 1
-        });
-        let Some((_, count, threads)) = found.get_mut(at) else { continue };
-        *count += 1;
-        threads.extend(why.root.thread.as_ref().and_then(|thread| thread.name.as_deref()));
-    }
-    // The sort is stable: reasons with the same count stay in the order of the loaders.
-    found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
-    let texts: Vec<String> =
-        found.iter().map(|(keeper, count, threads)| keeper.text(*count, threads)).collect();
-    (!texts.is_empty()).then(|| some(&texts))
+/// Returns the usual term for a holder of a class loader.
+pub(super) const fn keeper(kind: LoaderHolderKind) -> &'static str {
+    let [one, _] = words_of(kind);
+    one
 }
 
-impl Keeper {
-    /// Describes the reason for this number of loaders, with thread names if it involves threads.
-    fn text(&self, loaders: usize, threads: &BTreeSet<&str>) -> String {
-        let what = if loaders == 1 { self.one } else { self.many };
-        let names: Vec<String> = threads.iter().map(|name| escape::quoted(name)).collect();
-        let threads = match names.as_slice() {
-            [] => return what.to_owned(),
-            [one] => format!("thread {one}"),
-            several => format!("threads {}", some(several)),
-        };
-        if self.one == THREAD.one {
-            return threads;
+/// Describes the holders of one kind, with their names: `threads "a" and "b"`, `a ThreadLocal of thread "a"`, `an MBean
+/// (com.acme:type=Stats)`.
+pub(super) fn holder_text(holder: &LoaderHolder) -> String {
+    let [one, many] = words_of(holder.kind);
+    let what = if holder.loaders == 1 { one } else { many };
+    let (is_thread, count) = (is_of_thread(holder.kind), holder.name_count);
+    let name = |name: &String| if is_thread { escape::quoted(name) } else { name.clone() };
+    let names: Vec<String> = holder.names.iter().map(name).collect();
+    let text = some(&names, count);
+    let thread = if count == 1 { "thread" } else { "threads" };
+    match holder.kind {
+        _ if names.is_empty() => what.to_owned(),
+        LoaderHolderKind::Thread => format!("{thread} {text}"),
+        LoaderHolderKind::ThreadLocal => format!("{what} of {thread} {text}"),
+        LoaderHolderKind::StaticField if count == 1 => format!("static field {text}"),
+        LoaderHolderKind::StaticField => format!("{many} {text}"),
+        _ => format!("{what} ({text})"),
+    }
+}
+
+const fn is_of_thread(kind: LoaderHolderKind) -> bool {
+    matches!(kind, LoaderHolderKind::Thread | LoaderHolderKind::ThreadLocal)
+}
+
+/// Describes the holders of the loaders of a group, with the number of loaders that each kind holds if there are several.
+/// `None` if no path is known.
+fn holders(group: &LoaderGroup) -> Option<String> {
+    match group.holders.as_slice() {
+        [] => None,
+        [one] if one.loaders == group.loaders => Some(format!(" by {}", holder_text(one))),
+        several => {
+            let texts = several.iter().map(|one| format!("{} by {}", grouped(one.loaders), holder_text(one)));
+            Some(format!(": {}", texts.collect::<Vec<_>>().join(", ")))
         }
-        // Thread names replace "a thread".
-        let of = [" of a thread", " of threads"].into_iter().find_map(|end| what.strip_suffix(end));
-        format!("{} of {threads}", of.unwrap_or(what))
     }
 }
 
-/// Formats a list, of which the first few are named.
-fn some(all: &[String]) -> String {
-    let (named, others) = all.split_at_checked(NAMED).unwrap_or((all, &[]));
+/// Formats a list of `count` names, of which the first few are named.
+fn some(first: &[String], count: u64) -> String {
+    let named = first.get(..NAMED).unwrap_or(first);
+    let others = count.saturating_sub(named.len() as u64);
     match (named, others) {
-        ([], _) => String::new(),
-        ([one], []) => one.clone(),
-        ([some @ .., last], []) => format!("{} and {last}", some.join(", ")),
-        (named, others) => {
-            format!("{} and {} more", named.join(", "), grouped(others.len() as u64))
-        }
+        (named, 1..) => format!("{} and {} more", named.join(", "), grouped(others)),
+        ([some @ .., last], 0) if !some.is_empty() => format!("{} and {last}", some.join(", ")),
+        (named, 0) => named.join(", "),
     }
 }
 
-/// Returns the statement about loaders kept alive by several holders.
+/// Returns the statement about the loaders of a group and their holders.
 pub(super) fn claim(group: &LoaderGroup) -> Claim {
     let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
-    let each = match &group.defines {
-        Some(class) => format!("each with its own class {class}"),
-        None => "each with its own classes".to_owned(),
+    let loaders = grouped(group.loaders);
+    let subject = match (&group.application, group.are_closed) {
+        (Some(application), true) => format!("{loaders} class loaders of stopped {application}{of}"),
+        (_, are_closed) => {
+            let closed = if are_closed { "closed " } else { "" };
+            let own = group.defines.as_ref().map_or_else(|| "classes".to_owned(), |of| format!("class {of}"));
+            format!("{loaders} {closed}class loaders{of}, each with its own {own},")
+        }
     };
-    let kept = keepers(group).map_or("are reachable".to_owned(), |by| format!("are kept alive by {by}"));
-    let what = format!("{} class loaders{of}, {each}, {kept}", grouped(group.loaders));
+    let what = match holders(group) {
+        Some(by) => format!("{subject} are kept alive{by}"),
+        None => format!("{subject} are reachable"),
+    };
     Claim { what, joint: ": ", bytes: Some(group.retained_bytes) }
 }
 
@@ -173,18 +143,22 @@ pub(super) fn paths_beside(leaks: &Leaks) -> Vec<Section> {
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).flat_map(|(_, group)| paths_of(group)).collect()
 }
 
-/// Shows why class loaders of one application are alive.
+/// Shows why class loaders of one application are alive: a path for each kind of holder.
 pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
     let mut all = Vec::new();
-    for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
+    for holder in group.holders.iter().take(SHOWN_HOLDERS) {
+        let Some((loader, why)) = &holder.example else { continue };
         let root = paths::describe_root(&why.root);
         let from = why.steps.get(why.start..).unwrap_or_default();
         let left_out = match why.left_out {
             (more, behind) if behind >= why.start => (more, behind - why.start),
             _ => (0, 0),
         };
-        let keeper = keeper(why);
-        all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
+        let keeper = keeper(holder.kind);
+        let of = format!("{} of {}", grouped(holder.loaders), grouped(group.loaders));
+        all.push(Section::Line(format!(
+            "  {of}: class loader {loader:#x} is kept alive by {keeper} ({root})"
+        )));
         all.push(objects::table_of(from, left_out));
     }
     all
@@ -195,17 +169,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_are_named_once() {
-        let text =
-            |keeper: &Keeper, loaders, names: &[&str]| keeper.text(loaders, &names.iter().copied().collect());
+    fn holders_are_named_once() {
+        let text = |kind, loaders, names: &[&str], name_count| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            holder_text(&LoaderHolder { kind, loaders, names, name_count, example: None })
+        };
         for (found, expected) in [
-            (text(&CONTEXT, 1, &["a"]), "the context class loader of thread \"a\""),
-            (text(&CONTEXT, 3, &["a", "b"]), "the context class loaders of threads \"a\" and \"b\""),
-            (text(&CONTEXT, 2, &[]), "the context class loaders of threads"),
-            (text(&THREAD_LOCAL, 2, &["a", "b"]), "ThreadLocals of threads \"a\" and \"b\""),
-            (text(&THREAD, 1, &["a"]), "thread \"a\""),
-            (text(&THREAD, 1, &[]), "a thread"),
-            (text(&STATIC_FIELD, 2, &[]), "static fields"),
+            (text(LoaderHolderKind::Thread, 1, &["a"], 1), "thread \"a\""),
+            (text(LoaderHolderKind::Thread, 3, &["a", "b"], 2), "threads \"a\" and \"b\""),
+            (text(LoaderHolderKind::Thread, 2, &["a"], 1), "thread \"a\""),
+            (text(LoaderHolderKind::Thread, 1, &[], 0), "a thread"),
+            (
+                text(LoaderHolderKind::ThreadLocal, 2, &["a", "b"], 2),
+                "ThreadLocals of threads \"a\" and \"b\"",
+            ),
+            (text(LoaderHolderKind::MBean, 1, &["a:type=B"], 1), "an MBean (a:type=B)"),
+            (
+                text(LoaderHolderKind::ShutdownHook, 5, &["A", "B", "C", "D"], 5),
+                "shutdown hooks (A, B, C and 2 more)",
+            ),
+            (text(LoaderHolderKind::StaticField, 2, &["a.B.c"], 1), "static field a.B.c"),
+            (text(LoaderHolderKind::StaticField, 2, &["a.B.c", "a.D.e"], 2), "static fields a.B.c and a.D.e"),
         ] {
             assert_eq!(found, expected);
         }

@@ -51,8 +51,7 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
 
 /// Returns the indices of suspects that are not conclusions: holders, and parts of class loaders.
 pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
-    let is_told =
-        |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
+    let is_told = |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.suspect() == at);
     let all = leaks.suspects.iter().enumerate();
     all.filter(move |(at, suspect)| !is_told(*at) && !suspect.is_told_elsewhere())
 }
@@ -67,7 +66,7 @@ fn concluded(summary: &Summary, told: &LeaksReport, number: usize, conclusion: &
             all.extend(parts.map(|parts| Section::Line(format!("  {parts}"))));
             all
         }
-        Cause::Loaders { group, suspects } => {
+        Cause::Loaders { group, suspects, .. } => {
             let Some(group) = told.leaks.loaders.get(*group) else { return Vec::new() };
             let sentence = words::conclusion(&told.leaks, conclusion);
             let title = words::suspect_title(number);
@@ -233,10 +232,7 @@ fn stack(told: &LeaksReport) -> Vec<Section> {
 pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
     let commands = Commands::of(input);
     let mut steps = Vec::new();
-    let first = told.leaks.conclusions.iter().find_map(|conclusion| match conclusion.cause {
-        Cause::Suspect(at) => told.leaks.suspects.get(at),
-        Cause::Loaders { .. } => None,
-    });
+    let first = told.leaks.conclusions.first().and_then(|one| told.leaks.suspects.get(one.suspect()));
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {
         let id = format!("{:#x}", suspect.base.object);
         if matches!(suspect.reason, Some(Reason::Threads { .. })) {

@@ -172,13 +172,16 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
 
 /// Returns the full description of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
+    if let Some(group) = suspect.loader_group.and_then(|group| leaks.loaders.get(group)) {
+        return format!("{}.", loaders::claim(group).text(leaks));
+    }
     std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the title of a row's evidence: conclusions are numbered as in the headline, other rows by their own
 /// number.
 pub(super) fn title(leaks: &Leaks, at: usize) -> String {
-    let is_it = |one: &Conclusion| one.cause == Cause::Suspect(at);
+    let is_it = |one: &Conclusion| one.suspect() == at;
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
         (Some(number), _) => suspect_title(number),
         (None, Some(Verdict::Holder)) => format!("Holder {}", at + 1),
