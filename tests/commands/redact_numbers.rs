@@ -79,7 +79,7 @@ fn heap() -> (Vec<u8>, Vec<Planted>) {
     let mut heap = Heap::new();
     for (class, field, stays) in [
         ("com.acme.Account", "size", Never),
-        ("java.util.concurrent.FutureTask", "state", Never),
+        ("java.util.concurrent.FutureTask", "state", Finer),
         ("java.util.Vector", "capacityIncrement", Never),
         ("org.apache.kafka.clients.Metadata", "updateVersion", Never),
         ("com.zaxxer.hikari.pool.PoolEntry", "state", Always),

@@ -1,20 +1,21 @@
 //! Deployments of one application: class loaders that define the same classes, each its own.
 //!
 //! Of loaders that are known to be closed, the smaller one's classes are among those of the larger one: how many classes a
-//! deployment loads depends on how long it ran, and on what it was asked to do. Of others, the classes are the same: different
+//! deployment loads depends on how long it ran, and on what it was asked to do. That holds for the classes that all have in common,
+//! and for the others: applications share libraries. Of others, the classes are the same: different
 //! applications may share most of their libraries. Generated classes (lambdas, proxies) have other names each time and are
 //! ignored.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
 use super::generated_loaders::is_accessor_loader;
-use super::loader_sets::{LoaderSet, is_permanent};
+use super::loader_set::{LoaderSet, is_permanent};
 use super::loader_states::{LoaderState, LoaderStates};
 use crate::compare::stable_names::stem;
 use crate::objects::reader::ObjectReader;
@@ -108,11 +109,15 @@ fn closed_applications(
     running: &[DefiningLoader],
 ) -> Vec<Deployments> {
     closed.sort_unstable_by_key(|loader| (Reverse(loader.classes.len()), loader.id));
+    let shared = shared_names(closed.iter().chain(running));
+    let own =
+        |loader: &DefiningLoader| loader.classes.iter().filter(|(name, _)| !shared.contains(name)).count();
     let mut applications: Vec<Vec<DefiningLoader>> = Vec::new();
     let mut of_name: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
     for loader in closed {
-        let known = most_common(&of_name, &loader).filter(|(_, count)| is_most(*count, loader.classes.len()));
-        if let Some(members) = known.and_then(|(application, _)| applications.get_mut(application)) {
+        let known = most_common(&of_name, &shared, &loader);
+        let known = known.filter(|of| is_most(of.all, loader.classes.len()) && is_most(of.own, own(&loader)));
+        if let Some(members) = known.and_then(|of| applications.get_mut(of.application)) {
             members.push(loader);
             continue;
         }
@@ -127,11 +132,11 @@ fn closed_applications(
     let mut running_of: FxHashMap<usize, ObjectId> = FxHashMap::default();
     for loader in running {
         // It may have run for longer than any before.
-        let Some((application, count)) = most_common(&of_name, loader) else { continue };
-        let largest = applications.get(application).and_then(|loaders| loaders.first());
-        let largest = largest.map_or(0, |largest| largest.classes.len());
-        if is_most(count, largest.min(loader.classes.len())) {
-            running_of.entry(application).or_insert(loader.id);
+        let Some(of) = most_common(&of_name, &shared, loader) else { continue };
+        let largest = applications.get(of.application).and_then(|loaders| loaders.first());
+        let [all, of_it] = largest.map_or([0; 2], |largest| [largest.classes.len(), own(largest)]);
+        if is_most(of.all, all.min(loader.classes.len())) && is_most(of.own, of_it.min(own(loader))) {
+            running_of.entry(of.application).or_insert(loader.id);
         }
     }
     let several = applications.into_iter().enumerate().filter(|(_, loaders)| loaders.len() > 1);
@@ -144,13 +149,43 @@ fn closed_applications(
         .collect()
 }
 
-/// Returns the application that has most of the classes of a loader, and how many.
-fn most_common(of_name: &FxHashMap<u32, Vec<usize>>, loader: &DefiningLoader) -> Option<(usize, usize)> {
-    let mut common: FxHashMap<usize, usize> = FxHashMap::default();
-    for application in loader.classes.iter().filter_map(|(name, _)| of_name.get(name)).flatten() {
-        *common.entry(*application).or_default() += 1;
+/// Returns the names that all loaders define: libraries that applications share, or all of the only application.
+fn shared_names<'l>(loaders: impl Iterator<Item = &'l DefiningLoader>) -> FxHashSet<u32> {
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut all = 0;
+    for loader in loaders {
+        all += 1;
+        for (name, _) in &loader.classes {
+            *counts.entry(*name).or_default() += 1;
+        }
     }
-    common.into_iter().max_by_key(|(at, count)| (*count, Reverse(*at)))
+    counts.into_iter().filter(|(_, count)| *count == all).map(|(name, _)| name).collect()
+}
+
+/// Classes that a loader has in common with an application.
+struct CommonClasses {
+    application: usize,
+    all: usize,
+    /// Those that not all applications share.
+    own: usize,
+}
+
+/// Returns the application that has most of the classes of a loader, those that not all share first.
+fn most_common(
+    of_name: &FxHashMap<u32, Vec<usize>>,
+    shared: &FxHashSet<u32>,
+    loader: &DefiningLoader,
+) -> Option<CommonClasses> {
+    let mut common: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
+    for (name, _) in &loader.classes {
+        for application in of_name.get(name).into_iter().flatten() {
+            let (own, all) = common.entry(*application).or_default();
+            *own += usize::from(!shared.contains(name));
+            *all += 1;
+        }
+    }
+    let most = common.into_iter().max_by_key(|(at, counts)| (*counts, Reverse(*at)));
+    most.map(|(application, (own, all))| CommonClasses { application, all, own })
 }
 
 fn is_most(count: usize, all: usize) -> bool {

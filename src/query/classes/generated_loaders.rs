@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
-use super::loader_sets::is_permanent;
+use super::loader_set::is_permanent;
 
 const ACCESSOR_LOADERS: [&str; 2] =
     ["jdk.internal.reflect.DelegatingClassLoader", "sun.reflect.DelegatingClassLoader"];

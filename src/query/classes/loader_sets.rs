@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::deployments::{Deployments, deployments};
 use super::generated_loaders::{GeneratedLoaders, is_accessor_loader};
+pub use super::loader_set::{LoaderSet, is_permanent};
 use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
 use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
 use crate::dominators::retained_of_set::tops;
@@ -25,24 +26,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
-/// Loaders of the JVM and of the application, which live as long as the process.
-const PERMANENT: &[&str] = &[
-    "jdk.internal.loader.ClassLoaders$AppClassLoader",
-    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
-    "jdk.internal.loader.ClassLoaders$BootClassLoader",
-    "sun.misc.Launcher$AppClassLoader",
-    "sun.misc.Launcher$ExtClassLoader",
-    "java.lang.BootClassLoader",
-    "dalvik.system.PathClassLoader",
-];
-
 /// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;
-
-/// Returns whether a loader lives as long as the process: the boot, platform and application loaders do.
-pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
-    loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
-}
 
 /// A loader and the size freed with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,22 +47,6 @@ impl LoaderRow {
     pub fn retained_bytes(&self) -> Option<u64> {
         self.with_classes.map(|retained| retained.bytes).or(self.row.retained_bytes)
     }
-}
-
-/// Loaders that define classes of the same names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LoaderSet {
-    /// Loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
-    /// order of objects.
-    pub loaders: Vec<ObjectId>,
-    /// Classes of the first loader, by name, without array classes.
-    pub classes: Vec<ClassNumber>,
-    /// Number of objects of the classes of all these loaders.
-    pub instances: u64,
-    /// Shallow size of those objects.
-    pub shallow_bytes: u64,
-    /// Size retained together by all loaders, their classes and instances.
-    pub retained: SetRetained,
 }
 
 /// Loaders and their groups.

@@ -4,6 +4,7 @@ mod deployments;
 pub(crate) mod generated_loaders;
 pub mod hierarchy;
 pub mod histogram;
+mod loader_set;
 pub mod loader_sets;
 mod loader_states;
 pub mod loaders;

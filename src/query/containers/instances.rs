@@ -5,12 +5,14 @@
 //! container: the last elements of a Clojure vector are in an array of their own, a Scala vector has up to six.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::io;
 
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::Array;
@@ -19,6 +21,7 @@ use super::retained_bytes;
 use super::roles::{ClassRole, Owners, Roles};
 use super::structures::Structures;
 use crate::dominators::preorder::Preorder;
+use crate::objects::object_set::Bits;
 
 /// Maximum number of the largest nodes of a container that are kept where no header dominates them.
 pub(super) const MAX_TOPS: usize = 1024;
@@ -100,10 +103,6 @@ struct Above {
     role: ClassRole,
     /// `true` if it is a part of a JDK collection.
     is_of_jdk: bool,
-    /// `true` if it retains less than an instance.
-    is_small: bool,
-    /// `true` if what follows in it retains less than an instance: children are in order of retained size.
-    is_rest_small: bool,
     /// Number of its instance plus 1, or 0.
     number: u32,
 }
@@ -117,6 +116,27 @@ struct Visited {
     role: ClassRole,
     is_of_jdk: bool,
     is_small: bool,
+}
+
+/// Returns the positions that retain at least `least` bytes.
+///
+/// One pass: sizes are in preorder, so that an object is known to be large as soon as the sum since its position is. Those of the
+/// nested objects that are still open and not known to be large are kept, which together have less than `least` bytes.
+fn large_positions(tree: &Tree, least: u64) -> Bits<TreePosition> {
+    let mut large = Bits::new(tree.reachable());
+    let mut open: VecDeque<(TreePosition, u64)> = VecDeque::new();
+    let mut bytes = 0u64;
+    tree.visit(tree.all(), |position, ends, size| {
+        open.push_back((position, bytes));
+        bytes = bytes.saturating_add(size);
+        while let Some((first, _)) = open.front().filter(|(_, before)| bytes - before >= least) {
+            large.insert(*first);
+            open.pop_front();
+        }
+        // What is closed and not open here was known before.
+        open.truncate(open.len().saturating_sub(usize::try_from(ends).unwrap_or(usize::MAX)));
+    });
+    large
 }
 
 /// Search for instances.
@@ -139,7 +159,8 @@ impl InstanceSearch<'_> {
     fn pass(&mut self) {
         let (graph, tree, labels) = (self.graph, &self.graph.tree, self.graph.labels());
         let mut above: Vec<Above> = Vec::new();
-        let (mut is_rest_small, mut skipped) = (false, None);
+        let mut skipped = None;
+        let large = large_positions(tree, self.least);
         let all = tree.all();
         let mut ahead = tree.objects_at(TreePosition(all.end.0.min(AHEAD))..all.end);
         let mut objects = tree.objects_at(all.clone());
@@ -156,14 +177,7 @@ impl InstanceSearch<'_> {
                 self.found.prefetch(ahead);
             }
             above.truncate(depth as usize);
-            let is_small = match above.last() {
-                Some(above) => above.is_small || above.is_rest_small,
-                None => is_rest_small,
-            } || retained_bytes(tree, position) < self.least;
-            match above.last_mut() {
-                Some(above) => above.is_rest_small = is_small,
-                None => is_rest_small = is_small,
-            }
+            let is_small = !large.contains(position);
             let dominator = above.last().copied();
             let class = graph.objects.class(object);
             let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
@@ -179,7 +193,7 @@ impl InstanceSearch<'_> {
             if is_small && number == 0 && matches!(role, ClassRole::Plain | ClassRole::Leaf) {
                 skipped = Some(depth);
             }
-            above.push(Above { role, is_of_jdk, is_small, is_rest_small: false, number });
+            above.push(Above { role, is_of_jdk, number });
         }
     }
 

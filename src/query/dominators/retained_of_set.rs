@@ -84,23 +84,39 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
     answer
 }
 
-/// Returns what an object retains by strong references alone, in bytes: weak references to it and to what it leads to keep
-/// nothing alive. `above` is an object that dominates it. Takes two walks over what that dominates.
-pub(crate) fn retained_strongly(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> u64 {
-    let graph = edges.graph;
-    let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
-    let start = Start::Object(above);
-    let with = walk_along(graph, start, &RoaringBitmap::new(), is_strong);
-    let without = walk_along(graph, start, &RoaringBitmap::from_iter([object.0]), is_strong);
-    let (below, _) = start.below(&graph.tree);
-    let freed = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
-        let objects = graph.tree.objects_at(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
-        let freed = objects.filter(|(one, _)| with.contains(*one) && !without.contains(*one));
-        freed.fold(0u64, |sum, (_, size)| sum.saturating_add(size))
-    });
-    // The object itself counts as visited in both.
-    let own = graph.tree.reachable_position(object).map_or(0, |position| graph.tree.shallow_bytes(position));
-    freed.into_iter().fold(own, u64::saturating_add)
+/// What an object retains by strong references alone: weak references to it and to what it leads to keep nothing alive.
+pub(crate) struct StronglyRetained {
+    /// Objects that are reachable from what dominates the object, and those that are without it.
+    with: Marks,
+    without: Marks,
+    /// Their size, that of the object included.
+    pub(crate) bytes: u64,
+}
+
+impl StronglyRetained {
+    /// Takes two walks over what `above` dominates, which dominates the object.
+    pub(crate) fn of(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
+        let graph = edges.graph;
+        let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
+        let start = Start::Object(above);
+        let with = walk_along(graph, start, &RoaringBitmap::new(), is_strong);
+        let mut without = walk_along(graph, start, &RoaringBitmap::from_iter([object.0]), is_strong);
+        without.unmark(object);
+        let mut found = Self { with, without, bytes: 0 };
+        let (below, _) = start.below(&graph.tree);
+        let freed = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
+            let objects = graph.tree.objects_at(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
+            let freed = objects.filter(|(one, _)| found.contains(*one));
+            freed.fold(0u64, |sum, (_, size)| sum.saturating_add(size))
+        });
+        found.bytes = freed.into_iter().fold(0, u64::saturating_add);
+        found
+    }
+
+    /// Returns whether an object would be freed with it.
+    pub(crate) fn contains(&self, object: ObjectIndex) -> bool {
+        self.with.contains(object) && !self.without.contains(object)
+    }
 }
 
 /// Returns the objects that these objects retain together, including themselves; an unreachable one retains itself.

@@ -15,15 +15,14 @@ use crate::compare::places::{Explained, library};
 use crate::containers::Container;
 use crate::frameworks::FrameworkDescription;
 
-use super::conclusions::accumulated_at;
 use super::containers;
 use super::contents::{self, Level, Reason};
 use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::holders::Holder;
-use super::loaders::{common_bytes, retained_bytes};
 use super::nodes::{self, NodeForm};
 use super::other_holders::{common_holder, other_holders};
+use super::positions::{accumulated_at, common_bytes, retained_bytes};
 use super::reader::EvidenceReader;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
 
@@ -203,6 +202,11 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
+    /// Returns the positions that each suspect explains that is no holder.
+    pub(super) fn explained(&self) -> impl Iterator<Item = &Vec<TreePosition>> {
+        self.explained.iter().map(|(_, positions)| positions)
+    }
+
     /// Adds a suspect by MAT's rules.
     pub(super) fn push(&mut self, row: Suspect, positions: Vec<TreePosition>) {
         self.rows.push(row);

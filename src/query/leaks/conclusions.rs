@@ -6,7 +6,8 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 
 use super::holders::Holder;
-use super::loaders::{self, Loaders};
+use super::loaders::Loaders;
+use super::positions::{self, accumulated_at, common_bytes};
 use super::{Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict, contents};
 use crate::dominators::retained_of_set::tops_of_positions;
 use crate::sorting::SortRows;
@@ -111,8 +112,7 @@ impl Leaks {
         places: &[Vec<TreePosition>],
         loaders: &Loaders,
     ) -> Vec<(usize, Vec<usize>)> {
-        let common =
-            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
         // That loaders are many is less specific than what holds them.
         let is_only_loaders = |suspect: &Suspect| {
             suspect.kind == SuspectKind::Group
@@ -160,8 +160,7 @@ impl Leaks {
         (loaders, causes): (&Loaders, Vec<Cause>),
         side_tables: &[Option<usize>],
     ) -> (Vec<Conclusion>, u64) {
-        let common =
-            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
         let mut explained = Vec::new();
         let mut all = Vec::new();
         // Everything that the conclusions explain, and what class loaders retain beyond the tree.
@@ -174,7 +173,7 @@ impl Leaks {
             explained.extend(suspects);
             positions.extend_from_slice(&found.tops);
             beyond_tree = beyond_tree.saturating_add(
-                retained_bytes.saturating_sub(loaders::retained_bytes(&graph.tree, &found.tops)),
+                retained_bytes.saturating_sub(positions::retained_bytes(&graph.tree, &found.tops)),
             );
             all.push(Conclusion { cause, retained_bytes, side_tables: Vec::new() });
         }
@@ -190,7 +189,7 @@ impl Leaks {
             if !told.iter().any(is_part) {
                 let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
                 // Of threads with a ThreadLocal only a part is explained: it is added without their positions.
-                let by_tree = match loaders::retained_bytes(&graph.tree, tops) {
+                let by_tree = match positions::retained_bytes(&graph.tree, tops) {
                     all if all <= suspect.explained_bytes() => {
                         positions.extend_from_slice(tops);
                         all
@@ -209,7 +208,7 @@ impl Leaks {
             [one] => one.retained_bytes,
             _ => {
                 let tops = tops_of_positions(&graph.tree, positions);
-                loaders::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
+                positions::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
             }
         };
         // Memory outside of the heap is apart from what is in it.
@@ -272,18 +271,5 @@ impl Leaks {
     pub fn garbage_bytes(&self) -> Option<u64> {
         let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
         Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
-    }
-}
-
-/// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.
-pub(super) fn accumulated_at(
-    graph: &ObjectGraph,
-    suspect: &Suspect,
-    positions: &[TreePosition],
-) -> Vec<TreePosition> {
-    let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
-    match suspect.kind {
-        SuspectKind::Single if suspect.is_by_mat() => base().into_iter().collect(),
-        SuspectKind::Single | SuspectKind::Group => positions.to_vec(),
     }
 }

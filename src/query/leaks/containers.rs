@@ -9,7 +9,7 @@ use crate::containers::{Container, ContainerFamily, ElementClass};
 
 use super::contents::is_most;
 use super::heap_places::HeapPlaces;
-use super::loaders::{common_bytes, retained_bytes};
+use super::positions::{common_bytes, retained_bytes};
 
 /// Returns the container that explains most of what some objects retain, of which none dominates another. Of several, one in
 /// the other, it is that with the most elements; instead of nodes that are elements themselves, a collection in which they are,

@@ -17,7 +17,7 @@ use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, Know
 use crate::objects::reader::ObjectReader;
 
 use super::contents;
-use super::loaders::{common_bytes, retained_bytes};
+use super::positions::{common_bytes, retained_bytes};
 
 /// Minimum fraction of the heap, as 1/N, that an examined object retains.
 const PART: u64 = 1000;

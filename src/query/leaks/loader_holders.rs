@@ -27,6 +27,8 @@ use crate::sorting::SortRows;
 
 /// Maximum number of loaders of a group whose holders are found, first by ID.
 const MAX_LOADERS: usize = 10_000;
+/// Maximum number of objects of a path.
+const MAX_PATH: usize = 1 << 22;
 /// Number of objects on the paths of a group after which no other loader is looked at.
 const MAX_STEPS: usize = 1 << 22;
 /// Number of objects on the paths of a group after which no other path is reported: long ones are alike.
@@ -157,7 +159,7 @@ struct CountedHolders {
     kind: LoaderHolderKind,
     loaders: u64,
     names: BTreeSet<String>,
-    example: (ObjectId, Vec<ObjectIndex>),
+    example: ObjectId,
 }
 
 /// Finds the holders of the loaders of each group.
@@ -209,9 +211,14 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
     fn path(&self, loader: ObjectIndex) -> Option<Vec<ObjectIndex>> {
         let forest = self.forests.iter().find(|forest| forest.reaches(loader))?;
         let up = std::iter::successors(Some(loader), |object| forest.holder(*object));
-        let mut path: Vec<ObjectIndex> = up.collect();
+        let mut path: Vec<ObjectIndex> = up.take(MAX_PATH + 1).collect();
         path.reverse();
-        Some(path)
+        Some(path).filter(|path| path.len() <= MAX_PATH)
+    }
+
+    fn why(&self, id: ObjectId) -> Option<Why> {
+        let loader = self.view.edges.graph.objects.addresses.index_of(id)?;
+        why_along(self.view, &self.path(loader)?)
     }
 
     fn holders(&self, loaders: &[ObjectId]) -> LoaderHolders {
@@ -229,8 +236,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             match counted.iter_mut().find(|of| of.kind == kind) {
                 Some(of) => of.add(name),
                 None => {
-                    let mut of =
-                        CountedHolders { kind, loaders: 0, names: BTreeSet::new(), example: (*id, path) };
+                    let mut of = CountedHolders { kind, loaders: 0, names: BTreeSet::new(), example: *id };
                     of.add(name);
                     counted.push(of);
                 }
@@ -246,7 +252,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             loaders: of.loaders,
             name_count: of.names.len() as u64,
             names: of.names.into_iter().take(TOLD_NAMES).collect(),
-            example: why_along(self.view, &of.example.1).map(|why| (of.example.0, why)),
+            example: self.why(of.example).map(|why| (of.example, why)),
         };
         found.holders = counted.into_iter().map(holder).collect();
         found

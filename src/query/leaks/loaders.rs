@@ -13,7 +13,6 @@ use crate::classes::histogram;
 use crate::classes::loader_sets::{self, LargeGroup, Why, is_permanent};
 use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
-use hprof_index::graph::tree::Tree;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
@@ -220,25 +219,4 @@ fn has_many_loaders(summary: &Summary) -> bool {
         }
     }
     loaders.into_values().any(|loaders| loaders >= MANY_LOADERS)
-}
-
-/// Returns the sum of the retained sizes of objects of which none dominates another.
-pub(super) fn retained_bytes(tree: &Tree, positions: &[TreePosition]) -> u64 {
-    positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
-}
-
-/// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object dominates
-/// another; `others` are ascending.
-pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> u64 {
-    let sum = |positions: &mut dyn Iterator<Item = TreePosition>| {
-        positions.fold(0, |sum: u64, position| sum.saturating_add(tree.retained_bytes(position)))
-    };
-    let common = some.iter().map(|position| {
-        let (before, behind) = others.split_at(others.partition_point(|other| other <= position));
-        match before.last() {
-            Some(above) if tree.end(*above) > *position => sum(&mut std::iter::once(*position)),
-            _ => sum(&mut behind.iter().copied().take_while(|below| *below < tree.end(*position))),
-        }
-    });
-    common.fold(0, u64::saturating_add)
 }

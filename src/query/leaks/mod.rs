@@ -27,6 +27,7 @@ mod group_point;
 mod judgement;
 mod nodes;
 mod other_holders;
+mod positions;
 mod program_containers;
 mod reader;
 mod side_tables;
@@ -470,7 +471,7 @@ pub fn leaks(
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
     }
-    add_judgements(&mut all.rows, &mut all.positions, &mut all.of_places);
+    add_judgements(graph, &mut all.rows, &mut all.positions, &mut all.of_places);
     all.prefer_containers(&reader, places);
     let judge = LeakJudge::new(summary, &reader);
     for (row, positions) in all.rows.iter_mut().zip(&all.positions).filter(|(row, _)| row.is_judged()) {
@@ -512,7 +513,7 @@ pub fn leaks(
         leaks.suspects.push(row);
         positions.push(of.tops.clone());
     }
-    let side_tables = side_tables::side_tables(&reader, &leaks.suspects);
+    let side_tables = side_tables::side_tables(&reader, &leaks.suspects, &found);
     let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, (&found, causes), &side_tables);
     (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
     leaks.positions = positions;
@@ -522,13 +523,15 @@ pub fn leaks(
 /// Adds a row for each suspect by MAT's rules that is more than a holder: those rules' rows are what MAT says, and count for
 /// nothing.
 fn add_judgements(
+    graph: &ObjectGraph,
     rows: &mut Vec<Suspect>,
     positions: &mut Vec<Vec<TreePosition>>,
     of_places: &mut [Option<usize>],
 ) {
     for at in 0..rows.len() {
         let judged = rows.get(at).filter(|row| row.is_told_elsewhere()).cloned();
-        let (Some(judged), Some(own)) = (judged, positions.get(at).cloned()) else { continue };
+        let (Some(judged), Some(own)) = (judged, positions.get(at)) else { continue };
+        let own = positions::accumulated_at(graph, &judged, own);
         for place in of_places.iter_mut().filter(|place| **place == Some(at)) {
             *place = Some(rows.len());
         }

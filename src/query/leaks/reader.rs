@@ -31,6 +31,15 @@ use crate::threads::frames::Frame;
 
 /// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
+/// Packages of what starts programs of others, and runs its own threads beside them.
+pub(super) const LAUNCHERS: [&str; 6] = [
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.tomcat.",
+    "org.eclipse.jetty.",
+    "org.springframework.boot.loader.",
+    "org.codehaus.plexus.",
+];
 /// Classes of virtual threads.
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
 
@@ -45,7 +54,8 @@ pub(super) struct EvidenceReader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
-    /// Start of the names of the program's classes: of that in which the thread `main` begins.
+    /// Start of the names of the program's classes: of that in which the thread `main` begins, unless it only launches the
+    /// program.
     pub(super) program: Option<String>,
     extent: LeakEvidence,
 }
@@ -71,7 +81,10 @@ impl<'a> EvidenceReader<'a> {
             thread_locals: ThreadLocals::new(heap, graph, bytes),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
-            program: all_threads.main_class().map(|class| library(&class).to_owned()),
+            program: all_threads
+                .main_class()
+                .filter(|class| !LAUNCHERS.iter().any(|launcher| class.starts_with(launcher)))
+                .map(|class| library(&class).to_owned()),
             all_threads,
             extent,
         }

@@ -5,6 +5,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
 use super::contents;
+use super::loaders::Loaders;
 use super::reader::EvidenceReader;
 use super::{Suspect, SuspectKind, SuspectObject, Verdict};
 
@@ -14,7 +15,11 @@ const SAMPLE: usize = 256;
 const MANY: usize = 10;
 
 /// Returns for each suspect the number of the suspected class loaders whose classes are its keys.
-pub(super) fn side_tables(reader: &EvidenceReader<'_>, rows: &[Suspect]) -> Vec<Option<usize>> {
+pub(super) fn side_tables(
+    reader: &EvidenceReader<'_>,
+    rows: &[Suspect],
+    groups: &Loaders,
+) -> Vec<Option<usize>> {
     let are_loaders = |row: &Suspect| {
         row.what == SuspectObject::ClassLoader && row.own_verdict() == Some(Verdict::Accumulation)
     };
@@ -26,7 +31,7 @@ pub(super) fn side_tables(reader: &EvidenceReader<'_>, rows: &[Suspect]) -> Vec<
         }
         let keys = keys(reader, row)?;
         let is_of = |(_, of): &&(usize, &Suspect)| {
-            let count = keys.iter().filter(|loader| is_one_of(reader, **loader, of)).count();
+            let count = keys.iter().filter(|loader| is_one_of(reader, groups, **loader, of)).count();
             contents::is_most(count as u64, keys.len() as u64)
         };
         loaders.iter().find(is_of).map(|(at, _)| *at)
@@ -48,8 +53,18 @@ fn keys(reader: &EvidenceReader<'_>, row: &Suspect) -> Option<Vec<Option<ObjectI
     (keys.len() >= MANY).then(|| keys.into_iter().map(|key| reader.loader_of(key)).collect())
 }
 
-fn is_one_of(reader: &EvidenceReader<'_>, loader: Option<ObjectIndex>, of: &Suspect) -> bool {
+fn is_one_of(
+    reader: &EvidenceReader<'_>,
+    groups: &Loaders,
+    loader: Option<ObjectIndex>,
+    of: &Suspect,
+) -> bool {
     let Some(loader) = loader else { return false };
+    if let Some(group) = of.loader_group {
+        let id = reader.graph.objects.addresses.id_of(loader);
+        let members = groups.get(group).map(|of| of.group.loaders.as_slice());
+        return members.is_some_and(|members| id.is_some_and(|id| members.binary_search(&id).is_ok()));
+    }
     match of.kind {
         SuspectKind::Single => reader.graph.objects.addresses.index_of(of.object.object) == Some(loader),
         SuspectKind::Group => {

@@ -7,13 +7,13 @@ use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
+use hprof_query::paths::steps::ObjectStep;
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::beside_recording::ComparedRecording;
 use crate::cli::shared::paths;
 
-use super::columns::{path_fields, step};
 use super::{LeaksReport, facts, loaders, words};
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
@@ -139,5 +139,32 @@ fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
         Column::of(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null("there is none"),
         Column::of(names::BUFFERS, |owner: &BufferOwner| owner.buffers.buffers.into()),
         Column::of(names::CAPACITY_BYTES, |owner: &BufferOwner| owner.buffers.bytes.into()),
+    ])
+}
+
+pub(super) fn path_fields() -> Vec<JsonField> {
+    vec![
+        JsonField::of(names::OBJECT),
+        JsonField::of(names::CLASS).or_null("the dump does not say"),
+        JsonField::of(names::FIELD).or_null("it is the root, or the dump does not say"),
+        JsonField::of(names::IS_STATIC),
+        JsonField::of(names::LABEL).or_null("there are none"),
+        JsonField::of(names::RETAINED_BYTES),
+    ]
+}
+
+pub(super) fn step(step: &ObjectStep) -> Value<'_> {
+    let is_class_object = step.class.as_deref() == Some("java.lang.Class");
+    let (class, label) = match (&step.class, &step.label) {
+        (_, Some(label)) if is_class_object => (Some(label), None),
+        (class, label) => (class.as_ref(), label.as_ref()),
+    };
+    record([
+        (names::OBJECT, id(step.id)),
+        (names::CLASS, class.into()),
+        (names::FIELD, step.reference.as_ref().into()),
+        (names::IS_STATIC, step.is_static.into()),
+        (names::LABEL, label.into()),
+        (names::RETAINED_BYTES, step.retained_bytes.into()),
     ])
 }

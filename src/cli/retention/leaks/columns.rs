@@ -16,6 +16,7 @@ use hprof_report::value::{Value, id, list, record};
 use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::{frameworks, paths};
 
+use super::beside::{path_fields, step};
 use super::{LeaksReport, allocated, beside, loaders, parts, words};
 
 /// A suspect.
@@ -270,35 +271,8 @@ fn reason(reason: &Reason) -> Value<'_> {
     ])
 }
 
-pub(super) fn path_fields() -> Vec<JsonField> {
-    vec![
-        JsonField::of(names::OBJECT),
-        JsonField::of(names::CLASS).or_null("the dump does not say"),
-        JsonField::of(names::FIELD).or_null("it is the root, or the dump does not say"),
-        JsonField::of(names::IS_STATIC),
-        JsonField::of(names::LABEL).or_null("there are none"),
-        JsonField::of(names::RETAINED_BYTES),
-    ]
-}
-
 fn path(path: &Path) -> Value<'_> {
     list(path.steps.iter().map(step))
-}
-
-pub(super) fn step(step: &ObjectStep) -> Value<'_> {
-    let is_class_object = step.class.as_deref() == Some("java.lang.Class");
-    let (class, label) = match (&step.class, &step.label) {
-        (_, Some(label)) if is_class_object => (Some(label), None),
-        (class, label) => (class.as_ref(), label.as_ref()),
-    };
-    record([
-        (names::OBJECT, id(step.id)),
-        (names::CLASS, class.into()),
-        (names::FIELD, step.reference.as_ref().into()),
-        (names::IS_STATIC, step.is_static.into()),
-        (names::LABEL, label.into()),
-        (names::RETAINED_BYTES, step.retained_bytes.into()),
-    ])
 }
 
 fn owner<'c>() -> Columns<'c, Owner> {

@@ -403,7 +403,7 @@ fn old_readers_and_open_statements_are_leaks() {
         made.object("org.apache.lucene.search.IndexSearcher", &[("reader", reader)]);
     }
     let found = made.describe(writer);
-    let text = "25 IndexSearchers with 25 open readers, most of them old";
+    let text = "25 IndexSearchers with 25 open readers";
     assert_eq!(says(&found), (Some("index"), Some(text), LEAK));
     assert_eq!(found.retains.len(), 75);
 }

@@ -24,8 +24,8 @@ const MAX_FIELDS: usize = 256;
 const MOST_PER_ELEMENT: u64 = 100;
 /// Percentage of a bound from which a queue is full.
 const FULL_PERCENT: u64 = 90;
-/// Minimum bound of a queue or pool that matters: a pool of a few objects has all of them back.
-const MIN_FULL: u64 = 50;
+/// Bound of a pool below which one that is full has all of its objects back.
+const MIN_FULL_POOL: u64 = 50;
 /// Percentage of a bound that a cache may have for a moment.
 const OVER_PERCENT: u64 = 105;
 
@@ -42,7 +42,8 @@ pub(super) struct ElementBound {
 
 impl ElementBound {
     pub(super) fn is_full(&self, elements: u64) -> bool {
-        self.value >= MIN_FULL && elements.saturating_mul(100) >= self.value.saturating_mul(FULL_PERCENT)
+        let is_small_pool = self.value < MIN_FULL_POOL && self.class.contains("Pool");
+        !is_small_pool && elements.saturating_mul(100) >= self.value.saturating_mul(FULL_PERCENT)
     }
 
     /// Describes how much of the bound is used.

@@ -190,6 +190,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             // They may be below the elements of a collection.
             (None, Some(Reason::Members)) => {
                 let of_place = suspect.collection.as_ref().and_then(|of| of.size);
+                let of_place = of_place.filter(|size| suspect.objects / MANY_OBJECTS < *size);
                 (of_place.unwrap_or(suspect.objects).min(suspect.objects), positions)
             }
             _ => return None,

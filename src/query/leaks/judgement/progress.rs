@@ -3,7 +3,7 @@
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 use crate::leaks::contents::Reason;
-use crate::leaks::{Suspect, SuspectObject};
+use crate::leaks::{Suspect, SuspectKind, SuspectObject};
 use crate::threads::frames::Frame;
 
 use super::LeakJudge;
@@ -62,8 +62,13 @@ impl LeakJudge<'_, '_> {
                 Some(Reason::Threads { threads, .. }) => usize::try_from(*threads).unwrap_or(MAX_TOPS),
                 _ => MAX_TOPS,
             };
-            let threads = positions.iter().take(most.min(MAX_TOPS)).filter_map(|at| tree.object_at(*at));
-            let threads: Vec<ObjectIndex> = threads.collect();
+            let threads: Vec<ObjectIndex> = match suspect.kind {
+                SuspectKind::Single => self.object(suspect.object.object).into_iter().collect(),
+                SuspectKind::Group => {
+                    let all = positions.iter().take(most.min(MAX_TOPS));
+                    all.filter_map(|at| tree.object_at(*at)).collect()
+                }
+            };
             let by_local = |thread: &ObjectIndex| self.reader.evidence.local_of(*thread).is_some();
             let are_by_stack =
                 suspect.main_thread_local().is_none() && threads.iter().take(MAX_LOOKED_INTO).all(by_local);
