@@ -3,6 +3,8 @@
 //! One pass over the records of all nodes and arrays, in parallel. References within a container and back to what dominates
 //! it are its structure; the others are counted, none is sampled.
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
@@ -156,8 +158,7 @@ impl<'a> SlotCounter<'_, 'a> {
                 if left == 0 {
                     return false;
                 }
-                let end = tree.end(position);
-                let source = SlotSource { position, end, instance: number, field, class };
+                let source = SlotSource { position, end: OnceCell::new(), instance: number, field, class };
                 self.edges.each(object, |kind, id| {
                     let (place, target) = (source.place(kind), graph.objects.addresses.index_of(id));
                     let found = place.zip(target);
@@ -208,7 +209,7 @@ impl<'a> SlotCounter<'_, 'a> {
         let role = self.roles.role_of(self.graph, object);
         let mut source = SlotSource {
             position,
-            end: tree.end(position),
+            end: OnceCell::new(),
             instance,
             field: "",
             class: self.graph.objects.class(object),
@@ -261,7 +262,9 @@ impl<'a> SlotCounter<'_, 'a> {
             self.instances.number_of(owner) == Some(source.instance) || instance.owner_object == Some(owner)
         };
         // An array without a header owns nothing by itself.
-        let is_within = owner.is_some_and(is_of_owner) || (source.position..source.end).contains(&position);
+        let is_within = owner.is_some_and(is_of_owner)
+            || position >= source.position
+                && position < *source.end.get_or_init(|| tree.end(source.position));
         // Children in a list of the JDK.
         if role == ClassRole::Collection
             && is_within
@@ -284,8 +287,8 @@ impl<'a> SlotCounter<'_, 'a> {
 /// A node or an array of a container.
 struct SlotSource<'a> {
     position: TreePosition,
-    /// End of the positions that it dominates.
-    end: TreePosition,
+    /// End of the positions that it dominates, once it is asked for: each node of a long chain would look for it far away.
+    end: OnceCell<TreePosition>,
     instance: u32,
     field: &'a str,
     class: Option<ClassNumber>,

@@ -41,4 +41,5 @@ pub(super) const BUNDLED: &[(&str, &str)] = &[
     ("tomcat.toml", include_str!("rules/tomcat.toml")),
     ("undertow.toml", include_str!("rules/undertow.toml")),
     ("vertx.toml", include_str!("rules/vertx.toml")),
+    ("zookeeper.toml", include_str!("rules/zookeeper.toml")),
 ];

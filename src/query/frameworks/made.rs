@@ -404,7 +404,7 @@ fn content_is_no_alarm() {
     let map = made.map(&[(key, value)]);
     let nodes = made.object("org.apache.zookeeper.server.NodeHashMapImpl", &[("nodes", map)]);
     let tree = made.object("org.apache.zookeeper.server.DataTree", &[("nodes", nodes), ("ephemerals", map)]);
-    is_content(&mut made, tree, "tree of znodes", "1 znode");
+    is_content(&mut made, tree, "ZooKeeper's DataTree", "1 znode");
 
     let mut made = Made::new();
     let name = made.text("ORDERS");

@@ -141,7 +141,7 @@ fn what_is_nested_counts_once() {
     heap.0.places[nesting as usize].is_nesting = true;
     heap.field(outer, "b", "app.B", 8, 800);
     let (heap, explained) = heap.explain();
-    assert_eq!(texts(&heap, &explained), [("JNI global: E".to_owned(), 1000)]);
+    assert_eq!(texts(&heap, &explained), [("E of a GC root (JNI global)".to_owned(), 1000)]);
 }
 
 #[test]
@@ -151,5 +151,8 @@ fn elements_below_a_nested_place_are_a_lower_bound() {
     heap.0.places[outer as usize].is_nesting = true;
     heap.place(Some(outer), Via::Value, "app.Item", 20, 900);
     let (heap, explained) = heap.explain();
-    assert_eq!(texts(&heap, &explained), [("JNI global: Group: at least 20 x Item".to_owned(), 1000)]);
+    assert_eq!(
+        texts(&heap, &explained),
+        [("Group of a GC root (JNI global): at least 20 x Item".to_owned(), 1000)]
+    );
 }
