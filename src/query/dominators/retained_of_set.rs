@@ -95,7 +95,7 @@ pub(crate) struct StronglyRetained {
 
 impl StronglyRetained {
     /// Takes two walks over what `above` dominates, which dominates the object.
-    pub(crate) fn of(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
+    pub(crate) fn new(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
         let graph = edges.graph;
         let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
         let start = Start::Object(above);

@@ -203,7 +203,7 @@ pub(super) struct Suspects {
 
 impl Suspects {
     /// Returns the positions that each suspect explains that is no holder.
-    pub(super) fn explained(&self) -> impl Iterator<Item = &Vec<TreePosition>> {
+    pub(super) fn explained_positions(&self) -> impl Iterator<Item = &Vec<TreePosition>> {
         self.explained.iter().map(|(_, positions)| positions)
     }
 

@@ -1,6 +1,6 @@
 //! Holders of class loaders that should be gone: what the path from a GC root to each goes through.
 //!
-//! The paths to all of them come from one search ([`crate::paths::forest`]). The first object on a path that is known decides:
+//! The paths to all of them come from one search (`paths::forest`). The first object on a path that is known decides:
 //! a ThreadLocal's entry below a thread, a table of the JDK that programs have to leave (shutdown hooks, MBeans, JDBC drivers),
 //! a thread, or else a static field.
 
@@ -216,7 +216,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         Some(path).filter(|path| path.len() <= MAX_PATH)
     }
 
-    fn why(&self, id: ObjectId) -> Option<Why> {
+    fn root_path(&self, id: ObjectId) -> Option<Why> {
         let loader = self.view.edges.graph.objects.addresses.index_of(id)?;
         why_along(self.view, &self.path(loader)?)
     }
@@ -252,7 +252,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             loaders: of.loaders,
             name_count: of.names.len() as u64,
             names: of.names.into_iter().take(TOLD_NAMES).collect(),
-            example: self.why(of.example).map(|why| (of.example, why)),
+            example: self.root_path(of.example).map(|why| (of.example, why)),
         };
         found.holders = counted.into_iter().map(holder).collect();
         found

@@ -266,7 +266,7 @@ impl Suspects {
                 {
                     continue;
                 }
-                let freed = StronglyRetained::of(&reader.evidence.view.edges, above, object);
+                let freed = StronglyRetained::new(&reader.evidence.view.edges, above, object);
                 // Others may hold the parts, too, or another suspect is about them.
                 let is_cause = freed.bytes > threshold && contents::is_most(freed.bytes, part.retained_bytes);
                 if is_cause && !self.is_explained(graph, &freed) {
@@ -294,7 +294,7 @@ impl Suspects {
         let tree = &graph.tree;
         let is_freed =
             |position: &TreePosition| tree.object_at(*position).is_some_and(|object| freed.contains(object));
-        self.explained().any(|positions| {
+        self.explained_positions().any(|positions| {
             let bytes = |position: &TreePosition| tree.retained_bytes(*position);
             let all = positions.iter().map(bytes).fold(0, u64::saturating_add);
             let common = positions.iter().filter(|position| is_freed(position)).map(bytes);

@@ -8,7 +8,6 @@ use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::loader_holders::LoaderHolder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject, Verdict};
-use hprof_query::paths::steps::ObjectStep;
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::hundredths;
 use hprof_report::value::{Value, id, list, record};
