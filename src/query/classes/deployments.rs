@@ -151,6 +151,12 @@ fn closed_applications(
 
 /// Returns the names that all loaders define: libraries that applications share, or all of the only application.
 fn shared_names<'l>(loaders: impl Iterator<Item = &'l DefiningLoader>) -> FxHashSet<u32> {
+    let (counts, all) = count_names(loaders);
+    counts.into_iter().filter(|(_, count)| *count == all).map(|(name, _)| name).collect()
+}
+
+/// Returns the number of loaders that define each name, and the number of all.
+fn count_names<'l>(loaders: impl Iterator<Item = &'l DefiningLoader>) -> (FxHashMap<u32, usize>, usize) {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     let mut all = 0;
     for loader in loaders {
@@ -159,7 +165,7 @@ fn shared_names<'l>(loaders: impl Iterator<Item = &'l DefiningLoader>) -> FxHash
             *counts.entry(*name).or_default() += 1;
         }
     }
-    counts.into_iter().filter(|(_, count)| *count == all).map(|(name, _)| name).collect()
+    (counts, all)
 }
 
 /// Classes that a loader has in common with an application.
@@ -194,10 +200,7 @@ fn is_most(count: usize, all: usize) -> bool {
 
 /// Returns a set of loaders, with the classes of the first by ID that most of them define.
 fn loader_set(summary: &Summary, loaders: &[DefiningLoader]) -> LoaderSet {
-    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
-    for (name, _) in loaders.iter().flat_map(|loader| &loader.classes) {
-        *counts.entry(*name).or_default() += 1;
-    }
+    let (counts, _) = count_names(loaders.iter());
     let most = counts.values().copied().max();
     let mut ids: Vec<ObjectId> = loaders.iter().map(|loader| loader.id).collect();
     ids.sort_unstable();

@@ -510,7 +510,8 @@ pub(super) fn container_reason(container: &Container) -> Reason {
     Reason::Children { class, objects, retained_bytes: container.retained_bytes }
 }
 
-fn within_holder(graph: &ObjectGraph, store: Store) -> Candidate {
+/// Returns the candidate that a store is.
+pub(super) fn within_holder(graph: &ObjectGraph, store: Store) -> Candidate {
     let shallow = store.positions.iter().map(|position| graph.tree.shallow_bytes(*position));
     let object = graph.tree.object_at(store.object);
     Candidate {

@@ -9,7 +9,7 @@ use crate::containers::{Container, ContainerFamily, ElementClass};
 
 use super::contents::is_most;
 use super::heap_places::HeapPlaces;
-use super::positions::{common_bytes, retained_bytes};
+use super::positions::{common_bytes, is_within, retained_bytes};
 
 /// Returns the container that explains most of what some objects retain, of which none dominates another. Of several, one in
 /// the other, it is that with the most elements; instead of nodes that are elements themselves, a collection in which they are,
@@ -51,7 +51,7 @@ fn collection_of_nodes<'p>(
     let is_below = |one: &&Container| {
         let object = graph.objects.addresses.index_of(one.object);
         let position = object.and_then(|object| tree.reachable_position(object));
-        position.is_some_and(|position| nodes.tops.iter().any(|top| tree.dominates(*top, position)))
+        position.is_some_and(|position| is_within(tree, position, &nodes.tops))
     };
     let is_largest = |class: &ElementClass| {
         let mut of_nodes = nodes.element_classes.iter().filter(|row| row.retained_bytes == largest);

@@ -18,13 +18,13 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-use super::below::Store;
+use super::below::{Store, within_holder};
 use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::loader_holders::{LoaderHolder, LoaderHolderKind, LoaderHolders, loader_holders};
 use super::reader::EvidenceReader;
 use super::suspects::share;
-use super::{Candidate, Suspect, SuspectKind, SuspectRule, Verdict};
+use super::{Candidate, Suspect, SuspectRule, Verdict};
 use hprof_index::graph::numbers::TreePosition;
 
 /// Minimum number of class loaders that define classes of the same names to be reported.
@@ -33,6 +33,7 @@ pub const MANY_LOADERS: usize = 3;
 const MUCH_OF_HEAP: u64 = 1;
 /// Maximum number of groups of loaders reported.
 const TOLD_GROUPS: usize = 3;
+
 /// Class loaders that define classes of the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderGroup {
@@ -77,7 +78,6 @@ impl LoaderGroup {
         let loaders: Vec<TreePosition> = found.group.loaders.iter().filter_map(position).collect();
         let largest = loaders.iter().copied();
         let largest = largest.max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)));
-        let shallow = found.tops.iter().map(|position| tree.shallow_bytes(*position));
         let object = largest.unwrap_or_default();
         let store = Store {
             positions: found.tops.clone(),
@@ -92,17 +92,8 @@ impl LoaderGroup {
             container: None,
             largest: None,
         };
-        let row = reader.suspect(Candidate {
-            kind: SuspectKind::Group,
-            class: tree.object_at(object).and_then(|object| graph.objects.class(object)),
-            positions: vec![object],
-            retained_bytes: self.retained_bytes,
-            shallow_bytes: shallow.fold(0, u64::saturating_add),
-            point: None,
-            chain: None,
-            common: None,
-            store: Some(store),
-        });
+        // There are several, and nothing that all of them are below.
+        let row = reader.suspect(Candidate { point: None, ..within_holder(graph, store) });
         Suspect {
             rule: SuspectRule::Loaders,
             verdict: Verdict::Accumulation,

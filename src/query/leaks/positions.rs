@@ -11,18 +11,22 @@ pub(super) fn retained_bytes(tree: &Tree, positions: &[TreePosition]) -> u64 {
     positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
 }
 
+/// Returns whether a position is one of others or below one. None of the others dominates another; they are ascending.
+pub(super) fn is_within(tree: &Tree, position: TreePosition, others: &[TreePosition]) -> bool {
+    let before = others.split_at(others.partition_point(|other| *other <= position)).0;
+    before.last().is_some_and(|above| position < tree.end(*above))
+}
+
 /// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object dominates
 /// another; `others` are ascending.
 pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> u64 {
-    let sum = |positions: &mut dyn Iterator<Item = TreePosition>| {
-        positions.fold(0, |sum: u64, position| sum.saturating_add(tree.retained_bytes(position)))
-    };
     let common = some.iter().map(|position| {
-        let (before, behind) = others.split_at(others.partition_point(|other| other <= position));
-        match before.last() {
-            Some(above) if tree.end(*above) > *position => sum(&mut std::iter::once(*position)),
-            _ => sum(&mut behind.iter().copied().take_while(|below| *below < tree.end(*position))),
+        if is_within(tree, *position, others) {
+            return tree.retained_bytes(*position);
         }
+        let behind = others.split_at(others.partition_point(|other| other <= position)).1;
+        let below = behind.partition_point(|other| *other < tree.end(*position));
+        retained_bytes(tree, behind.split_at(below).0)
     });
     common.fold(0, u64::saturating_add)
 }

@@ -22,8 +22,8 @@ use crate::objects::strength::Excluded;
 use super::below::{Store, Suspects, container_reason};
 use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
-use super::positions::{common_bytes, retained_bytes};
-use super::reader::{EvidenceReader, LAUNCHERS};
+use super::positions::{common_bytes, is_within, retained_bytes};
+use super::reader::{EvidenceReader, is_launcher};
 use super::{Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
 
 /// Minimum number of elements of a container that explains something.
@@ -81,17 +81,17 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         Self { reader, places, left: Cell::new(MAX_LOOKED_AT_REFERENCES) }
     }
 
-    /// Returns the containers of the program that have about as many elements as there are `objects`, each of which leads to
-    /// one of these. A container of the library `but` is none.
-    fn leading_to(&self, objects: &ExplainedObjects<'_>, but: &str) -> impl Iterator<Item = &'r Container> {
+    /// Returns a container of the program that has about as many elements as there are `objects`, each of which leads to one of
+    /// these. A container of the library `but` is none.
+    fn leading_to(&self, objects: &ExplainedObjects<'_>, but: &str) -> Option<&'r Container> {
         let is_alike = |one: &&Container| {
             one.elements >= MIN_ELEMENTS
                 && one.elements.abs_diff(objects.objects).saturating_mul(100)
                     <= objects.objects.saturating_mul(MAX_DIFFERENCE)
         };
         let alike = self.places.containers.all.iter().filter(is_alike);
-        let of_program = alike.filter(move |one| self.is_of_program(one, but)).take(MAX_LOOKED_AT);
-        of_program.filter(|one| self.leads(one, objects))
+        let mut of_program = alike.filter(|one| self.is_of_program(one, but)).take(MAX_LOOKED_AT);
+        of_program.find(|one| self.leads(one, objects))
     }
 
     /// Returns the container to name instead of what holds the objects of a suspect.
@@ -107,7 +107,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let owner = row.paths.as_ref().and_then(|paths| paths.owner.as_ref());
         let owner = owner.map_or("", |owner| library(&owner.class));
         let explained = ExplainedObjects { class, objects, retained_bytes, tops };
-        if let Some(container) = self.leading_to(&explained, owner).next() {
+        if let Some(container) = self.leading_to(&explained, owner) {
             let object = addresses.index_of(container.object)?;
             let evidence = format!("each of its elements leads to one {class}");
             let container = Container { is_shared: false, ..container.clone() };
@@ -139,11 +139,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
     fn leads(&self, container: &Container, objects: &ExplainedObjects<'_>) -> bool {
         let (graph, tree) = (self.reader.graph, &self.reader.graph.tree);
         let is_below = |object: ObjectIndex| {
-            tree.reachable_position(object).is_some_and(|position| {
-                let before = objects.tops.partition_point(|top| *top <= position);
-                let top = before.checked_sub(1).and_then(|at| objects.tops.get(at));
-                top.is_some_and(|top| position < tree.end(*top))
-            })
+            let position = tree.reachable_position(object);
+            position.is_some_and(|position| is_within(tree, position, objects.tops))
         };
         let is_of_class = |object: ObjectIndex| {
             graph.objects.class(object).is_some_and(|own| self.reader.class_name(own) == objects.class)
@@ -213,8 +210,8 @@ impl EvidenceReader<'_> {
     /// only launches it, another thread.
     fn is_of_program(&self, class: &str) -> bool {
         let of = library(class);
-        let is_launcher = LAUNCHERS.iter().any(|launcher| class.starts_with(launcher));
-        let is_of_threads = || !is_launcher && self.evidence.programs.iter().any(|program| program == of);
+        let is_of_threads =
+            || !is_launcher(class) && self.evidence.programs.iter().any(|program| program == of);
         !is_of_jdk(class) && self.program.as_ref().map_or_else(is_of_threads, |program| program == of)
     }
 }
@@ -256,7 +253,7 @@ impl Suspects {
                     retained_bytes: part.retained_bytes,
                     tops: &[above],
                 };
-                let Some(container) = search.leading_to(&explained, "").next() else { continue };
+                let Some(container) = search.leading_to(&explained, "") else { continue };
                 let object = graph.objects.addresses.index_of(container.object);
                 let is_below = |object: &ObjectIndex| {
                     tree.reachable_position(*object).is_some_and(|own| tree.dominates(above, own))
@@ -295,10 +292,8 @@ impl Suspects {
         let is_freed =
             |position: &TreePosition| tree.object_at(*position).is_some_and(|object| freed.contains(object));
         self.explained_positions().any(|positions| {
-            let bytes = |position: &TreePosition| tree.retained_bytes(*position);
-            let all = positions.iter().map(bytes).fold(0, u64::saturating_add);
-            let common = positions.iter().filter(|position| is_freed(position)).map(bytes);
-            common.fold(0, u64::saturating_add) > all / 2
+            let common: Vec<TreePosition> = positions.iter().copied().filter(is_freed).collect();
+            retained_bytes(tree, &common) > retained_bytes(tree, positions) / 2
         })
     }
 

@@ -32,7 +32,7 @@ use crate::threads::frames::Frame;
 /// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
 /// Packages of what starts programs of others, and runs its own threads beside them.
-pub(super) const LAUNCHERS: [&str; 6] = [
+const LAUNCHERS: [&str; 6] = [
     "org.apache.catalina.",
     "org.apache.coyote.",
     "org.apache.tomcat.",
@@ -42,6 +42,11 @@ pub(super) const LAUNCHERS: [&str; 6] = [
 ];
 /// Classes of virtual threads.
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
+
+/// Returns whether a class starts programs of others.
+pub(super) fn is_launcher(class: &str) -> bool {
+    LAUNCHERS.iter().any(|launcher| class.starts_with(launcher))
+}
 
 /// Reader of the evidence.
 pub(super) struct EvidenceReader<'a> {
@@ -83,7 +88,7 @@ impl<'a> EvidenceReader<'a> {
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             program: all_threads
                 .main_class()
-                .filter(|class| !LAUNCHERS.iter().any(|launcher| class.starts_with(launcher)))
+                .filter(|class| !is_launcher(class))
                 .map(|class| library(&class).to_owned()),
             all_threads,
             extent,

@@ -80,9 +80,6 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
     pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
-        if suspect.verdict != Verdict::Accumulation {
-            return;
-        }
         // What a rule about a framework calls a leak is one.
         if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
             suspect.evidence.push("a rule about its framework says so".to_owned());
