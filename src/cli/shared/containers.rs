@@ -1,7 +1,7 @@
 //! Words and columns for containers.
 
 use hprof_parser::names::is_of_jdk;
-use hprof_query::containers::{Container, ElementClass};
+use hprof_query::containers::{Container, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::grouped;
@@ -11,11 +11,15 @@ use super::holder;
 /// Maximum number of classes of elements that a sentence names.
 const NAMED_CLASSES: usize = 4;
 
+/// Percentage of the elements that are of one class from which the others are told as a number.
+const NEARLY_ALL: u64 = 90;
+
 /// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; optionally without
 /// packages.
 pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
     let count = format!("{}{}", if *is_exact { "" } else { "at least " }, grouped(*elements));
+    let of_class = container.elements_of_class();
     let simple = |class| holder::simple(class, is_short);
     // Keys of the program say what it is that there are so many of.
     let key = match container.keys.as_slice() {
@@ -25,6 +29,11 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
         _ => String::new(),
     };
     let elements = match (element_class, element_classes.as_slice()) {
+        // The others are hardly more than sentinels.
+        (Some(class), _) if *is_mostly && *is_exact && of_class * 100 >= *elements * NEARLY_ALL => {
+            let others = grouped(elements.saturating_sub(of_class));
+            format!("{} x {} and {others} others", grouped(of_class), simple(class))
+        }
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
         (Some(class), classes) => {
@@ -33,7 +42,21 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
         (None, []) => format!("{count} elements"),
         (None, classes) => format!("{count} elements ({})", named(classes, container.classes, is_short)),
     };
-    elements + &key
+    let nested =
+        container.nested.as_ref().map(|nested| nested_elements(nested, is_short)).unwrap_or_default();
+    elements + &key + &nested
+}
+
+/// Describes what is in the collections that are elements of a container: ` with 40,000 x acme.Event`.
+fn nested_elements(nested: &NestedElements, is_short: bool) -> String {
+    let count = format!("{}{}", if nested.is_exact { "" } else { "at least " }, grouped(nested.elements));
+    match &nested.element_class {
+        Some(class) if nested.is_mostly => {
+            format!(" with {count} elements, mostly {}", holder::simple(class, is_short))
+        }
+        Some(class) => format!(" with {count} x {}", holder::simple(class, is_short)),
+        None => format!(" with {count} elements"),
+    }
 }
 
 /// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.
@@ -57,8 +80,9 @@ pub(crate) trait ContainerRow {
 }
 
 /// Columns about the container of a row.
-pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
+pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 7] {
     let none = "it is no container";
+    let no_nested = "its elements are no collections, or these have different things";
     [
         Column::of(names::CONTAINER_FAMILY, |row: &R| row.container().map(|one| one.family.name()).into())
             .or_null(none),
@@ -77,6 +101,14 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 5] {
                 .filter(|text| !text.is_empty())
                 .into()
         }),
+        Column::of(names::NESTED_ELEMENTS, |row: &R| {
+            row.container().and_then(|one| Some(one.nested.as_ref()?.elements)).into()
+        })
+        .or_null(no_nested),
+        Column::of(names::NESTED_CLASS, |row: &R| {
+            row.container().and_then(|one| one.nested.as_ref()?.element_class.as_deref()).into()
+        })
+        .or_null(no_nested),
     ]
 }
 

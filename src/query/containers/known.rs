@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hprof_index::graph::graph_view::Labels;
@@ -34,28 +35,15 @@ const MAX_OUTSIDE: usize = 1 << 14;
 const MAX_SHARED: u64 = 1 << 20;
 
 /// Returns the collections with many elements that retain at least `least` bytes, or whose elements do.
-pub(super) fn collections(objects: &ObjectReader<'_>, roles: &Roles, least: u64) -> Vec<Container> {
-    let (summary, graph) = (objects.summary, objects.graph);
-    let forms = Forms::of(summary);
+pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> Vec<Container> {
+    let (summary, graph, objects) = (search.objects.summary, search.objects.graph, search.objects);
     let is_known = |class: &ClassNumber| {
         roles.of_class(*class) == ClassRole::Collection
-            && forms.of_class(*class).is_some_and(|of| of.kind != CollectionKind::Holder)
+            && search.forms.of_class(*class).is_some_and(|of| of.kind != CollectionKind::Holder)
     };
     let classes: Vec<ClassNumber> =
         summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
     let classes = ClassSet::of(summary, &classes);
-    let search = CollectionReader {
-        objects,
-        collections: Collections::with(objects, forms.clone()),
-        labels: graph.labels(),
-        finder: graph.objects.addresses.finder(),
-        forms: &forms,
-        soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
-        left: AtomicU64::new(
-            u64::from(graph.tree.objects()).saturating_mul(ENTRIES_PER_OBJECT).saturating_add(MAX_SHARED),
-        ),
-        least,
-    };
     let find = |chunk| {
         let mut found: Vec<LargeCollection> = Vec::new();
         for (first, wanted) in classes.blocks(graph, chunk) {
@@ -102,12 +90,13 @@ struct LargeCollection {
     is_large: bool,
 }
 
-struct CollectionReader<'s, 'o, 'a> {
-    objects: &'o ObjectReader<'a>,
-    collections: Collections<'o, 'a>,
+/// Reader of collections and of what is in them.
+pub(super) struct CollectionReader<'o, 'a> {
+    pub(super) objects: &'o ObjectReader<'a>,
+    pub(super) collections: Collections<'o, 'a>,
     labels: Labels<'a>,
     finder: AddressFinder<'a>,
-    forms: &'s Forms,
+    pub(super) forms: Arc<Forms>,
     /// `SoftReference` and its subclasses.
     soft: ClassSet,
     /// Number of elements that may still be read: a hostile dump has one array in a million lists.
@@ -115,7 +104,25 @@ struct CollectionReader<'s, 'o, 'a> {
     least: u64,
 }
 
-impl CollectionReader<'_, '_, '_> {
+impl<'o, 'a> CollectionReader<'o, 'a> {
+    /// Creates a reader that finds collections of at least `least` bytes.
+    pub(super) fn new(objects: &'o ObjectReader<'a>, least: u64) -> Self {
+        let (summary, graph) = (objects.summary, objects.graph);
+        let forms = Forms::of(summary);
+        let left =
+            u64::from(graph.tree.objects()).saturating_mul(ENTRIES_PER_OBJECT).saturating_add(MAX_SHARED);
+        Self {
+            objects,
+            collections: Collections::with(objects, forms.clone()),
+            labels: graph.labels(),
+            finder: graph.objects.addresses.finder(),
+            forms,
+            soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
+            left: AtomicU64::new(left),
+            least,
+        }
+    }
+
     /// Returns whether the record of a collection tells that it has too few elements.
     fn is_small(&self, object: ObjectIndex, record: Option<Record<'_>>) -> bool {
         let (Some(Record::Instance(record)), Some(class)) =
@@ -144,7 +151,7 @@ impl CollectionReader<'_, '_, '_> {
     }
 
     /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
-    fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
+    pub(super) fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
         let graph = self.objects.graph;
         let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
         let of_class = |above: ObjectIndex| self.forms.of_class(graph.objects.class(above)?);
@@ -163,13 +170,12 @@ impl CollectionReader<'_, '_, '_> {
         let within = one.position..tree.end(one.position);
         let read = |part| self.contents(&part, &within, &left);
         let parts = parallel::map(&self.collections.split(&collection), read);
-        let CollectionContents { values, keys, entries, shared, is_whole } =
-            parts.into_iter().reduce(CollectionContents::with).unwrap_or_default();
-        let spend = |left: u64| Some(left.saturating_sub(entries));
+        let contents = parts.into_iter().reduce(CollectionContents::with).unwrap_or_default();
+        let spend = |left: u64| Some(left.saturating_sub(contents.entries));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
         let is_map = collection.kind == CollectionKind::Map;
-        // Most values of a map are null or numbers: keys are what is in it.
-        let has_values = values.count() * 2 >= entries || keys.count() == 0;
+        let has_values = contents.has_values();
+        let CollectionContents { values, keys, entries, shared, is_whole, .. } = contents;
         let (mut elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
         let count = if is_map { entries } else { elements.count() };
         let retained_bytes = tree.retained_bytes(one.position);
@@ -209,6 +215,7 @@ impl CollectionReader<'_, '_, '_> {
             is_shared: is_shared && tops.len() == 1,
             retained_bytes: all_bytes,
             largest_bytes: elements.largest_bytes(),
+            nested: None,
             tops,
         })
     }
@@ -241,8 +248,22 @@ impl CollectionReader<'_, '_, '_> {
         Some(outside)
     }
 
+    /// Reads an array of references that dominates the objects `within`.
+    pub(super) fn array_contents(
+        &self,
+        array: ObjectIndex,
+        within: &Range<TreePosition>,
+    ) -> CollectionContents {
+        let mut contents = CollectionContents { is_whole: true, ..CollectionContents::default() };
+        let mut ids: Vec<ObjectId> =
+            self.objects.ids(array).into_iter().flatten().filter(|id| !id.is_null()).collect();
+        contents.entries = ids.len() as u64;
+        self.add(&mut ids, within, &mut contents.values, &mut contents.shared);
+        contents
+    }
+
     /// Reads a part of a collection that dominates the objects `within`, as long as entries are `left`.
-    fn contents(
+    pub(super) fn contents(
         &self,
         collection: &Collection,
         within: &Range<TreePosition>,
@@ -325,17 +346,27 @@ struct SharedObjects {
 
 /// What was read of a collection.
 #[derive(Debug, Default)]
-struct CollectionContents {
+pub(super) struct CollectionContents {
     values: Classes,
     keys: Classes,
-    entries: u64,
+    pub(super) entries: u64,
     shared: SharedObjects,
     /// `false` if there may be more entries.
-    is_whole: bool,
+    pub(super) is_whole: bool,
 }
 
 impl CollectionContents {
-    fn with(mut self, other: Self) -> Self {
+    /// Returns whether values are what is in it. If most values of a map are null or numbers, keys are.
+    fn has_values(&self) -> bool {
+        self.values.count() * 2 >= self.entries || self.keys.count() == 0
+    }
+
+    /// Returns the classes of what is in it.
+    pub(super) fn classes(&self) -> &Classes {
+        if self.has_values() { &self.values } else { &self.keys }
+    }
+
+    pub(super) fn with(mut self, other: Self) -> Self {
         self.values.add_all(other.values);
         self.keys.add_all(other.keys);
         self.entries += other.entries;

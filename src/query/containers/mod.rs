@@ -15,6 +15,7 @@ mod elements;
 mod field_names;
 mod instances;
 mod known;
+mod nested;
 mod roles;
 mod slots;
 mod structures;
@@ -41,13 +42,15 @@ use crate::parallel;
 
 use elements::MapHints;
 use instances::{Instance, Instances, MAX_TOPS};
+use known::CollectionReader;
+pub use nested::NestedElements;
 pub(crate) use roles::is_primitive;
 use roles::{ClassRole, Owners, Roles};
 use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 6;
 /// Maximum number of classes of nodes and arrays that are kept of a container.
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
@@ -121,8 +124,13 @@ pub fn is_key_field(name: &str) -> bool {
 
 /// Returns whether a class is named like a queue.
 fn is_queue(class: &str) -> bool {
-    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    let name = simple_name(class);
     name.contains("Queue") || name.contains("Deque")
+}
+
+/// Returns the name of a class without its package and outer classes.
+fn simple_name(class: &str) -> &str {
+    class.rsplit(['.', '$']).next().unwrap_or(class)
 }
 
 /// Elements of one class.
@@ -173,6 +181,8 @@ pub struct Container {
     pub retained_bytes: u64,
     /// Retained size of the largest element that it dominates, in bytes.
     pub largest_bytes: u64,
+    /// What is in the collections that are its elements, or in theirs.
+    pub nested: Option<NestedElements>,
     /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
     pub tops: Vec<TreePosition>,
 }
@@ -188,6 +198,12 @@ impl Container {
             && !self.is_shared
             && self.element_class.as_deref() != Some("java.lang.Class")
             && self.largest_bytes <= self.retained_bytes / 2
+    }
+
+    /// Returns the number of elements; if these are parts of one collection, that of what is in all of them.
+    pub fn all_elements(&self) -> u64 {
+        let nested = self.nested.as_ref().filter(|nested| nested.are_parts);
+        nested.map_or(self.elements, |nested| nested.elements)
     }
 
     /// Returns the number of elements of `element_class`, those of its subclasses included.
@@ -244,9 +260,10 @@ impl Containers {
         let least = (graph.tree.reachable_bytes() / PART).max(1);
         let roles = Roles::new(summary);
         let objects = ObjectReader::new(summary, graph, bytes);
+        let collections = CollectionReader::new(&objects, least);
         // The owners are found on one thread, as are the contents of a list of nodes.
         let (mut all, owners) =
-            rayon::join(|| known::collections(&objects, &roles, least), || Owners::new(graph, &roles));
+            rayon::join(|| known::collections(&collections, &roles), || Owners::new(graph, &roles));
         let owners = owners?;
         let structures = Structures::find(summary, graph, &roles, &owners);
         let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
@@ -275,6 +292,7 @@ impl Containers {
         all.extend(own_structures(heap, &slots));
         all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
         all.truncate(MAX_CONTAINERS);
+        collections.add_nested(&mut all);
         Ok(Self { all })
     }
 
@@ -378,6 +396,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
             is_shared: within == 0 && !found.are_nodes,
             retained_bytes,
             largest_bytes: found.elements.largest_bytes(),
+            nested: None,
             tops,
         })
     };
@@ -401,7 +420,11 @@ fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
 }
 
 /// Returns the class of an object; for one that is `soft`, a soft reference, that of its referent, unless that was cleared.
-fn class_behind(objects: &ObjectReader<'_>, soft: &ClassSet, object: ObjectIndex) -> Option<ClassNumber> {
+pub(crate) fn class_behind(
+    objects: &ObjectReader<'_>,
+    soft: &ClassSet,
+    object: ObjectIndex,
+) -> Option<ClassNumber> {
     let own = objects.graph.objects.class(object)?;
     let referent = || objects.graph.objects.class(objects.reference(object, field_names::REFERENT)?);
     if soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
@@ -476,7 +499,7 @@ fn family(
     class: &str,
     is_array: bool,
 ) -> ContainerFamily {
-    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    let name = simple_name(class);
     match () {
         () if found.keys.is_some() || name.ends_with("Map") => ContainerFamily::Map,
         () if name.ends_with("Set") => ContainerFamily::Set,

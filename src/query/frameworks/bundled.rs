@@ -21,6 +21,7 @@ pub(super) const BUNDLED: &[(&str, &str)] = &[
     ("hazelcast.toml", include_str!("rules/hazelcast.toml")),
     ("hibernate.toml", include_str!("rules/hibernate.toml")),
     ("hikari.toml", include_str!("rules/hikari.toml")),
+    ("httpclient.toml", include_str!("rules/httpclient.toml")),
     ("infinispan.toml", include_str!("rules/infinispan.toml")),
     ("jetty.toml", include_str!("rules/jetty.toml")),
     ("jmx.toml", include_str!("rules/jmx.toml")),

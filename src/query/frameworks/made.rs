@@ -430,6 +430,12 @@ fn content_is_no_alarm() {
     is_content(&mut made, directory, "in-memory index", "1 file of the index");
 
     let mut made = Made::new();
+    let suffix = made.text("co.uk");
+    let rules = made.map(&[(suffix, suffix)]);
+    let matcher = made.object("org.apache.http.conn.util.PublicSuffixMatcher", &[("rules", rules)]);
+    is_content(&mut made, matcher, "public suffix list", "1 rule");
+
+    let mut made = Made::new();
     let rdd = made.object("org.apache.spark.storage.RDDBlockId", &[]);
     let broadcast = made.object("org.apache.spark.storage.BroadcastBlockId", &[]);
     let blocks = made.map(&[(rdd, rdd), (broadcast, rdd)]);

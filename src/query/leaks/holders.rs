@@ -12,6 +12,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
 use crate::classes::histogram::{self, HistogramGroupBy};
+use crate::containers::class_behind;
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
@@ -514,14 +515,11 @@ impl<'a> Holders<'a> {
         Some(Held { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
     }
 
-    /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared.
+    /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared, and `true`.
     fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
-        let is_soft = self.graph.objects.class(object).is_some_and(|class| self.soft.contains(class));
-        let referent = || self.objects.object(self.objects.field(object, "referent")?);
-        match is_soft.then(referent).flatten() {
-            Some(referent) => (self.class_name(referent), true),
-            None => (self.class_name(object), false),
-        }
+        let behind = class_behind(&self.objects, &self.soft, object);
+        let is_soft = behind != self.graph.objects.class(object);
+        (behind.map_or("", |class| self.name_of(class)), is_soft)
     }
 
     /// Returns the main contents that an object dominates: the largest application class if it has most, or else the

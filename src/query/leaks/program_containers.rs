@@ -208,7 +208,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 impl EvidenceReader<'_> {
     /// Returns whether a class is of the program, as far as that is known: `main` begins in its classes, or if that has ended or
     /// only launches it, another thread.
-    fn is_of_program(&self, class: &str) -> bool {
+    pub(super) fn is_of_program(&self, class: &str) -> bool {
         let of = library(class);
         let is_of_threads =
             || !is_launcher(class) && self.evidence.programs.iter().any(|program| program == of);

@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
+use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
@@ -21,6 +22,8 @@ use super::contents;
 
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
+/// Maximum number of elements of a value whose classes are counted.
+const MAX_ELEMENTS: usize = 1 << 10;
 /// Maximum number of objects between a value and the array in it.
 const MAX_DOWN: usize = 64;
 
@@ -41,6 +44,10 @@ pub struct ThreadLocalUse {
     pub values: u64,
     /// Class of most values.
     pub value_class: Option<String>,
+    /// Number of elements in all values, if these are collections.
+    pub elements: Option<u64>,
+    /// Class of most of these elements.
+    pub element_class: Option<String>,
     /// Retained size of the values and their entries.
     pub retained_bytes: u64,
     /// Value with the largest retained size, counted with its entry.
@@ -64,6 +71,7 @@ pub(super) struct ThreadLocals<'a> {
     objects: ObjectReader<'a>,
     labels: Labels<'a>,
     edges: Edges<'a>,
+    forms: Arc<Forms>,
     /// Entries of all threads by position, ascending.
     entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
 }
@@ -75,6 +83,8 @@ struct ThreadLocalSum<'a> {
     threads: FxHashSet<TreePosition>,
     values: u64,
     classes: FxHashMap<&'a str, u64>,
+    elements: Option<u64>,
+    element_classes: FxHashMap<&'a str, u64>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
     /// Size of the buffers found so far; the inner `None` if they differ.
@@ -90,6 +100,13 @@ impl ThreadLocalSum<'_> {
         for (class, count) in other.classes {
             *self.classes.entry(class).or_default() += count;
         }
+        for (class, count) in other.element_classes {
+            *self.element_classes.entry(class).or_default() += count;
+        }
+        self.elements = match (self.elements, other.elements) {
+            (Some(own), Some(others)) => Some(own.saturating_add(others)),
+            (own, others) => own.or(others),
+        };
         self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
         self.add_buffer(other.buffers.flatten());
     }
@@ -107,6 +124,7 @@ impl<'a> ThreadLocals<'a> {
             objects: ObjectReader::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
             edges: Edges::new(summary, graph, bytes),
+            forms: Forms::of(summary),
             entries: OnceLock::new(),
         }
     }
@@ -150,10 +168,10 @@ impl<'a> ThreadLocals<'a> {
                 {
                     sum.largest = Some((bytes, value));
                 }
-                let class = value.and_then(|value| self.graph.objects.class(value));
-                if let Some(row) = class.and_then(|class| self.objects.summary.class(class)) {
-                    *sum.classes.entry(self.objects.summary.class_name(row)).or_default() += 1;
+                if let Some(class) = value.and_then(|value| self.class_name(value)) {
+                    *sum.classes.entry(class).or_default() += 1;
                 }
+                value.iter().for_each(|value| self.add_elements(sum, *value));
             }
         }
         let mut sums: Vec<(ObjectId, ThreadLocalSum<'a>)> = sums.into_iter().collect();
@@ -175,6 +193,10 @@ impl<'a> ThreadLocals<'a> {
         }
         fields.sort_rows_by_key(|(key, _, sum)| (Reverse(sum.retained_bytes), *key));
         fields.truncate(TOLD);
+        let most = |classes: FxHashMap<&str, u64>| {
+            let most = classes.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)));
+            most.map(|(class, _)| class.to_owned())
+        };
         fields
             .into_iter()
             .map(|(key, field, sum)| {
@@ -186,11 +208,9 @@ impl<'a> ThreadLocals<'a> {
                     field,
                     threads: owners.len() as u64,
                     values: sum.values,
-                    value_class: sum
-                        .classes
-                        .into_iter()
-                        .max_by_key(|(class, count)| (*count, Reverse(*class)))
-                        .map(|(class, _)| class.to_owned()),
+                    value_class: most(sum.classes),
+                    elements: sum.elements,
+                    element_class: most(sum.element_classes),
                     retained_bytes: sum.retained_bytes,
                     largest: sum.largest.map(|(_, value)| value),
                     buffer_bytes: sum.buffers.flatten(),
@@ -198,6 +218,27 @@ impl<'a> ThreadLocals<'a> {
                 }
             })
             .collect()
+    }
+
+    fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
+        let row = self.objects.summary.class(self.graph.objects.class(object)?)?;
+        Some(self.objects.summary.class_name(row))
+    }
+
+    /// Adds what is in a value that is a collection.
+    fn add_elements(&self, sum: &mut ThreadLocalSum<'a>, value: ObjectIndex) {
+        let collections = Collections::with(&self.objects, self.forms.clone());
+        let Some(collection) =
+            collections.collection(value).filter(|collection| collection.kind != CollectionKind::Holder)
+        else {
+            return;
+        };
+        let count = collections.count(&collection).unwrap_or(0);
+        sum.elements = Some(sum.elements.unwrap_or(0).saturating_add(count));
+        for entry in collections.entries(&collection).take(MAX_ELEMENTS) {
+            let class = self.objects.object(entry.value).and_then(|element| self.class_name(element));
+            class.into_iter().for_each(|class| *sum.element_classes.entry(class).or_default() += 1);
+        }
     }
 
     /// Returns the static field, or else the application's field, that holds a ThreadLocal.

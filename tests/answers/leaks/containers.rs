@@ -90,6 +90,72 @@ fn one_or_a_few_of_each_class_are_a_registry() {
     assert!(all.clone().all(|row| row["verdict"] != "accumulation"), "{:?}", all.collect::<Vec<_>>());
 }
 
+#[test]
+fn what_is_in_the_lists_of_a_list_is_counted() {
+    let mut heap = Heaped::new();
+    let orders = items(&mut heap, "app.Order", 900);
+    let lists: Vec<ObjectId> = orders.chunks(3).map(|some| heap.list(some)).collect();
+    let by_customer = heap.list(&lists);
+    heap.holder("app.Orders", "BY_CUSTOMER", by_customer);
+    let row = row(&mut heap, 300);
+    assert_eq!(
+        (&row["nested_elements"], text(&row["nested_class"])),
+        (&Value::from(900), "app.Order"),
+        "{row}"
+    );
+    let sentence = text(&row["sentence"]);
+    assert!(sentence.contains("holds 300 x ArrayList with 900 x app.Order"), "{sentence}");
+}
+
+/// A list of objects of these classes, each with a list of its own with 100 elements and more of a class of `elements`.
+fn parts(heap: &mut Heaped, classes: &[String], elements: &[String]) {
+    let parts: Vec<ObjectId> = (classes.iter().zip(elements.iter().cycle()).enumerate())
+        .map(|(number, (name, element))| {
+            let class = class(heap, name, &["content"], &["hits"]);
+            let held = items(heap, element, 100 + number);
+            let list = heap.list(&held);
+            instance(heap, class, &[("content", list)], &[])
+        })
+        .collect();
+    let all = heap.list(&parts);
+    heap.holder("app.Store", "PARTS", all);
+}
+
+#[test]
+fn shards_are_one_accumulation() {
+    let mut heap = Heaped::new();
+    parts(&mut heap, &vec!["app.Shard".to_owned(); 16], &["app.Order".to_owned()]);
+    let row = row(&mut heap, 16);
+    assert_eq!(
+        (&row["nested_elements"], text(&row["verdict"])),
+        (&Value::from(1720), "accumulation"),
+        "{row}"
+    );
+    let sentence = text(&row["sentence"]);
+    assert!(sentence.contains("holds 16 x app.Shard with 1,720 x app.Order"), "{sentence}");
+}
+
+#[test]
+fn lists_of_different_things_are_the_parts_of_a_program() {
+    let mut heap = Heaped::new();
+    let names = |start: &str| (0..16).map(|number| format!("app.{start}{number}")).collect::<Vec<String>>();
+    parts(&mut heap, &vec!["app.Repository".to_owned(); 16], &names("Entity"));
+    let leaks = Leaks::of(&heap.dump());
+    let all = || leaks.rows.iter().chain(&leaks.below);
+    assert!(all().all(|row| row["verdict"] != "accumulation"), "{:?}", all().collect::<Vec<_>>());
+    assert!(all().all(|row| row["nested_elements"].is_null()));
+}
+
+#[test]
+fn a_few_others_are_told_as_a_number() {
+    let mut heap = Heaped::new();
+    let elements = [items(&mut heap, "app.Order", 190), items(&mut heap, "app.Mark", 10)].concat();
+    let list = heap.list(&elements);
+    heap.holder("app.Orders", "ALL", list);
+    let row = row(&mut heap, 200);
+    assert!(text(&row["sentence"]).contains("holds 190 x app.Order and 10 others"), "{row}");
+}
+
 /// A list of this many nodes, with both ends in its header.
 fn backlog(heap: &mut Heaped, count: usize) {
     let elements = items(heap, "app.Message", count);

@@ -681,3 +681,25 @@ fn what_a_thread_has_in_locals_is_not_held_by_its_fields() {
         assert_eq!(said.contains("keeps it alive by its own fields"), by_fields, "{said}");
     }
 }
+
+/// What is in the collections of all threads is told.
+#[test]
+fn elements_of_the_values_of_a_thread_local_are_added_up() {
+    let mut heap = Heaped::new();
+    let thread = heap.class_below("app.Worker", heap.jdk.thread, 1);
+    let (local, entry) = thread_locals(&mut heap);
+    let key = heap.instance(local, &[]);
+    let order = heap.class("app.Order", 1);
+    for serial in 1..=12 {
+        let orders = heap.many(order, 10, 40_000);
+        let value = heap.list(&orders);
+        let fields = [("referent", key.into()), ("value", value.into())];
+        let entry = heap.model.instance_with(entry, &fields);
+        let table = heap.array(&[entry]);
+        let thread = heap.thread(thread, serial);
+        heap.set(thread, "field0", table);
+    }
+    let (line, code) = headline(&heap.dump());
+    let kept = "keeps one java.util.ArrayList in each of 12 threads, with 120 x app.Order in all";
+    assert!(line.ends_with(kept) && code == 0, "{line}");
+}

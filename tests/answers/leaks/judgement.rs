@@ -130,6 +130,51 @@ fn a_few_objects_of_many_parts_are_a_program() {
     assert_eq!(of(2), Some(Value::from("accumulation")));
 }
 
+/// Twenty lists with so many elements each, the last with fewer.
+fn of_lists(each: usize, last: usize) -> (String, String, i32) {
+    let mut heap = Heaped::new();
+    let lists: Vec<ObjectId> = (0..20)
+        .map(|number| {
+            let elements = items(&mut heap, if number == 19 { last } else { each });
+            heap.list(&elements)
+        })
+        .collect();
+    let all = heap.list(&lists);
+    heap.holder("app.Tracks", "BY_BUS", all);
+    verdict(&mut heap)
+}
+
+#[test]
+fn lists_that_are_all_full_are_bounded() {
+    let (verdict, evidence, code) = of_lists(100, 90);
+    assert_eq!((verdict.as_str(), code), ("content", 1), "{evidence}");
+    assert_eq!(evidence, "19 of 20 collections in it have 100 elements, and none has more");
+    // One has more, and records with as many parts each.
+    for (each, last) in [(100, 101), (12, 12)] {
+        assert_eq!(of_lists(each, last).0, "accumulation", "{each}, {last}");
+    }
+}
+
+#[test]
+fn many_large_objects_in_a_collection_of_the_program_are_no_parts_of_it() {
+    let of = |count: usize| {
+        let mut heap = Heaped::new();
+        // Nothing that would be counted as elements.
+        let (job, part) = (heap.class("app.jobs.Job", 70), heap.class("app.jobs.Row", 1));
+        let jobs: Vec<ObjectId> = (0..count)
+            .map(|_| {
+                let rows = heap.many(part, 70, EACH * 4);
+                heap.instance(job, &rows)
+            })
+            .collect();
+        let list = heap.list(&jobs);
+        let holder = heap.holder("app.jobs.Registry", "JOBS", list);
+        heap.main_thread(holder);
+        verdict(&mut heap).0
+    };
+    assert_eq!((of(30).as_str(), of(60).as_str()), ("content", "accumulation"));
+}
+
 #[test]
 fn what_only_the_jdk_leads_to_is_its_own() {
     let of = |class: &str| {

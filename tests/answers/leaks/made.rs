@@ -33,13 +33,14 @@ pub struct Heaped {
     pub roots: Vec<u64>,
     /// Locals of threads.
     pub locals: Vec<u64>,
+    array_list: Option<ClassId>,
 }
 
 impl Heaped {
     pub fn new() -> Self {
         let mut model = HeapModel::default();
         let jdk = Jdk::add_to(&mut model);
-        Self { model, jdk, edges: BTreeMap::new(), roots: Vec::new(), locals: Vec::new() }
+        Self { model, jdk, edges: BTreeMap::new(), roots: Vec::new(), locals: Vec::new(), array_list: None }
     }
 
     /// Adds a class with `references` references.
@@ -126,7 +127,9 @@ impl Heaped {
     /// A `java.util.ArrayList`.
     pub fn list(&mut self, held: &[ObjectId]) -> ObjectId {
         let fields = [("elementData", Type::Object), ("size", Type::Int)];
-        let class = self.model.class("java.util.ArrayList", Some(self.jdk.object), &fields);
+        let (model, object) = (&mut self.model, self.jdk.object);
+        let class = *(self.array_list)
+            .get_or_insert_with(|| model.class("java.util.ArrayList", Some(object), &fields));
         let array = self.array(held);
         let size = i32::try_from(held.len()).unwrap();
         let list = self.model.instance_with(class, &[("size", Field::Int(size))]);

@@ -43,7 +43,8 @@ impl ContainerRow for SuspectLine<'_> {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
-    let [container, elements, is_exact, element_classes, keys] = containers::columns();
+    let [container, elements, is_exact, element_classes, keys, nested_elements, nested_class] =
+        containers::columns();
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
@@ -89,6 +90,8 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         is_exact,
         element_classes,
         keys,
+        nested_elements,
+        nested_class,
         Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path))
         })

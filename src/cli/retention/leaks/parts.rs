@@ -150,6 +150,12 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: O
     let value = value + &contents.map(|text| format!(" of {text}")).unwrap_or_default();
     match local.threads {
         1 => format!("{name} keeps {value} in a thread{pool}"),
-        many => format!("{name} keeps {value} in each of {} {threads}{pool}", grouped(many)),
+        many => {
+            let all = match (local.elements, &local.element_class) {
+                (Some(elements), Some(class)) => format!(", with {} x {class} in all", grouped(elements)),
+                _ => String::new(),
+            };
+            format!("{name} keeps {value} in each of {} {threads}{pool}{all}", grouped(many))
+        }
     }
 }

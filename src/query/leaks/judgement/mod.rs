@@ -42,8 +42,17 @@ const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// than this many.
 const MANY_JARS: u64 = 1000;
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
+/// Tables of constants of the JDK that are read bit by bit and never grow beyond them.
+const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"];
 /// Number of elements below which a container is a registry, if each is made of many objects.
 const FEW_ELEMENTS: u64 = 200;
+/// The same in a collection of the program's own, whose team knows it.
+const FEW_OF_PROGRAM: u64 = 50;
+/// Number of elements from which a bound that all collections in a container keep is one; of queues, the second.
+const MIN_BOUND_OF_EACH: u64 = 100;
+const MIN_BOUND_OF_QUEUES: u64 = 10;
+/// Percentage of the collections that have as many elements as the largest.
+const MIN_FULL_COLLECTIONS: u64 = 90;
 /// Number of objects from which an element is more than a record.
 const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
@@ -88,6 +97,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let found = self
             .bounded(suspect)
             .or_else(|| self.in_progress(suspect, positions))
+            .or_else(|| judge_full_collections(suspect))
             .or_else(|| self.of_platform(suspect))
             .or_else(|| self.table(suspect))
             .or_else(|| self.registry(suspect, positions))
@@ -138,6 +148,10 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
                 "directories of the jars that the program is made of".to_owned(),
             ));
         }
+        let is_constant = |class: &str| CONSTANTS_OF_PLATFORM.contains(&class);
+        if of_place.is_some_and(|field| is_constant(&field.class)) {
+            return Some((Verdict::Platform, "a table of constants of the JDK".to_owned()));
+        }
         if self.is_of_program(suspect) {
             return None;
         }
@@ -182,7 +196,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
     /// A few objects, each with many of its own, are the parts of a program: repositories, connections, models.
     fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
-            (Some(container), _) => (container.elements, container.tops.as_slice()),
+            // Shards of one collection are no parts of a program.
+            (Some(container), _) => (container.all_elements(), container.tops.as_slice()),
             (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
             // They may be below the elements of a collection.
             (None, Some(Reason::Members)) => {
@@ -207,7 +222,11 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
         let each = objects.sum::<u64>() / elements;
         let evidence = format!("only {elements} elements, of {} objects each", grouped(each));
-        (elements < FEW_ELEMENTS && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
+        let field = suspect.place.as_ref().and_then(|place| place.field.as_ref());
+        let is_own =
+            suspect.container.is_some() && field.is_some_and(|field| self.reader.is_of_program(&field.class));
+        let few = if is_own { FEW_OF_PROGRAM } else { FEW_ELEMENTS };
+        (elements < few && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
     }
 
     fn little(&self) -> Option<(Verdict, String)> {
@@ -251,13 +270,29 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
     match (&suspect.container, &suspect.reason) {
         (Some(container), _) => {
-            Some((container.elements, container.element_class.as_deref().unwrap_or_default()))
+            Some((container.all_elements(), container.element_class.as_deref().unwrap_or_default()))
         }
         (None, Some(Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. })) => {
             Some((*objects, class))
         }
         _ => None,
     }
+}
+
+/// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
+fn judge_full_collections(suspect: &Suspect) -> Option<(Verdict, String)> {
+    let nested = suspect.container.as_ref()?.nested.as_ref()?;
+    let least = if nested.are_queues { MIN_BOUND_OF_QUEUES } else { MIN_BOUND_OF_EACH };
+    let evidence = format!(
+        "{} of {} collections in it have {} elements, and none has more",
+        grouped(nested.of_largest),
+        grouped(nested.collections),
+        grouped(nested.largest)
+    );
+    let are_full = nested.of_largest.saturating_mul(100) >= nested.collections * MIN_FULL_COLLECTIONS;
+    // Rows of a matrix.
+    let is_bound = nested.largest >= least && nested.collections >= MIN_BOUND_OF_QUEUES && !nested.are_arrays;
+    (is_bound && are_full).then_some((Verdict::Content, evidence))
 }
 
 /// An array does not grow: that most of what is in it is waste is its only fault.
