@@ -246,7 +246,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     }
     let arguments = match first_word::with_command(arguments, NAMES) {
-        Ok(arguments) => options::renamed(arguments),
+        Ok(arguments) => arguments,
         Err(none) => {
             cx.say("error", &format!("there is no command {}", none.word));
             cx.say("hint", &none.hint);

@@ -1,7 +1,5 @@
 //! Options of other tools, and their equivalents here.
 
-use std::ffi::OsString;
-
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -26,33 +24,6 @@ const HABITS: &[(&[&str], &[&str])] = &[
     (&["min-size", "min"], &["--min-retained"]),
 ];
 
-/// Options that were renamed together with their value, which an alias cannot do: command, old words, new words.
-const RENAMED: &[(&str, [&str; 2], [&str; 2])] =
-    &[("dominators", ["--merge", "class"], ["--group-by", "class-tree"])];
-
-/// Replaces renamed options in a command line.
-pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
-    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    for (command, [old, old_value], [new, new_value]) in RENAMED {
-        if words.get(1).is_none_or(|word| word != command) {
-            continue;
-        }
-        let mut rest = words.get_mut(2..end).unwrap_or_default();
-        while let Some((word, after)) = rest.split_first_mut() {
-            if *word == *format!("{old}={old_value}") {
-                *word = format!("{new}={new_value}").into();
-            } else if *word == *old
-                && let Some(value) = after.first_mut().filter(|value| *value == old_value)
-            {
-                *word = new.into();
-                *value = new_value.into();
-            }
-            rest = after;
-        }
-    }
-    words
-}
-
 /// Adds a suggestion to an error about an option that `command` does not have.
 pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
@@ -69,7 +40,7 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
         && let Some(name) = wrong.strip_prefix("--")
         && let Some(like) = names_like(name, command.get_arguments().filter_map(clap::Arg::get_long)).first()
     {
-        // Letters whose meaning has changed.
+        // Transposed letters.
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{like}")));
     }
     error
@@ -98,6 +69,10 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
         let long = option.trim_start_matches('-').split(' ').next();
         command.get_arguments().find(|argument| argument.get_long() == long)
     };
+    let accepts = |option: &&str| {
+        let words = find(option).map(clap::Arg::get_possible_values).unwrap_or_default();
+        words.is_empty() || value.is_none_or(|value| words.iter().any(|word| word.matches(value, true)))
+    };
     let mut options = meant.iter().copied().filter(|option| find(option).is_some());
     // `-o json` is a format, `-o answer.json` is a file.
     let is_format = value.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
@@ -108,6 +83,8 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
                 return Some(format!("'--format {}' prints the answer, '> FILE' keeps it", formats(command)));
             }
         },
+        // `--by retained` sorts, `--by place` groups.
+        option if !accepts(&option) => options.find(accepts).unwrap_or(option),
         option => option,
     };
     // An option without a value, or with an attached one, does not consume the next word, which may be the dump.
@@ -146,6 +123,10 @@ mod tests {
             (&["hprof-cli", "histo", "a", "--limit", "5"][..], "'--top 5' does that here"),
             (&["hprof-cli", "histo", "a", "-n", "5"], "'--top 5' does that here"),
             (&["hprof-cli", "histo", "a", "--by", "retained"], "'--sort retained' does that here"),
+            (&["hprof-cli", "diff", "a", "b", "--by", "place"], "'--group-by place' does that here"),
+            (&["hprof-cli", "diff", "a", "b", "--by", "retained"], "'--sort retained' does that here"),
+            (&["hprof-cli", "waste", "a", "--by", "class"], "'--group-by class' does that here"),
+            (&["hprof-cli", "listen", "--out", "x"], "'--output-dir x' does that here"),
             (&["hprof-cli", "leaks", "a", "-o", "json"], "'--format json' does that here"),
             (&["hprof-cli", "leaks", "a", "--json"], "'--format json' does that here"),
             (&["hprof-cli", "dominators", "a", "--max-depth", "3"], "'--depth 3' does that here"),

@@ -1,6 +1,6 @@
 //! JSON: one document per command.
 //!
-//! `{"schema_version": 2, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A
+//! `{"schema_version": 1, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A
 //! key has the same meaning everywhere (`docs/names.md`). Object IDs are hex strings, sizes are integers in bytes.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use serde_json::ser::Formatter;
 use super::escape;
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// The document.
 #[derive(Serialize)]
@@ -265,6 +265,6 @@ mod tests {
         assert!(!text.chars().any(|c| c != '\n' && escape::is_harmful(c)));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["rows"][0]["class"], name);
-        assert_eq!((&value["total"], &value["schema_version"]), (&1.into(), &2.into()));
+        assert_eq!((&value["total"], &value["schema_version"]), (&1.into(), &1.into()));
     }
 }

@@ -454,7 +454,11 @@ fn exit_codes_say_what_became_of_the_question() {
             2,
             "cannot be used with --group-by package",
         ),
-        (&["dominators", "--merge", "class", "--group-by", "class"], 2, "cannot be used multiple times"),
+        (
+            &["dominators", "--group-by", "class-tree", "--group-by", "class"],
+            2,
+            "cannot be used multiple times",
+        ),
         (&["retained", "java.lang.String"], 0, "unreachable"),
         (&["retained", "java.util.HasMap"], 1, "java.util.HashMap"),
         (&["retained", "0x7"], 1, "; the nearest objects are 0x"),

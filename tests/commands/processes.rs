@@ -202,13 +202,16 @@ fn several_heap_dumps_are_selected_by_number() {
     let classes = |arguments: &[&str]| stdout(&place.run(&[&["histo", &dump], arguments].concat()));
     for _ in ["cold", "warm"] {
         assert!(classes(&[]).contains("Second") && !classes(&[]).contains("First"));
-        assert!(classes(&["--dump", "1"]).contains("First") && !classes(&["--dump", "1"]).contains("Second"));
-        assert_eq!(classes(&["--dump", "2"]), classes(&[]));
+        assert!(
+            classes(&["--heap-dump", "1"]).contains("First")
+                && !classes(&["--heap-dump", "1"]).contains("Second")
+        );
+        assert_eq!(classes(&["--heap-dump", "2"]), classes(&[]));
     }
-    let missing = place.run(&["histo", &dump, "--dump", "3"]);
+    let missing = place.run(&["histo", &dump, "--heap-dump", "3"]);
     assert_eq!(code(&missing), 2);
     assert!(stderr(&missing).contains("heap dump 3 does not exist: the file contains 2"));
-    assert_eq!(code(&place.run(&["histo", &dump, "--dump", "0"])), 2);
+    assert_eq!(code(&place.run(&["histo", &dump, "--heap-dump", "0"])), 2);
 }
 
 #[test]

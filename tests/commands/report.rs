@@ -85,7 +85,7 @@ fn what_is_asked_for_is_in_it() {
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (document["schema_version"].as_u64(), document["command"].as_str()),
-        (Some(2), Some("report"))
+        (Some(1), Some("report"))
     );
     let commands: Vec<&str> = document["rows"]
         .as_array()

@@ -44,8 +44,6 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
         "flamegraph?zoom={}",
         "diff?pattern={}",
         "diff?group-by={}",
-        // As it was called before.
-        "diff?by={}",
         "refs?of={}",
         "{}",
         "histo?top={}",

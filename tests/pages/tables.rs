@@ -19,10 +19,12 @@ fn a_table_is_saved_as_the_command_writes_it() {
         ("/1/histo.csv?top=3", &["histo", "--top", "3"]),
         ("/1/waste.csv?kind=duplicate_strings", &["waste", "--kind", "duplicate-strings"]),
         ("/1/waste.csv?kind=duplicate-strings", &["waste", "--kind", "duplicate-strings"]),
-        // As parameters were called before.
-        ("/1/waste.csv?by=package", &["waste", "--group-by", "package"]),
-        ("/1/threads.csv?name=main", &["threads", "--thread", "main"]),
-        ("/1/dominators.csv?merge=class&top=3", &["dominators", "--group-by", "class-tree", "--top", "3"]),
+        ("/1/waste.csv?group-by=package", &["waste", "--group-by", "package"]),
+        ("/1/threads.csv?thread=main", &["threads", "--thread", "main"]),
+        (
+            "/1/dominators.csv?group-by=class-tree&top=3",
+            &["dominators", "--group-by", "class-tree", "--top", "3"],
+        ),
         ("/1/dominators.csv?of=0xfc2f1518", &["dominators", "--of", "0xfc2f1518"]),
         ("/1/threads.csv?group=1", &["threads", "--group"]),
         ("/1/leaks.csv", &["leaks"]),

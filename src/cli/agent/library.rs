@@ -64,11 +64,6 @@ pub(super) fn jcmd(library: &Path, options: &str) -> String {
     format!("jcmd PID JVMTI.agent_load {library} '\"{options}\"'")
 }
 
-/// Returns whether the agent has an option of this name.
-pub(super) fn is_option(name: &str) -> bool {
-    USAGE.lines().any(|line| line.split_once('=').is_some_and(|(option, _)| option == name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

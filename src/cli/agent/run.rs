@@ -52,7 +52,6 @@ pub(crate) struct RunArgs {
     #[arg(
         short,
         long,
-        alias = "file",
         value_name = "FILE",
         value_hint = clap::ValueHint::FilePath,
         conflicts_with = "net",
@@ -111,15 +110,6 @@ impl RunArgs {
             !self.exact || matches!(self.heap, Some(Heap::Sites)),
             "--exact applies to --heap sites; heap dumps always contain the allocation trace of each object"
         );
-        // `-o` had another meaning before: a recording in a file of that name was not intended.
-        let file = self.output.as_deref().unwrap_or_default();
-        if let Some((key, _)) = file.split_once('=')
-            && library::is_option(key)
-        {
-            anyhow::bail!(
-                "{file} is an option of the agent, but --output takes a file: use --options {file}, or -o ./{file}"
-            );
-        }
         let word =
             |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
         let pairs = [
@@ -227,20 +217,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_of_the_agent_are_no_files() {
+    fn output_is_the_file_of_the_agent() {
         let options = |words: &[&str]| {
             let line = ["hprof-cli", "run"].into_iter().chain(words.iter().copied()).chain(["--", "java"]);
             let matches = crate::cli::command().try_get_matches_from(line).ok()?;
             let args = <RunArgs as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
             Some(args.agent_options().map_err(|error| error.to_string()))
         };
-        for words in [&["-o", "a.hprof"][..], &["--output", "a.hprof"], &["--file", "a.hprof"]] {
+        for words in [&["-o", "a.hprof"][..], &["--output", "a.hprof"]] {
             assert_eq!(options(words), Some(Ok("file=a.hprof".to_owned())), "{words:?}");
         }
         assert_eq!(options(&["-o", "a=5"]), Some(Ok("file=a=5".to_owned())));
-        assert_eq!(options(&["-o", "./interval=5"]), Some(Ok("file=./interval=5".to_owned())));
-        let wrong = options(&["-o", "interval=5"]).and_then(Result::err).unwrap_or_default();
-        assert!(wrong.contains("use --options interval=5"), "{wrong}");
     }
 
     #[test]

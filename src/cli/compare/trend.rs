@@ -97,7 +97,6 @@ pub(crate) struct TrendArgs {
     /// Group rows by KEY, which also selects what to compare
     #[arg(
         long,
-        alias = "by",
         value_name = "KEY",
         value_parser = keys(GROUP_BY),
         default_value = "place",

@@ -134,7 +134,6 @@ pub(crate) struct ExportArgs {
     /// Write to this directory, which is created if it does not exist
     #[arg(
         long,
-        alias = "to",
         value_name = "DIR",
         value_hint = clap::ValueHint::DirPath,
         required_unless_present = "schema",

@@ -37,7 +37,7 @@ pub(crate) struct ManArgs {
     command: Option<String>,
 
     /// Write to this directory: hprof-cli.1 and a page for each command
-    #[arg(long, alias = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     output_dir: Option<PathBuf>,
 }
 

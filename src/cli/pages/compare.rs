@@ -20,9 +20,9 @@ const BY: &[&str] = &[
     "waste",
 ];
 
-/// Returns the kind of comparison. `by` is its former parameter.
+/// Returns the kind of comparison.
 fn by<'r>(request: &'r Request<'_>) -> &'r str {
-    request.one("group-by").or_else(|| request.one("by")).unwrap_or("place")
+    request.one("group-by").unwrap_or("place")
 }
 
 /// Returns the question; `None` if there is no baseline.

@@ -21,17 +21,9 @@ const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Separator between the frames of a zoom in an address.
 const SEPARATOR: char = ';';
 
-/// Returns the data to draw. `of` is its former parameter.
-fn data<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    request.one("data").or_else(|| request.one("of"))
-}
-
 fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let mut ask = request.ask("flamegraph");
-    if let Some(data) = data(request) {
-        ask = ask.option("data", data);
-    }
-    for name in ["unit", "class", "method"] {
+    for name in ["data", "unit", "class", "method"] {
         if let Some(value) = request.one(name) {
             ask = ask.option(name, value);
         }
@@ -51,7 +43,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         form.filter action=(request.href("flamegraph")) {
             label { span { "Data" } select name="data" {
                 option value="" { "–" }
-                @for kind in ["cpu", "allocated", "live", "cputime"] { option selected[data(request) == Some(kind)] { (kind) } }
+                @for kind in ["cpu", "allocated", "live", "cputime"] { option selected[request.one("data") == Some(kind)] { (kind) } }
             } }
             label { span { "Unit" } select name="unit" {
                 @for unit in ["bytes", "objects"] { option selected[request.one("unit") == Some(unit)] { (unit) } }

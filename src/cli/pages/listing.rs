@@ -18,10 +18,7 @@ impl Listing {
         let mut ask = request.ask(self.command);
         for arg in declared(self.command, self.options) {
             let name = arg.get_long().unwrap_or_default().to_owned();
-            // Addresses may contain former names of an option.
-            let names = [name.as_str()].into_iter().chain(arg.get_all_aliases().into_iter().flatten());
-            let values = names.flat_map(|name| request.all(name)).filter(|value| !value.is_empty());
-            for value in values {
+            for value in request.all(&name).filter(|value| !value.is_empty()) {
                 ask = if takes_value(&arg) {
                     ask.option(&*name, request.bounded(&name, value))
                 } else {

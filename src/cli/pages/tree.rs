@@ -19,11 +19,6 @@ const CHILDREN: u64 = 50;
 /// Value of the parameter for the whole tree.
 const CLASS_TREE: &str = "class-tree";
 
-/// Returns the grouping. `merge=class` is the former name of `class-tree` in addresses.
-fn group_by<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    request.one("group-by").or_else(|| request.one("merge").map(|_| CLASS_TREE))
-}
-
 /// Returns the question: an object or class and what it dominates, or the objects that no other dominates; by class
 /// if requested.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
@@ -34,7 +29,7 @@ pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     if let Some(bytes) = request.one("min-retained") {
         ask = ask.option("min-retained", bytes);
     }
-    let (key, depth) = (group_by(request), request.one("depth"));
+    let (key, depth) = (request.one("group-by"), request.one("depth"));
     if let Some(key) = key {
         ask = ask.option("group-by", key);
     }
@@ -47,7 +42,7 @@ pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (links, ask) = (request.links(), ask(request));
-    let is_plain = group_by(request).is_none();
+    let is_plain = request.one("group-by").is_none();
     let tree = if is_plain {
         rows(request, &ask, &links)
     } else {
@@ -60,7 +55,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             label { span { "Below object or class" } input name="of" value=[of] spellcheck="false" autocomplete="off"; }
             label { span { "Group by" } select name="group-by" {
                 option value="" { "–" }
-                @for key in ["class", "package", "loader", CLASS_TREE] { option selected[group_by(request) == Some(key)] { (key) } }
+                @for key in ["class", "package", "loader", CLASS_TREE] { option selected[request.one("group-by") == Some(key)] { (key) } }
             } }
             label { span { "Depth" } input.short name="depth" value=[request.one("depth")]; }
             label { span { "Top" } input.short name="top" value=[request.one("top")]; }

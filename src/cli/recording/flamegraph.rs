@@ -109,7 +109,7 @@ pub(crate) struct FlamegraphArgs {
     baseline: Option<PathBuf>,
 
     /// Data to draw [default: the first of cpu, cputime, allocated, live, contention that the file contains]
-    #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
+    #[arg(long, value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
     data: Option<StackWeight>,
 
     /// Unit of `allocated` and `live`

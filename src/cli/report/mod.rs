@@ -53,7 +53,6 @@ pub(crate) struct ReportArgs {
     /// Compare with this older dump, in a section about growth
     #[arg(
         long,
-        alias = "compare",
         value_name = "OLD",
         value_hint = clap::ValueHint::FilePath,
         help_heading = "Input"

@@ -76,7 +76,6 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; any address other than loopback requires --allow-remote
     #[arg(
         long,
-        alias = "listen",
         value_name = "ADDRESS",
         default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST),
         help_heading = "Server"

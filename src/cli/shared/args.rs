@@ -47,7 +47,7 @@ pub(crate) struct Input {
     pub(crate) dump: PathBuf,
 
     /// Heap dump to read if the file contains several, counting from 1 [default: the last]
-    #[arg(long, alias = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     heap_dump: Option<u32>,
 
     /// Number of threads to use [default: all cores]

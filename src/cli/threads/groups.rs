@@ -217,7 +217,7 @@ mod tests {
             |threads: u64| ThreadGroup { threads, objects: vec![ObjectId(0x10)], ..ThreadGroup::default() };
         for (threads, filters, path) in [
             (2, "", "threads?group-of=0x10"),
-            (2, "name=a%26b&state=WAITING", "threads?group-of=0x10&name=a%26b&state=WAITING"),
+            (2, "thread=a%26b&state=WAITING", "threads?group-of=0x10&thread=a%26b&state=WAITING"),
             (1, "virtual=1", "threads?thread=0x10&stack=1&locals=1"),
         ] {
             assert_eq!(threads_page(&group(threads), filters), Some(CellTarget::Page(path.to_owned())));

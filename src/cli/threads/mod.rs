@@ -95,7 +95,7 @@ pub(crate) struct ThreadsArgs {
     started: bool,
 
     /// Only threads whose name contains THREAD or matches it with `*`, or with this object ID
-    #[arg(long, alias = "name", value_name = "THREAD", help_heading = "Filter")]
+    #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadPattern>,
 
     /// Only threads in these states: new, runnable, blocked, waiting, timed-waiting, terminated

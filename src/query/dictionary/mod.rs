@@ -197,7 +197,7 @@ pub fn topics() -> [(&'static str, &'static [Name]); 5] {
 mod tests {
     use super::*;
 
-    /// Keys with two types or meanings, because earlier versions promised both.
+    /// Keys with two types or meanings.
     const OF_TWO_TYPES: [&str; 10] = [
         "path",
         "dominator",

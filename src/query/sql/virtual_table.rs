@@ -17,7 +17,6 @@ use rusqlite::vtab::{
 use super::ahead::ChunkReader;
 use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use crate::dictionary::names;
 use crate::tables::{
     Batch, Cell, ColumnType, Definition, List, Lookup, LookupKey, Operator, Prepared, TableChunk, TableQuery,
     Wanted,
@@ -61,25 +60,12 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
 }
 
-/// Former name of a first column `object`: a hidden column, excluded from `SELECT *`.
-const FORMER: &str = "id";
-
 /// Returns the declaration of a table. Its name is ignored.
 pub(super) fn declaration(name: &str, definition: &Definition) -> String {
     let column =
         |column: &crate::tables::Column| format!("{} {}", quoted(&column.name), column.kind.declared());
-    let mut columns: Vec<String> = definition.columns.iter().map(column).collect();
-    let is_object = definition.columns.first().is_some_and(|first| first.name == names::OBJECT.key);
-    if is_object && !definition.columns.iter().any(|column| column.name.eq_ignore_ascii_case(FORMER)) {
-        columns.push(format!("{FORMER} {} HIDDEN", ColumnType::Id.declared()));
-    }
+    let columns: Vec<String> = definition.columns.iter().map(column).collect();
     format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
-}
-
-/// Returns the table's column for a column of SQLite: the one after the last is the first by its former name.
-#[inline]
-fn shown(column: usize, kinds: &[ColumnType]) -> usize {
-    if column == kinds.len() { 0 } else { column }
 }
 
 /// Limits the memory of SQLite in this process: allocations beyond it fail.
@@ -193,7 +179,6 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
         let mut best: Option<(usize, Lookup)> = None;
         for (at, constraint) in info.constraints().enumerate() {
             let Ok(column) = usize::try_from(constraint.column()) else { continue };
-            let column = shown(column, &self.kinds);
             let operator = match constraint.operator() {
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Operator::Equal,
                 IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE
@@ -225,11 +210,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
                 None => (How::All, self.rows, self.rows, false),
             },
         };
-        let mut wanted = Wanted(info.col_used());
-        if wanted.has(self.kinds.len()) {
-            wanted.0 |= 1;
-        }
-        let plan = Plan { wanted, how };
+        let plan = Plan { wanted: Wanted(info.col_used()), how };
         info.set_idx_str(&plan.to_text());
         info.set_order_by_consumed(is_ordered);
         info.set_estimated_cost(cost.max(1.0));
@@ -267,7 +248,7 @@ impl VirtualTable {
         let order = orders.next().filter(|_| info.num_of_order_by() == 1)?;
         // GROUP BY and DISTINCT need only rows of equal values together.
         let any = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
-        let column = shown(usize::try_from(order.column()).ok()?, &self.kinds);
+        let column = usize::try_from(order.column()).ok()?;
         (self.orders.contains(&column) && (any || !order.is_order_by_desc())).then_some(column)
     }
 }
@@ -416,7 +397,7 @@ unsafe impl VTabCursor for TableCursor {
 
     #[inline]
     fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
-        let column = shown(usize::try_from(column).unwrap_or(usize::MAX), &self.kinds);
+        let column = usize::try_from(column).unwrap_or(usize::MAX);
         match self.batch.cell(self.row, column) {
             Cell::Null => Ok(()),
             Cell::Integer(value) => context.set_result(value),

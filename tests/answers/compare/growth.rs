@@ -137,7 +137,7 @@ fn comparisons_are_markdown_too() {
         ("trend", &[2, 1, 0], "place", "\n\nnothing grew at every step, "),
     ];
     for (command, at, by, said) in nothing {
-        let more = ["--by", by, "--format", "markdown"];
+        let more = ["--group-by", by, "--format", "markdown"];
         let more =
             if command == "trend" { [&more[..], &["--order", "given"]].concat() } else { more.to_vec() };
         let dumps: Vec<&Dump> = at.iter().map(|at| dumps[*at]).collect();

@@ -64,7 +64,6 @@ pub(crate) struct ListenArgs {
     /// Address to listen on; any address other than loopback requires --allow-remote
     #[arg(
         long,
-        alias = "host",
         value_name = "ADDRESS",
         default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST),
         help_heading = "Server"
@@ -97,7 +96,6 @@ pub(crate) struct ListenArgs {
     /// Write to this directory, one file per recording
     #[arg(
         long,
-        alias = "out",
         value_name = "DIR",
         value_hint = clap::ValueHint::DirPath,
         default_value = ".",

@@ -107,7 +107,6 @@ pub(crate) struct DiffArgs {
     /// Group rows by KEY, which also selects what to compare
     #[arg(
         long,
-        alias = "by",
         value_name = "KEY",
         value_parser = keys(GROUP_BY),
         default_value = "class",

@@ -73,7 +73,6 @@ pub(crate) struct WasteArgs {
     /// Group rows by KEY
     #[arg(
         long,
-        alias = "by",
         value_name = "KEY",
         value_parser = keys(GROUP_BY),
         default_value = "field",
