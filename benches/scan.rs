@@ -12,7 +12,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, Options, Quiet};
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::{Header, record};
-use hprof_query::classes::histogram::{HistogramQuery, histogram};
+use hprof_query::histogram::{HistogramQuery, histogram};
 
 fn main() {
     divan::main();

@@ -163,11 +163,11 @@ pub mod sizes {
 /// # }
 /// ```
 pub mod histogram {
-    pub use hprof_query::classes::histogram::{
+    pub use hprof_query::histogram::{
         Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Loader, Scope, Totals,
         With, histogram, histogram_of,
     };
-    pub use hprof_query::classes::pattern::ClassPattern;
+    pub use hprof_query::naming::pattern::ClassPattern;
 }
 
 /// The dominator tree: retained sizes of objects and sets of objects.
@@ -190,11 +190,11 @@ pub mod histogram {
 /// ```
 pub mod dominators {
     pub use hprof_index::graph::tree::{ByPosition, Children, Tree};
-    pub use hprof_query::dominators::listing::{
-        GroupRow, Listing, ListingQuery, ListingRow, group, list, row,
-    };
     pub use hprof_query::dominators::preorder::Start;
     pub use hprof_query::dominators::retained_of_set::{Retained, retained, retained_set};
+    pub use hprof_query::histogram::listing::{
+        GroupRow, Listing, ListingQuery, ListingRow, group, list, row,
+    };
     pub use roaring::RoaringBitmap;
 }
 
@@ -220,9 +220,9 @@ pub mod dominators {
 pub mod paths {
     pub use hprof_query::objects::reference_kind::ReferenceKind;
     pub use hprof_query::objects::reference_names::{Edges, Holding};
+    pub use hprof_query::objects::root_index::RootIndex;
     pub use hprof_query::objects::strength::{Excluded, Strength, Strengths};
     pub use hprof_query::paths::beyond_frames;
-    pub use hprof_query::paths::root_index::RootIndex;
     pub use hprof_query::paths::shortest::{ShortestPaths, paths};
     pub use hprof_query::paths::steps::{ObjectStep, RootView, StepThread, View};
 }
@@ -284,7 +284,7 @@ pub mod objects {
 /// # }
 /// ```
 pub mod threads {
-    pub use hprof_query::objects::object_id::NoObjectId;
+    pub use hprof_query::naming::object_id::NoObjectId;
     pub use hprof_query::objects::selection::ThreadPattern;
     pub use hprof_query::threads::frames::Frame;
     pub use hprof_query::threads::{

@@ -5,7 +5,7 @@ use super::{Place, with_threads};
 use hprof_index::model::problem::Severity;
 use hprof_index::{Error, Heap, Quiet};
 use hprof_parser::sniff::sniff;
-use hprof_query::dump::recover::{RecoverSource, Recovery};
+use hprof_query::recover::{RecoverSource, Recovery};
 
 /// Reads bytes as a dump, plain or compressed: whole, with its graph, with one thread and with two, and again from the
 /// index. All say the same.

@@ -4,9 +4,9 @@ use super::Place;
 use super::answers::Sum;
 use hprof_input::file::TextFile;
 use hprof_parser::text::{TextEvent, TextReader};
-use hprof_query::classes::text_histogram::histogram;
 use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, show};
 use hprof_query::recordings::stacks;
+use hprof_query::recordings::text_histogram::histogram;
 use hprof_report::stacks::folded;
 
 /// Number of runs of a file that are read one by one.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use hprof_query::classes::suggestions;
+use hprof_query::naming::suggestions;
 
 use super::shared::commands::quoted;
 

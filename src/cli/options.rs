@@ -3,7 +3,7 @@
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use hprof_query::classes::suggestions::names_like;
+use hprof_query::naming::suggestions::names_like;
 
 /// Options of other tools and our equivalents: the first one that the command has applies.
 const HABITS: &[(&[&str], &[&str])] = &[

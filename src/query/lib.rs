@@ -1,31 +1,18 @@
 //! Queries on an open heap, answered as plain data: no text, no terminal.
 //!
-//! One file per query. Renderers are in the crate above, `hprof-report`.
+//! A facade over the crates that answer them: `hprof_base`, `hprof_model`, `hprof_recordings`, `hprof_analyses`,
+//! `hprof_redact` and `hprof_tables`, each of which sees only those before it. Renderers are in the crate above,
+//! `hprof-report`.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
-pub mod check;
-pub mod classes;
-pub mod compare;
-pub mod containers;
-pub mod dictionary;
-pub mod dominators;
-pub mod dump;
-pub mod frameworks;
-pub mod kept;
-pub mod keyed;
-pub mod leaks;
-pub mod objects;
-pub mod oql;
-mod parallel;
-pub mod paths;
-pub mod recordings;
-pub mod redact;
-pub mod secrets;
-mod sorting;
+pub use hprof_analyses::{check, compare, containers, frameworks, leaks, oql, overview, secrets, waste};
+pub use hprof_base::{change, dictionary, kept, keyed, naming};
+pub use hprof_model::{
+    dominators, dump, framework_rules, generated_loaders, heap_facts, histogram, loaders, objects, paths,
+    refs, show, strings, threads,
+};
+pub use hprof_recordings as recordings;
+pub use hprof_redact as redact;
+pub use hprof_redact::recover;
+pub use hprof_tables as tables;
 #[cfg(feature = "sql")]
-pub mod sql;
-pub mod strings;
-pub mod tables;
-pub mod threads;
-pub mod waste;
+pub use hprof_tables::sql;

@@ -152,7 +152,7 @@ fn retained_sizes_are_what_a_walk_without_the_object_misses() {
                 Some(first) if first.starts_with("0x") => set.iter().map(|text| id(text)).collect(),
                 pattern => {
                     let pattern =
-                        pattern.unwrap().parse::<hprof_query::classes::pattern::ClassPattern>().unwrap();
+                        pattern.unwrap().parse::<hprof_query::naming::pattern::ClassPattern>().unwrap();
                     rows.iter().filter(|row| pattern.matches(&row.class)).map(|row| row.id).collect()
                 }
             };

@@ -10,16 +10,16 @@ use crate::kit::texts::sample_path;
 use crate::raw::Raw;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::classes::hierarchy::{self, ClassOrder};
-use hprof_query::classes::loaders;
+use hprof_query::histogram::hierarchy::{self, ClassOrder};
+use hprof_query::loaders;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
-use hprof_query::objects::refs::{Direction, Refs};
-use hprof_query::objects::show::{Shower, ShownValue};
 use hprof_query::paths::steps::View;
+use hprof_query::refs::{Direction, Refs};
+use hprof_query::show::{Shower, ShownValue};
 use hprof_writer::{Elements, HeapModel, Jdk, Root, Type, Value as Stored};
 
 const SAMPLES: &[&str] = &[

@@ -25,11 +25,11 @@ fn is_advice(text: &str) -> bool {
 /// Texts of lower layers that name options or commands, and why.
 const NO_ADVICE: &[(&str, &str)] = &[
     ("capture/jvms.rs", "options of `java`, as they are on its command line"),
-    ("query/dictionary/", "what a name means depends on options"),
-    ("query/check/measure/place.rs", "`diff --group-by place` is where names of places are shown"),
+    ("query/base/dictionary/", "what a name means depends on options"),
+    ("query/analyses/check/measure/place.rs", "`diff --group-by place` is where names of places are shown"),
     ("query/tables/small/places.rs", "`diff --group-by place` is where the column's labels are explained"),
     (
-        "query/waste/kinds/",
+        "query/analyses/waste/kinds/",
         "the definition of a kind contains its explanation, which `waste --explain` shows",
     ),
     ("report/tables/parquet.rs", "the name of the program that wrote a file"),
@@ -149,4 +149,79 @@ fn types_have_names_that_a_search_finds() {
     assert!(!definitions.is_empty());
     definitions.retain(|_, paths| paths.len() > MAX_SAME_NAME);
     assert!(definitions.is_empty(), "{definitions:#?}");
+}
+
+/// The files with a name in a folder and below it, without their endings; folders, too.
+fn names_below(dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            names_below(&path, found);
+        }
+        found.push(name);
+    }
+}
+
+#[test]
+fn links_between_documents_and_sources_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut documents, mut wrong, mut links) = (Vec::new(), Vec::new(), 0);
+    for folder in ["", "docs", "docs/decisions"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        documents.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap();
+            if path.is_empty() || path.contains("://") || path.contains(char::is_whitespace) {
+                continue;
+            }
+            links += 1;
+            if !document.parent().unwrap().join(path).exists() {
+                wrong.push(format!("{}: {path}", document.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && links > 100, "{links} links, wrong: {}", wrong.join("\n"));
+}
+
+#[test]
+fn the_architecture_names_files_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    let (_, table) = text.split_once("## Where is what?").unwrap();
+    let (mut wrong, mut named) = (Vec::new(), 0);
+    for row in table.lines().skip(4).take_while(|line| line.starts_with("| `")) {
+        let mut words = row.split('`').skip(1).step_by(2);
+        let folder = words.next().unwrap();
+        let mut names = Vec::new();
+        for folder in [folder, "format"] {
+            names_below(&root.join(folder), &mut names);
+        }
+        let is_name =
+            |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || "_/".contains(letter));
+        for word in words.filter(is_name) {
+            named += 1;
+            let name = word.trim_end_matches('/').rsplit('/').next().unwrap();
+            if !names.iter().any(|known| known == name) {
+                wrong.push(format!("{folder}: {word}"));
+            }
+        }
+    }
+    // Modules of the query layer, by the names that it gives them.
+    let mut modules = Vec::new();
+    names_below(&root.join("src/query"), &mut modules);
+    for path in text.split(|letter: char| !(letter.is_ascii_alphanumeric() || "_:".contains(letter))) {
+        let Some(path) = path.strip_prefix("query::") else { continue };
+        named += 1;
+        let module = path.split("::").next().unwrap();
+        if module.starts_with(|first: char| first.is_ascii_lowercase())
+            && !modules.iter().any(|known| known == module)
+        {
+            wrong.push(format!("query::{path}"));
+        }
+    }
+    assert!(wrong.is_empty() && named > 150, "{named} names, wrong: {}", wrong.join("\n"));
 }

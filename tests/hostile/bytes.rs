@@ -21,8 +21,9 @@ use hprof_input::file::Compression;
 use hprof_parser::sniff::sniff;
 use hprof_parser::{mutf8, names};
 use hprof_query::frameworks::Frameworks;
+use hprof_query::heap_facts;
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::leaks::{self, LeakEvidence, heap_facts};
+use hprof_query::leaks::{self, LeakEvidence};
 use hprof_query::waste::{self, FieldGroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,

@@ -2,8 +2,8 @@
 
 use crate::agent_texts::{ALL, Texts, run};
 use hprof_cli::ObjectId;
-use hprof_query::objects::show::ShownValue;
 use hprof_query::recordings::profile::text::show;
+use hprof_query::show::ShownValue;
 
 #[test]
 fn objects_of_a_text() {
@@ -13,7 +13,7 @@ fn objects_of_a_text() {
         let question = show::TextObjectQuery { object: ObjectId(object), elements: 0..1, incoming: true };
         show::show(&file, 1, &question).unwrap()
     };
-    let value = |part: &hprof_query::objects::show::ShownPart| match &part.value {
+    let value = |part: &hprof_query::show::ShownPart| match &part.value {
         ShownValue::Reference(Some(to)) => {
             format!("{} {:x} {:?} {:?}", part.name, to.object, to.class.as_deref(), to.label.as_deref())
         }

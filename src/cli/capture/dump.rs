@@ -12,7 +12,7 @@ use hprof_capture::machine::Machine;
 use hprof_capture::plan::{OutputDir, Plan, Request, Way};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
-use hprof_query::classes::suggestions;
+use hprof_query::naming::suggestions;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::escape;

@@ -14,15 +14,15 @@ use crate::cli::shared::{messages, object};
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::classes::histogram::{
+use hprof_query::dictionary::names;
+use hprof_query::histogram::{
     self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
 };
-use hprof_query::classes::text_histogram;
-use hprof_query::dictionary::names;
+use hprof_query::naming::object_id::object_id;
 use hprof_query::objects::heaps;
-use hprof_query::objects::object_id::object_id;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
+use hprof_query::recordings::text_histogram;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::paths;
 use hprof_parser::names;
-use hprof_query::classes::loader_sets::Why;
+use hprof_query::loaders::loader_sets::Why;
 use hprof_query::paths::steps::ObjectStep;
 
 /// Maximum number of objects shown of a path; the middle of a longer one is omitted.

@@ -8,7 +8,7 @@ use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
-use hprof_query::compare::Change;
+use hprof_query::change::Change;
 use hprof_query::dictionary::{ColumnKey, Side, names};
 use hprof_report::column::Column;
 use hprof_report::json::DumpHeader;

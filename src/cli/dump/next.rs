@@ -1,9 +1,9 @@
 //! Next steps: commands that contain names and IDs from the dump.
 
 use crate::cli::shared::commands::{Commands, NextCommand, is_typed, matches_itself};
-use hprof_query::dump::overview::Overview;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
+use hprof_query::overview::Overview;
 
 /// Maximum number of suggested commands.
 const STEPS: usize = 3;

@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use hprof_index::storage::store::Stage;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::dump::overview::HeapFindings;
 use hprof_query::frameworks::Frameworks;
 use hprof_query::kept::KeptAnswer;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
+use hprof_query::overview::HeapFindings;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use hprof_query::dictionary::names;
-use hprof_query::dump::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery};
+use hprof_query::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;

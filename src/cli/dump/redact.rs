@@ -17,9 +17,9 @@ use hprof_capture::{self as capture, Encoder};
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
-use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::dump::recover::RecoverSource;
 use hprof_query::keyed::Key;
+use hprof_query::naming::pattern::ClassPattern;
+use hprof_query::recover::RecoverSource;
 use hprof_query::redact::proof::{ProofDump, ProofRow};
 use hprof_query::redact::{
     self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, Redacted, TextPatterns,

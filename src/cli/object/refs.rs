@@ -3,12 +3,12 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::classes::histogram::HistogramGroupBy;
-use hprof_query::classes::suggestions;
 use hprof_query::dictionary::names;
-use hprof_query::objects::refs::{Direction, GroupRow, ReferenceRow, Refs};
+use hprof_query::histogram::HistogramGroupBy;
+use hprof_query::naming::suggestions;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::paths::steps::{ObjectStep, View};
+use hprof_query::refs::{Direction, GroupRow, ReferenceRow, Refs};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;

@@ -157,7 +157,7 @@ pub(crate) fn figure_of(
         PictureForm::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let here = of.and_then(|of| hprof_query::objects::object_id::object_id(of).ok());
+    let here = of.and_then(|of| hprof_query::naming::object_id::object_id(of).ok());
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
@@ -194,7 +194,7 @@ fn area_in(
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
-            let id = hprof_query::objects::object_id::object_id(of)?;
+            let id = hprof_query::naming::object_id::object_id(of)?;
             let object = graph.objects.addresses.index_of(id);
             object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
         }

@@ -3,8 +3,8 @@
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
-use hprof_query::classes::suggestions;
+use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
+use hprof_query::naming::suggestions;
 use hprof_query::recordings::profile::{Frame, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 

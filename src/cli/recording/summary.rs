@@ -8,8 +8,8 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
-use hprof_query::classes::histogram::objects_by_kind;
 use hprof_query::dictionary::{Name, names};
+use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::objects::{meaning, object_id};
+use hprof_query::naming::object_id;
+use hprof_query::objects::meaning;
 use hprof_report::escape;
 use hprof_report::value::Value;
 

@@ -20,7 +20,8 @@ use hprof_query::recordings::profile::flight::{
 };
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
 use hprof_query::recordings::profile::{Profile, Samples, Sites, StartedThread};
-use hprof_query::threads::{self, Threads, stack_owners};
+use hprof_query::recordings::stack_owners;
+use hprof_query::threads::{self, Threads};
 use hprof_report::json;
 use hprof_report::number::grouped;
 

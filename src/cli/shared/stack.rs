@@ -3,8 +3,8 @@
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
 use hprof_parser::TraceSerial;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
+use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::threads::frames::NATIVE;

@@ -9,7 +9,7 @@ use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::objects::object_id::object_id;
+use hprof_query::naming::object_id::object_id;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
 use hprof_query::threads::{

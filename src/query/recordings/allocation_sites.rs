@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::profile::Frame;
 use super::profile::flight::allocations::{Allocations, SampleSum, TIME_PARTS};
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 
 /// Maximum number of frames of a site's stack.
 const MAX_FRAMES: usize = 16;
@@ -78,7 +78,7 @@ impl AllocationSite {
     }
 
     /// Sets the stack that is shown.
-    pub(crate) fn set_stack(&mut self, stack: &[&Frame]) {
+    pub fn set_stack(&mut self, stack: &[&Frame]) {
         self.stack = stack.iter().take(MAX_FRAMES).copied().cloned().collect();
     }
 

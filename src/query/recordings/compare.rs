@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::pattern::{self, ClassPattern};
-use crate::compare::{Change, Status, stable_names};
-use crate::sorting::SortRows;
+use hprof_base::change::{Change, Status};
+use hprof_base::naming::pattern::{self, ClassPattern};
+use hprof_base::naming::stable_names;
+use hprof_base::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::cputime;

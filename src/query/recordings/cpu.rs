@@ -8,7 +8,7 @@ use hprof_parser::{TraceSerial, names};
 use super::percent::two_decimals;
 use super::profile::{Frame, Samples, Traces, ratio};
 use super::stack_filter::StackFilter;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 
 /// Query for samples.
 #[derive(Debug, Clone, Default)]

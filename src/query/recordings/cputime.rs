@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::profile::{Call, Method, TimeRow, Traces, ratio};
 use super::stack_filter::StackFilter;
-use crate::classes::pattern::{self, ClassPattern};
-use crate::sorting::SortRows;
+use hprof_base::naming::pattern::{self, ClassPattern};
+use hprof_base::sorting::SortRows;
 
 /// Query for rows of CPU TIME or MONITOR TIME.
 #[derive(Debug, Clone, Default)]

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::profile::{Wait, WaitKind};
-use crate::classes::pattern::{self, ClassPattern};
-use crate::sorting::SortRows;
+use hprof_base::naming::pattern::{self, ClassPattern};
+use hprof_base::sorting::SortRows;
 
 /// Events of a thread at the monitors of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

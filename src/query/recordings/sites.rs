@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::percent::hundredths;
 use super::profile::{Site, Sites, Traces, ratio};
 use super::stack_filter::StackFilter;
-use crate::classes::pattern::{self, ClassPattern, MethodPattern};
-use crate::sorting::SortRows;
+use hprof_base::naming::pattern::{self, ClassPattern, MethodPattern};
+use hprof_base::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 /// Query for allocation sites.

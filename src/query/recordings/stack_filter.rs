@@ -1,7 +1,7 @@
 //! Filter of stack traces by the class or method of a frame.
 
 use super::profile::{Frame, Traces};
-use crate::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_base::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_parser::TraceSerial;
 
 /// Filter of stack traces. Empty lists match everything.

@@ -1,8 +1,8 @@
 //! Threads that were started while the profiler was running.
 
 use super::profile::StartedThread;
-use crate::objects::selection::ThreadPattern;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
+use hprof_model::objects::selection::ThreadPattern;
 
 /// Query for started threads.
 #[derive(Debug, Clone, Default)]

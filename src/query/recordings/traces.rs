@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
-use crate::objects::object_id::NoObjectId;
-use crate::objects::selection::ThreadPattern;
+use hprof_base::naming::object_id::NoObjectId;
+use hprof_model::objects::selection::ThreadPattern;
 use hprof_parser::TraceSerial;
 
 /// Query for traces.

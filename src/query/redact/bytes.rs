@@ -1,7 +1,7 @@
 //! Short sequences of bytes: most Strings. Eight bytes are treated at once.
 
 use super::symbol::Symbol;
-use crate::keyed::{Absorb, Squeeze};
+use hprof_base::keyed::{Absorb, Squeeze};
 
 /// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
 /// before it.
@@ -95,9 +95,9 @@ impl Half {
             state.word(other.words[1]);
         }
         let mut squeeze: Squeeze = state.finish();
-        self.words[0] = add(self.words[0], squeeze.next(), self.used[0]);
+        self.words[0] = add(self.words[0], squeeze.next_word(), self.used[0]);
         if self.used[1] != 0 {
-            self.words[1] = add(self.words[1], squeeze.next(), self.used[1]);
+            self.words[1] = add(self.words[1], squeeze.next_word(), self.used[1]);
         }
     }
 }

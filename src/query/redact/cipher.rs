@@ -9,7 +9,7 @@ use hprof_parser::BasicType;
 use super::bytes;
 use super::symbol::{Class, Symbol, class_of};
 use super::tables::Tables;
-use crate::keyed::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
+use hprof_base::keyed::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 
 /// Maximum number of rounds of a Feistel network.
 pub(super) const ROUNDS: usize = 8;
@@ -96,7 +96,7 @@ impl Cipher {
         } else if let Some((nonce, rest)) = values.split_at_mut_checked(NONCE) {
             add(kind, function(start(0), rest), nonce);
             let mut squeeze = function(start(1), nonce);
-            let stream = Stream::new(&self.key, [squeeze.next(), squeeze.next()]);
+            let stream = Stream::new(&self.key, [squeeze.next_word(), squeeze.next_word()]);
             add_stream(kind, stream, rest);
             add(kind, function(start(2), rest), nonce);
         }
@@ -138,7 +138,7 @@ impl Cipher {
                 let function = |round: u64, half: u64| {
                     let mut state = start;
                     state.word(half ^ (round << 56));
-                    state.finish().next()
+                    state.finish().next_word()
                 };
                 left ^= function(round, right) & mask(high);
                 right ^= function(round + 1, left) & mask(low);
@@ -196,10 +196,10 @@ pub(super) fn absorb<S: Symbol>(state: &mut Absorb, values: &[S]) {
 #[inline(always)]
 fn add<S: Symbol>(kind: BasicType, mut squeeze: Squeeze, values: &mut [S]) {
     if S::BYTES == 1 && kind == BasicType::Byte {
-        return values.chunks_mut(8).for_each(|chunk| bytes::add_to(squeeze.next(), chunk));
+        return values.chunks_mut(8).for_each(|chunk| bytes::add_to(squeeze.next_word(), chunk));
     }
     for chunk in values.chunks_mut(S::PER_WORD) {
-        let mut fraction = squeeze.next();
+        let mut fraction = squeeze.next_word();
         for value in chunk {
             let class = class_of(kind, value.bits());
             let product = u128::from(fraction) * u128::from(class.radix);
@@ -214,7 +214,7 @@ fn add<S: Symbol>(kind: BasicType, mut squeeze: Squeeze, values: &mut [S]) {
 /// Adds pseudorandom bits to zeros and ones.
 fn add_bits(mut squeeze: Squeeze, values: &mut [u8]) {
     for chunk in values.chunks_mut(64) {
-        let mut bits = squeeze.next();
+        let mut bits = squeeze.next_word();
         for value in chunk {
             *value ^= u8::from(bits & 1 == 1);
             bits >>= 1;

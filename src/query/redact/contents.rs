@@ -12,7 +12,7 @@ use super::bytes::BLOCK;
 use super::cipher::{Cipher, SHORT, absorb};
 use super::kept::KeptValues;
 use super::symbol::{Symbol, class_of, class_of_box};
-use crate::keyed::Key;
+use hprof_base::keyed::Key;
 
 /// Treatment of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Contents {
         let mut offset = self.cipher.tweak();
         offset.word(FIELD);
         offset.word(field);
-        offset.finish().next()
+        offset.finish().next_word()
     }
 
     /// Returns a number for an object, on which its contents may depend.
@@ -82,7 +82,7 @@ impl Contents {
         let mut state = self.cipher.tweak();
         state.word(HOLDER);
         state.word(id);
-        state.finish().next()
+        state.finish().next_word()
     }
 
     /// Returns the image of the value of a field.
@@ -140,7 +140,7 @@ impl Contents {
         let mut tweak = self.cipher.tweak();
         tweak.word(chain.length);
         tweak.word(before);
-        let tweak = tweak.finish().next();
+        let tweak = tweak.finish().next_word();
         loop {
             self.cipher.booleans(tweak, data);
             if !is_all_same(data) {
@@ -157,7 +157,7 @@ impl Contents {
             next.word(chain.before);
             absorb::<u8>(&mut next, data);
             // Never 0, which is the first block.
-            chain.before = next.finish().next() | 1;
+            chain.before = next.finish().next_word() | 1;
         }
     }
 
@@ -217,7 +217,7 @@ impl Contents {
             for word in [u64::from(kind.code()), length, values.len() as u64, pattern, before] {
                 tweak.word(word);
             }
-            tweak.finish().next()
+            tweak.finish().next_word()
         });
         loop {
             self.cipher.sequence(kind, tweak, values);
@@ -267,7 +267,7 @@ impl Contents {
             pattern.word(bits);
         }
         long.truncate(count);
-        (long, pattern.finish().next())
+        (long, pattern.finish().next_word())
     }
 }
 

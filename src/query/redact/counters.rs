@@ -6,7 +6,7 @@ use hprof_index::storage::id_map::IdSet;
 use hprof_parser::heap::{self, HeapVisitor, Instance};
 use hprof_parser::{IdSize, ObjectId, be_id};
 
-use crate::parallel;
+use hprof_base::parallel;
 
 /// Maximum number of counters that stay: of more, sizes of queues are not known.
 const MAX_COUNTERS: usize = 1 << 20;

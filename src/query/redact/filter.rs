@@ -15,7 +15,7 @@ use super::counts::RedactCounts;
 use super::renames::SymbolUse;
 use super::stream::{LargeArray, RecordSink};
 use super::values::{Mapper, Mapping};
-use crate::parallel;
+use hprof_base::parallel;
 
 /// Writer of the redacted dump.
 pub(super) struct Filter<'f> {

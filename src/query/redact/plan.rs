@@ -17,9 +17,9 @@ use super::families::ClassFamily;
 use super::kept::{KeptReason, KeptValues};
 use super::renames::{ClassRenames, NameRecords, SymbolUse};
 use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
-use crate::classes::pattern::ClassPattern;
-use crate::objects::hiding::fields::{FieldTreatment, holds_counter, instance_rules, treatment};
-use crate::parallel;
+use hprof_base::naming::pattern::ClassPattern;
+use hprof_base::parallel;
+use hprof_model::objects::hiding::fields::{FieldTreatment, holds_counter, instance_rules, treatment};
 
 /// Fields that a class itself declares.
 #[derive(Debug, Default)]

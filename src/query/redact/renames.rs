@@ -14,8 +14,8 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::mutf8;
 
 use self::embedded::EmbeddedNames;
-use crate::classes::pattern::ClassPattern;
-use crate::compare::stable_names::is_mark;
+use hprof_base::naming::pattern::ClassPattern;
+use hprof_base::naming::stable_names::is_mark;
 
 /// Kind of use of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@
 use hprof_parser::BasicType;
 
 use super::symbol::Class;
-use crate::keyed::{Key, STREAM_BYTES, Stream};
+use hprof_base::keyed::{Key, STREAM_BYTES, Stream};
 
 /// Number of rounds.
 const ROUNDS: usize = 6;
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Tables {
 impl Tables {
     pub(super) fn new(key: &Key) -> Self {
         let mut prf = key.prf(4).start().finish();
-        let mut stream = Stream::new(key, [prf.next(), prf.next()]);
+        let mut stream = Stream::new(key, [prf.next_word(), prf.next_word()]);
         let mut noise = [0; STREAM_BYTES];
         let mut fill = |table: &mut [u16]| {
             for chunk in table.chunks_mut(STREAM_BYTES / 2) {

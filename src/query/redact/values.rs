@@ -11,7 +11,7 @@ use super::counters::KeptCounters;
 use super::counts::RedactCounts;
 use super::kept::KeptValues;
 use super::plan::{FieldChange, Plan, field_hash};
-use crate::objects::hiding::fields::{FieldTreatment, treatment};
+use hprof_model::objects::hiding::fields::{FieldTreatment, treatment};
 
 /// What mapping needs.
 #[derive(Debug)]

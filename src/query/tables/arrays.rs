@@ -9,9 +9,9 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
     TableQuery, Wanted, classes,
 };
-use crate::dictionary::names;
-use crate::objects::class_set::ClassSet;
+use hprof_base::dictionary::names;
 use hprof_index::model::tables::ClassKind;
+use hprof_model::objects::class_set::ClassSet;
 
 const ID: usize = 0;
 const CLASS_ID: usize = 1;

@@ -8,10 +8,11 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::classes::{hierarchy, histogram};
-use crate::dictionary::names;
+use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassRow;
+use hprof_model::histogram;
+use hprof_model::histogram::hierarchy;
 use hprof_parser::ObjectId;
 
 /// Table with a row for each class.

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
-use crate::frameworks::Frameworks;
-use crate::objects::reader::ObjectReader;
-use crate::objects::reference_names::Edges;
-use crate::recordings::profile::flight::FlightFile;
-use crate::sorting::SortRows;
-use crate::strings::TextKey;
-use crate::threads::{ThreadRow, Threads};
+use hprof_analyses::frameworks::Frameworks;
+use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::objects::reference_names::Edges;
+use hprof_model::strings::TextKey;
+use hprof_model::threads::{ThreadRow, Threads};
 use hprof_parser::ObjectId;
+use hprof_recordings::profile::flight::FlightFile;
 
 /// A dump, and data that several tables use.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::dictionary::{self, ColumnKey};
+use hprof_base::dictionary::{self, ColumnKey};
 
 /// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::dictionary::names;
-use crate::objects::hiding;
-use crate::objects::reader::Bits;
+use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
+use hprof_model::objects::hiding;
+use hprof_model::objects::reader::Bits;
 use hprof_parser::BasicType;
 
 /// Table with a row for each field that a class declares: its instance fields, then its static fields.

@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
-use crate::dictionary::names;
-use crate::objects::hiding::HIDDEN;
-use crate::recordings::profile::date_of_nanos;
-use crate::recordings::profile::flight::FlightFile;
-use crate::recordings::profile::flight::rows::{self, Shared};
+use hprof_base::dictionary::names;
 use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
+use hprof_model::objects::hiding::HIDDEN;
+use hprof_recordings::profile::date_of_nanos;
+use hprof_recordings::profile::flight::FlightFile;
+use hprof_recordings::profile::flight::rows::{self, Shared};
 use rustc_hash::FxHashMap;
 
 /// Table with a row for each event.
@@ -186,7 +186,7 @@ impl Known {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::tables::{Cell, Values};
+    use crate::{Cell, Values};
     use hprof_index::Quiet;
     use hprof_jfr::chunk::PART_EVENTS;
     use hprof_writer::flight::{FlightWriter, LONG, every_kind};

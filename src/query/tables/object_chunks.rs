@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Context, List, LookupKey, TableChunk};
-use crate::objects::class_set::ClassSet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
+use hprof_model::objects::class_set::ClassSet;
 
 /// Objects per chunk: few enough that their columns stay in a cache, many enough that the next chunk is ready in time.
 const CHUNK: u32 = 1 << 14;

@@ -8,14 +8,14 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Prepared, Table,
     TableChunk, TableQuery, Wanted, classes,
 };
-use crate::dictionary::names;
-use crate::dominators::listing;
-use crate::dominators::preorder::Start;
-use crate::objects::heaps;
-use crate::objects::object_set::Bits;
+use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
+use hprof_model::dominators::preorder::Start;
+use hprof_model::histogram::listing;
+use hprof_model::objects::heaps;
+use hprof_model::objects::object_set::Bits;
 use hprof_parser::ObjectId;
 
 const ID: usize = 0;

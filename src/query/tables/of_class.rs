@@ -11,13 +11,13 @@ use super::{
     Batch, Column, ColumnType, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::classes::suggestions;
-use crate::dictionary::names;
-use crate::objects::class_set::ClassSet;
-use crate::objects::hiding;
-use crate::objects::reader::{Bits, FieldPlace, FieldSlot, Record};
+use hprof_base::dictionary::names;
+use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::hiding;
+use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, Record};
 use hprof_parser::{BasicType, ObjectId};
 
 /// Suffix of a class name for the table of its instances and those of its subclasses.

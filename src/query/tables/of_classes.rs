@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Batch, Context, Prepared, TableChunk, Wanted};
-use crate::objects::class_set::ClassSet;
-use crate::objects::reader::Record;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::reader::Record;
 
 /// Fraction of all objects (1/`MANY`) whose lookups take as long as a pass over the whole tree.
 const MANY: u64 = 8;

@@ -10,15 +10,15 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::dictionary::names;
-use crate::objects::reader::Record;
-use crate::objects::reference_kind::ReferenceKind;
-use crate::objects::strength::{Strength, is_referent};
-use crate::parallel;
+use hprof_base::dictionary::names;
+use hprof_base::parallel;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::address_index::Ids;
 use hprof_index::objects::object_table::BLOCK;
+use hprof_model::objects::reader::Record;
+use hprof_model::objects::reference_kind::ReferenceKind;
+use hprof_model::objects::strength::{Strength, is_referent};
 use hprof_parser::ObjectId;
 
 const FROM: usize = 0;

@@ -7,7 +7,7 @@ use super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::dictionary::names;
+use hprof_base::dictionary::names;
 
 /// Table with a row for each root.
 pub(super) struct Roots<'a> {

@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 use super::object_chunks;
 use super::of_classes::OfClasses;
 use super::{Batch, Column, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery, Wanted};
-use crate::dictionary::names;
-use crate::objects::class_set::ClassSet;
-use crate::objects::hiding;
-use crate::objects::reader::{Characters, Record};
-use crate::strings::TextKey;
+use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::Fields;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::hiding;
+use hprof_model::objects::reader::{Characters, Record};
+use hprof_model::strings::TextKey;
 
 const ID: usize = 0;
 const TEXT: usize = 1;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::dominators::tree_nodes;
-use crate::parallel;
+use hprof_base::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::storage::scratch::{Array, atomic_u64};
+use hprof_model::dominators::tree_nodes;
 
 /// Words per object.
 const WORDS: usize = 2;

@@ -17,7 +17,7 @@ use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
-use hprof_query::classes::histogram;
+use hprof_query::histogram;
 use hprof_query::recordings::profile::rfc3339;
 
 /// Writes the section.

@@ -49,7 +49,7 @@ fn classes_grow_by_what_the_jvm_says() {
             let none = (0, 0);
             let (a, b) = (before.get(class).unwrap_or(&none), after.get(class).unwrap_or(&none));
             // Generated classes have other names in other moments.
-            let name = hprof_query::compare::stable_names::stem(class).into_owned();
+            let name = hprof_query::naming::stable_names::stem(class).into_owned();
             if found.get(&name).copied().unwrap_or_default() != (b.0 - a.0, b.1 - a.1) {
                 differ.push(class.as_str());
             }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
 use crate::kit::random::Random;
-use hprof_query::objects::show::Shower;
 use hprof_query::paths::steps::View;
+use hprof_query::show::Shower;
 
 #[test]
 fn every_object_of_a_damaged_dump() {

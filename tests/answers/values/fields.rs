@@ -9,10 +9,10 @@ use crate::kit::dump::{Dump, bytes};
 use crate::kit::texts::sample_path as sample;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::meaning::Meanings;
-use hprof_query::objects::show::{
+use hprof_query::paths::steps::View;
+use hprof_query::show::{
     ClassFound, Dominator, Loader, ObjectKind, Referred, Shower, Shown, ShownPart, ShownValue, find_class,
 };
-use hprof_query::paths::steps::View;
 
 const ZOOS: &[&str] = &["jdk8", "jdk17", "jdk25", "jdk25-compact"];
 
@@ -354,7 +354,7 @@ fn references_collections_and_cycles() {
             let contents = |at: usize| -> Vec<String> {
                 let contents =
                     zoo.shower.contents(ObjectIndex(zoo.object(six[at].object.0)), 0, u64::MAX).unwrap();
-                let text = |entry: &hprof_query::objects::show::ContentEntry| {
+                let text = |entry: &hprof_query::show::ContentEntry| {
                     let key = entry.key.as_ref().map(|key| format!("{}=", value(key)));
                     key.unwrap_or_default() + &value(&entry.value)
                 };

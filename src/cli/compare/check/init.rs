@@ -19,10 +19,10 @@ use hprof_query::check::{
     MEASURES, Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit,
     measure,
 };
-use hprof_query::classes::histogram::{self, Scope};
-use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
 use hprof_query::frameworks::Frameworks;
+use hprof_query::histogram::{self, Scope};
+use hprof_query::naming::pattern::ClassPattern;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 

@@ -12,8 +12,8 @@ use super::limits::{self, Given};
 use super::words;
 use hprof_parser::sniff::{Looks, sniff};
 use hprof_query::check::{MEASURES, Measure, MeasureKind, Of, Rule, RuleError, RuleLimits, Severity};
-use hprof_query::classes::histogram::Scope;
-use hprof_query::classes::suggestions;
+use hprof_query::histogram::Scope;
+use hprof_query::naming::suggestions;
 
 /// Maximum length of a file: nobody writes a longer one.
 const MAX_BYTES: u64 = 1 << 20;

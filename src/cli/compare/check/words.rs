@@ -3,8 +3,8 @@
 use hprof_query::check::{
     Bound, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
 };
-use hprof_query::classes::histogram::Scope;
-use hprof_query::classes::suggestions;
+use hprof_query::histogram::Scope;
+use hprof_query::naming::suggestions;
 use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
 use hprof_report::value::Value;
 

@@ -10,13 +10,13 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
-use hprof_query::classes::histogram::{HistogramOrder, Scope, With};
-use hprof_query::compare::Change;
+use hprof_query::change::Change;
 use hprof_query::compare::classes::{
     ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
 };
-use hprof_query::compare::stable_names;
 use hprof_query::dictionary::names;
+use hprof_query::histogram::{HistogramOrder, Scope, With};
+use hprof_query::naming::stable_names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};

@@ -7,7 +7,7 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
-use hprof_query::compare::Change;
+use hprof_query::change::Change;
 use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;

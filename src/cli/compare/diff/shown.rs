@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
-use hprof_query::compare::{Change, Status};
+use hprof_query::change::{Change, Status};
 use hprof_query::dictionary::{Name, names};
 use hprof_report::Format;
 use hprof_report::answer::Answer;

@@ -8,7 +8,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::compare::Change;
+use hprof_query::change::Change;
 use hprof_query::compare::strings::{
     ChangeReader, Compared, Keep, StringCensus, StringChange, StringsDump, Text,
 };

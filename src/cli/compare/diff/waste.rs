@@ -6,7 +6,7 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
 use hprof_index::Quiet;
-use hprof_query::compare::Change;
+use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
 use hprof_query::dictionary::names;
 use hprof_query::waste::{self, FieldGroupBy, WasteQuery};

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use hprof_query::dump::recover::RecoverSource;
+use hprof_query::recover::RecoverSource;
 
 /// A reader or writer with the hash of what passed.
 pub(crate) struct Hashed<T> {

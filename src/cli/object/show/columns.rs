@@ -8,7 +8,7 @@ use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::collections;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::meaning;
-use hprof_query::objects::show::{
+use hprof_query::show::{
     ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
     Shown, ShownPart, ShownValue,
 };

@@ -2,9 +2,7 @@
 
 use hprof_parser::TraceSerial;
 use hprof_query::frameworks::FrameworkDescription;
-use hprof_query::objects::show::{
-    ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown,
-};
+use hprof_query::show::{ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::grouped;
 use hprof_report::table::TableBuilder;

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
-use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::objects::{object_id, selection};
+use hprof_query::naming::object_id;
+use hprof_query::naming::pattern::ClassPattern;
+use hprof_query::objects::selection;
 
 /// Parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::StackedOutput;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
 use hprof_query::recordings::monitors::WaitQuestion;
 use hprof_query::recordings::profile::binary::Want;

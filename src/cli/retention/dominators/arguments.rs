@@ -3,9 +3,9 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::Summary;
-use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
+use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::{Selected, Selection};

@@ -1,8 +1,8 @@
 //! `dominators --group-by`: the objects of one level, grouped.
 
-use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::dictionary::{Name, names};
-use hprof_query::dominators::listing::{self, GroupRow};
+use hprof_query::histogram::HistogramGroupBy;
+use hprof_query::histogram::listing::{self, GroupRow};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;

@@ -1,7 +1,7 @@
 //! Facts about the heap besides the suspects, in sentences.
 
+use hprof_query::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::Leaks;
-use hprof_query::leaks::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{counted, human_bytes, percent};

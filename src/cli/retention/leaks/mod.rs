@@ -13,7 +13,7 @@ pub(crate) mod words;
 
 use hprof_index::Quiet;
 use hprof_query::dump::unreachable::Unreachable;
-use hprof_query::leaks::heap_facts::{self, HeapFacts};
+use hprof_query::heap_facts::{self, HeapFacts};
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
 use hprof_report::Format;

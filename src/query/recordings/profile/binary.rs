@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 use super::events::{MonitorEvent, SampleEvent};
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
-use crate::sorting::SortRows;
-use crate::threads::frames::Frames;
+use hprof_base::sorting::SortRows;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::storage::id_map::IdMap;
 use hprof_index::{Error, Heap, Progress};
+use hprof_model::threads::frames::Frames;
 use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
 use hprof_parser::{Header, TraceSerial};
 

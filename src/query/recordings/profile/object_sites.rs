@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Origin, Site, Sites};
-use crate::classes::histogram;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 use hprof_index::Progress;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::record_plan::RecordPlans;
 use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_index::storage::id_map::IdMap;
+use hprof_model::histogram;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, TraceSerial};

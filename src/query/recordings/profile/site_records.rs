@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Site;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
 use hprof_parser::{BasicType, TraceSerial};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::events::SiteEvent;
-use crate::recordings::percent::two_decimals;
+use crate::percent::two_decimals;
 use hprof_parser::TraceSerial;
 
 /// Source of the figures of sites.

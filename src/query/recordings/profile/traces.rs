@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use crate::threads::frames::Frame;
+pub use hprof_model::threads::frames::Frame;
 use hprof_parser::TraceSerial;
 
 /// A stack trace.
@@ -22,7 +22,7 @@ pub struct Trace {
 
 /// Place of the frames of a trace.
 #[derive(Debug, Clone, Default)]
-pub(in crate::recordings) struct StoredFrames(Range<usize>);
+pub(crate) struct StoredFrames(Range<usize>);
 
 /// Stack traces in the order in which they were added. Of several with one serial number the last counts.
 #[derive(Clone, Default)]
@@ -78,7 +78,7 @@ impl Traces {
     }
 
     /// Adds a trace of frame numbers, innermost first.
-    pub(in crate::recordings) fn add_numbers(
+    pub(crate) fn add_numbers(
         &mut self,
         serial: TraceSerial,
         thread: u32,
@@ -89,19 +89,14 @@ impl Traces {
     }
 
     /// Stores frame numbers, innermost first, for [`Self::add_stored`].
-    pub(in crate::recordings) fn store(&mut self, numbers: impl Iterator<Item = u32>) -> StoredFrames {
+    pub(crate) fn store(&mut self, numbers: impl Iterator<Item = u32>) -> StoredFrames {
         let first = self.frames.len();
         self.frames.extend(numbers);
         StoredFrames(first..self.frames.len())
     }
 
     /// Adds a trace of stored frames, which several traces can share.
-    pub(in crate::recordings) fn add_stored(
-        &mut self,
-        serial: TraceSerial,
-        thread: u32,
-        frames: &StoredFrames,
-    ) {
+    pub(crate) fn add_stored(&mut self, serial: TraceSerial, thread: u32, frames: &StoredFrames) {
         self.finish(serial, thread, None, frames.clone());
     }
 
@@ -117,7 +112,7 @@ impl Traces {
     }
 
     /// Returns the number of a frame. Equal names are stored once.
-    pub(in crate::recordings) fn intern(&mut self, mut frame: Frame) -> u32 {
+    pub(crate) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
         }

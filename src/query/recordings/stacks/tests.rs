@@ -1,7 +1,5 @@
 use super::*;
-use crate::recordings::profile::{
-    Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces,
-};
+use crate::profile::{Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces};
 use hprof_parser::TraceSerial;
 
 fn frame(method: &str, line: i32) -> Frame {

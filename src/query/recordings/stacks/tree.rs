@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::pattern;
-use crate::recordings::compare;
-use crate::recordings::profile::{Frame, Method, Profile, Site, Times};
-use crate::recordings::stack_filter::{Matcher, StackFilter};
-use crate::sorting::SortRows;
+use crate::compare;
+use crate::profile::{Frame, Method, Profile, Site, Times};
+use crate::stack_filter::{Matcher, StackFilter};
+use hprof_base::naming::pattern;
+use hprof_base::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::{

@@ -8,8 +8,8 @@ use hprof_parser::ObjectId;
 use super::super::kept::KeptValues;
 use super::pairs::readers;
 use super::{ProofDump, ProofRow};
-use crate::objects::reader::ObjectReader;
-use crate::secrets::{SecretQuery, SecretRules, secrets};
+use hprof_analyses::secrets::{SecretQuery, SecretRules, secrets};
+use hprof_model::objects::reader::ObjectReader;
 
 /// Minimum number of characters of a value: shorter ones meet by chance.
 const SHORTEST: u64 = 4;

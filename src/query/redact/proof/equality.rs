@@ -7,8 +7,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use super::super::RedactOptions;
 use super::pairs::{fold, readers};
 use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays};
-use crate::objects::reader::{ObjectReader, Record};
-use crate::strings::contents::{hash, random_seed};
+use hprof_model::objects::reader::{ObjectReader, Record};
+use hprof_model::strings::contents::{hash, random_seed};
 
 /// Maximum number of arrays whose hashes are in memory at once, 16 bytes each.
 const AT_ONCE: u64 = 1 << 24;

@@ -20,8 +20,8 @@ use super::chance::SameValues;
 use super::pairs::{fold, readers};
 use super::texts::SAME_PLACE;
 use super::{KeptNumbers, ProofDump, ProofRow};
-use crate::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
-use crate::objects::reader::{FieldPlace, ObjectReader, Record};
+use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
+use hprof_model::objects::reader::{FieldPlace, ObjectReader, Record};
 
 /// Minimum number of values of a class that has hardly one that stays.
 const WIDE: u64 = 1 << 30;

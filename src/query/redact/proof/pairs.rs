@@ -6,8 +6,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::object_table::BLOCK;
 
 use super::ProofDump;
-use crate::objects::reader::{ObjectReader, Record};
-use crate::parallel;
+use hprof_base::parallel;
+use hprof_model::objects::reader::{ObjectReader, Record};
 
 /// Objects per task of a thread.
 const CHUNK: u32 = 1 << 16;

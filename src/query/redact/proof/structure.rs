@@ -8,14 +8,14 @@ use hprof_index::layout::sizes::Sizes;
 
 use super::super::{ClassRenames, Plan, RedactOptions};
 use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
-use crate::classes::histogram::{HistogramQuery, histogram};
-use crate::frameworks::Frameworks;
-use crate::leaks::heap_places::HeapPlaces;
-use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
-use crate::objects::collections::Collections;
-use crate::threads::frames::Frame;
-use crate::threads::{ThreadQuery, Threads};
-use crate::waste::{FieldGroupBy, WasteQuery, waste};
+use hprof_analyses::frameworks::Frameworks;
+use hprof_analyses::leaks::heap_places::HeapPlaces;
+use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
+use hprof_analyses::waste::{FieldGroupBy, WasteQuery, waste};
+use hprof_model::histogram::{HistogramQuery, histogram};
+use hprof_model::objects::collections::Collections;
+use hprof_model::threads::frames::Frame;
+use hprof_model::threads::{ThreadQuery, Threads};
 
 /// Kinds of waste that are about equal contents, besides Strings.
 const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
@@ -109,7 +109,7 @@ fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
     let summary = dump.heap.summary();
     let sizes = Sizes::new(summary, None);
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
-    let row = |row: &crate::classes::histogram::HistogramRow| {
+    let row = |row: &hprof_model::histogram::HistogramRow| {
         let loader = row.loader.as_ref().map(|loader| loader.id);
         let name = names.class(&row.name);
         format!("{name:?} {loader:?} {:?} {} {}", row.class_object, row.instances, row.shallow_bytes)
@@ -167,7 +167,7 @@ fn roots(dump: ProofDump<'_>) -> Vec<String> {
 fn threads(dump: ProofDump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
     let report = threads.find(&ThreadQuery::default());
-    let row = |row: &crate::threads::ThreadRow| {
+    let row = |row: &hprof_model::threads::ThreadRow| {
         let mut thread = threads.thread(row);
         (thread.name, thread.group) = (None, None);
         if is_strict {
@@ -215,6 +215,8 @@ fn suspects(dump: ProofDump<'_>, names: NewNames<'_>) -> io::Result<Vec<String>>
 fn wasted(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
     let query = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(dump.heap, dump.graph, dump.bytes, &query)?;
-    let row = |row: &crate::waste::WasteRow| format!("{} {} {}", row.kind.name, row.count, row.wasted_bytes);
+    let row = |row: &hprof_analyses::waste::WasteRow| {
+        format!("{} {} {}", row.kind.name, row.count, row.wasted_bytes)
+    };
     Ok(found.rows.iter().map(row).collect())
 }

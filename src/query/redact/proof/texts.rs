@@ -19,9 +19,9 @@ use super::super::plan::Plan;
 use super::pairs::{fold, readers};
 use super::windows::{Encodings, WINDOW, WINDOW_BYTES, Window, fingerprints, hash_of, runs};
 use super::{ProofDump, ProofRow};
-use crate::classes::histogram::{HistogramQuery, histogram};
-use crate::objects::reader::{ObjectReader, Record};
-use crate::parallel;
+use hprof_base::parallel;
+use hprof_model::histogram::{HistogramQuery, histogram};
+use hprof_model::objects::reader::{ObjectReader, Record};
 
 /// Number of characters at the same place of the same object that are a text which survived.
 pub(super) const SAME_PLACE: usize = 6;

@@ -5,13 +5,13 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::dictionary::names;
-use crate::recordings::allocation_sites::all_sites;
-use crate::recordings::profile::flight::allocations;
+use hprof_base::dictionary::names;
 use hprof_jfr::Recording;
+use hprof_recordings::allocation_sites::all_sites;
+use hprof_recordings::profile::flight::allocations;
 
 /// Returns the definition of the table.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     Definition {
         name: "allocation_sites".into(),
         meaning: "A line that allocated objects of a class, by the allocation samples in the recording of Flight Recorder that \
@@ -29,7 +29,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Some(file) = &context.about.recording else { return Ok(()) };
     // The file was read before: it is a recording.
     let Ok(recording) = Recording::new(file.bytes()) else { return Ok(()) };

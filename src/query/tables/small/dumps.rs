@@ -4,14 +4,14 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::dictionary::names;
-use crate::dump::info;
-use crate::objects::reader::Characters;
-use crate::recordings::profile::rfc3339;
+use hprof_base::dictionary::names;
 use hprof_index::model::problem::Severity;
+use hprof_model::dump::info;
+use hprof_model::objects::reader::Characters;
+use hprof_recordings::profile::rfc3339;
 
 /// Returns the definition of `dumps`.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "dumps".into(),
@@ -53,7 +53,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the row of `dumps`.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
@@ -97,7 +97,7 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
 }
 
 /// Returns the definition of `properties`.
-pub(in crate::tables) fn properties() -> Definition {
+pub(crate) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
         meaning: "A system property of the JVM that the index stores: those that are usually not secret"
@@ -108,7 +108,7 @@ pub(in crate::tables) fn properties() -> Definition {
 }
 
 /// Makes the rows of `properties`.
-pub(in crate::tables) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let hash = context.about.text_key.hash(&Characters::Utf16Le(&units));
@@ -118,7 +118,7 @@ pub(in crate::tables) fn make_properties(context: &Context<'_>, rows: &mut RowWr
 }
 
 /// Returns the definition of `labels`.
-pub(in crate::tables) fn labels() -> Definition {
+pub(crate) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
         meaning: "A label that the user gave the dump".into(),
@@ -128,7 +128,7 @@ pub(in crate::tables) fn labels() -> Definition {
 }
 
 /// Makes the rows of `labels`.
-pub(in crate::tables) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();
     }

@@ -4,13 +4,13 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::classes::loader_sets;
-use crate::classes::loaders::{self, LoaderOrder};
-use crate::dictionary::names;
-use crate::objects::label::Labels;
+use hprof_base::dictionary::names;
+use hprof_model::loaders::loader_sets;
+use hprof_model::loaders::{self, LoaderOrder};
+use hprof_model::objects::label::Labels;
 
 /// Returns the definition of the table.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let alone = "none of these is reachable, or it is a loader that lives as long as the JVM";
     Definition {
         name: "loaders".into(),
@@ -33,7 +33,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, bytes, objects, .. } = context;
     let labels = Labels::new(heap, graph, bytes);
     let found = loaders::loaders(objects, &labels, LoaderOrder::Retained);

@@ -4,12 +4,12 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::compare::places::{Aligned, DumpPlaces};
-use crate::containers::Containers;
-use crate::dictionary::names;
+use hprof_analyses::compare::places::{Aligned, DumpPlaces};
+use hprof_analyses::containers::Containers;
+use hprof_base::dictionary::names;
 
 /// Returns the definition of the table.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     Definition {
         name: "places".into(),
         meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
@@ -38,7 +38,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);

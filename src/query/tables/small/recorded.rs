@@ -4,12 +4,12 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::dictionary::names;
-use crate::recordings::profile::binary::{self, Want};
-use crate::recordings::profile::{Profile, Traces};
-use crate::recordings::{cpu, sites};
-use crate::threads::frames::NATIVE;
+use hprof_base::dictionary::names;
 use hprof_index::Quiet;
+use hprof_model::threads::frames::NATIVE;
+use hprof_recordings::profile::binary::{self, Want};
+use hprof_recordings::profile::{Profile, Traces};
+use hprof_recordings::{cpu, sites};
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
@@ -25,7 +25,7 @@ fn method() -> Column {
 }
 
 /// Returns the definition of `sites`.
-pub(in crate::tables) fn sites() -> Definition {
+pub(crate) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
         meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
@@ -45,7 +45,7 @@ pub(in crate::tables) fn sites() -> Definition {
 }
 
 /// Makes the rows of `sites`.
-pub(in crate::tables) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
@@ -70,7 +70,7 @@ pub(in crate::tables) fn make_sites(context: &Context<'_>, rows: &mut RowWriter)
 }
 
 /// Returns the definition of `samples`.
-pub(in crate::tables) fn samples() -> Definition {
+pub(crate) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
         meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
@@ -88,7 +88,7 @@ pub(in crate::tables) fn samples() -> Definition {
 }
 
 /// Makes the rows of `samples`.
-pub(in crate::tables) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     for row in cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
@@ -104,7 +104,7 @@ pub(in crate::tables) fn make_samples(context: &Context<'_>, rows: &mut RowWrite
 }
 
 /// Returns the definition of `traces`.
-pub(in crate::tables) fn traces() -> Definition {
+pub(crate) fn traces() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "traces".into(),
@@ -125,7 +125,7 @@ pub(in crate::tables) fn traces() -> Definition {
 }
 
 /// Makes the rows of `traces`.
-pub(in crate::tables) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();

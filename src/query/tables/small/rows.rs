@@ -11,7 +11,7 @@ use super::super::definition::{Column, ColumnType, Wanted};
 use hprof_parser::ObjectId;
 
 /// Rows under construction. Values of a row are added from left to right, followed by [`Rows::end`].
-pub(in crate::tables) struct RowWriter {
+pub(crate) struct RowWriter {
     batch: Batch,
     /// Numbers of the names, by column. Finding them in the batch would take a step for each name.
     names: Vec<FxHashMap<Arc<str>, u32>>,

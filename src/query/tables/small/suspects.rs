@@ -4,13 +4,13 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::dictionary::names;
-use crate::leaks::heap_places::HeapPlaces;
-use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind, Verdict};
-use crate::recordings::percent::hundredths;
+use hprof_analyses::leaks::heap_places::HeapPlaces;
+use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind, Verdict};
+use hprof_base::dictionary::names;
+use hprof_recordings::percent::hundredths;
 
 /// Returns the definition of the table.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     let no_path = "no path to it has such a field";
     let no_traces = "the dump has no allocation traces";
     Definition {
@@ -59,7 +59,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, graph, bytes, .. } = *context;
     let places = HeapPlaces::new(heap, graph, bytes, &context.frameworks, DEFAULT_THRESHOLD)?;
     let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;

@@ -12,12 +12,12 @@ use super::super::{
     TableQuery, Wanted,
 };
 use super::once;
-use crate::dictionary::names;
-use crate::threads::frames::NATIVE;
-use crate::threads::{
+use hprof_base::dictionary::names;
+use hprof_index::model::summary::ClassNumber;
+use hprof_model::threads::frames::NATIVE;
+use hprof_model::threads::{
     JavaThread, Local, ThreadKind, ThreadOrder, ThreadQuery, ThreadRow, ThreadState, Threads, Wait,
 };
-use hprof_index::model::summary::ClassNumber;
 
 /// Threads per chunk.
 const CHUNK: usize = 1 << 10;
@@ -27,7 +27,7 @@ const USUAL_FRAMES: f64 = 10.0;
 
 /// Kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::tables) enum ThreadTableKind {
+pub(crate) enum ThreadTableKind {
     /// A row for each thread.
     Threads,
     /// A row for each frame.
@@ -37,14 +37,14 @@ pub(in crate::tables) enum ThreadTableKind {
 }
 
 /// One of the tables.
-pub(in crate::tables) struct ThreadTable<'a> {
+pub(crate) struct ThreadTable<'a> {
     context: Arc<Context<'a>>,
     of: ThreadTableKind,
     definition: Definition,
 }
 
 impl<'a> ThreadTable<'a> {
-    pub(in crate::tables) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
+    pub(crate) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
         Box::new(Self { context, of, definition: definition(of) })
     }
 
@@ -61,7 +61,7 @@ impl<'a> ThreadTable<'a> {
 }
 
 /// Returns the definition of a table.
-pub(in crate::tables) fn definition(of: ThreadTableKind) -> Definition {
+pub(crate) fn definition(of: ThreadTableKind) -> Definition {
     let unknown = "not known";
     match of {
         ThreadTableKind::Threads => Definition {

@@ -4,11 +4,11 @@ use std::io;
 
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
-use crate::dictionary::names;
-use crate::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
+use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
+use hprof_base::dictionary::names;
 
 /// Returns the definition of the table.
-pub(in crate::tables) fn definition() -> Definition {
+pub(crate) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
         meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
@@ -28,7 +28,7 @@ pub(in crate::tables) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
     for kind in &found.rows {

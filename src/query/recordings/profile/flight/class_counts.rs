@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hprof_jfr::{Chunk, Record};
 
 use super::names::Names;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 
 /// Maximum number of classes.
 const MAX_CLASSES: usize = 1 << 14;

@@ -8,7 +8,7 @@ use hprof_jfr::{Chunk, Record, Value};
 use super::class_counts::{ClassCounts, ClassOverTime};
 use super::constants::ConstantMap;
 use super::names::Names;
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 
 /// Names of collections of the whole heap that stop the program (`GCName` in JDK's `gcName.hpp`). Concurrent ones, such as
 /// `G1Old`, end while the program allocates.

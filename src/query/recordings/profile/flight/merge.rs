@@ -17,12 +17,12 @@ use super::heap::Collecting;
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::Stack;
 use super::{EventCount, FlightFacts, FlightReport, Want};
-use crate::recordings::percent::two_decimals;
-use crate::recordings::profile::{
+use crate::percent::two_decimals;
+use crate::profile::{
     Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, date_of_nanos,
     ratio,
 };
-use crate::sorting::SortRows;
+use hprof_base::sorting::SortRows;
 
 /// Maximum number of starts and ends of threads.
 const MAX_THREADS: usize = 1 << 22;

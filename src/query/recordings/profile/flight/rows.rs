@@ -11,8 +11,8 @@ use hprof_jfr::{Chunk, NumberField, NumberFields};
 
 use super::names::Names;
 use super::stacks::Stacks;
-use crate::recordings::profile::Frame;
-use crate::recordings::profile::events::AllocationEvent;
+use crate::profile::Frame;
+use crate::profile::events::AllocationEvent;
 
 /// A value that many events share.
 #[derive(Debug, Clone, Copy)]

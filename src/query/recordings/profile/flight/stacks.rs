@@ -12,8 +12,8 @@ use hprof_jfr::{Chunk, ChunkSpan, ElementNumbers, NumberFields};
 
 use super::constants::{ConstantMap, ConstantTable};
 use super::names::Names;
-use crate::recordings::profile::Frame;
-use crate::threads::frames::NATIVE;
+use crate::profile::Frame;
+use hprof_model::threads::frames::NATIVE;
 
 /// Index of a stack; [`NO_STACK`] for none.
 pub(super) type StackIndex = u32;

@@ -5,7 +5,7 @@ use hprof_jfr::Chunk;
 use hprof_writer::flight::{FlightWriter, every_kind};
 
 use super::*;
-use crate::recordings::profile::Origin;
+use crate::profile::Origin;
 
 fn read_as(bytes: &[u8], want: Want) -> FlightReport {
     read(&Recording::new(bytes).unwrap(), None, want)
@@ -142,8 +142,7 @@ fn stacks_that_are_not_in_the_chunk_are_lost() {
 fn threads_share_the_frames_of_a_stack() {
     let bytes = every_kind(true).finish();
     let by_thread = read_as(&bytes, Want { threads: true, ..all() });
-    let of_main =
-        |trace: &&crate::recordings::profile::Trace| by_thread.profile.traces.numbers(trace).len() == 2;
+    let of_main = |trace: &&crate::profile::Trace| by_thread.profile.traces.numbers(trace).len() == 2;
     let traces: Vec<_> = by_thread.profile.traces.iter().filter(of_main).collect();
     // The stack of samples of thread 9 is also the one in which it was started.
     let starts: Vec<_> =

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, display_names, walk};
-use crate::recordings::profile::{Origin, Site, Sites};
-use crate::sorting::SortRows;
+use crate::profile::{Origin, Site, Sites};
+use hprof_base::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
 use hprof_parser::text::TextEvent;

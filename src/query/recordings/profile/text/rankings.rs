@@ -5,9 +5,9 @@
 use std::cmp::Reverse;
 
 use super::display_names;
-use crate::recordings::profile::sites::percent;
-use crate::recordings::profile::{Samples, TimeRow, Times};
-use crate::sorting::SortRows;
+use crate::profile::sites::percent;
+use crate::profile::{Samples, TimeRow, Times};
+use hprof_base::sorting::SortRows;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};

@@ -3,7 +3,7 @@
 use super::heap::HeapCounter;
 use super::rankings::Tables;
 use super::{TextHeap, display_names};
-use crate::recordings::profile::{
+use crate::profile::{
     Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
 };
 use hprof_index::storage::id_map::IdMap;

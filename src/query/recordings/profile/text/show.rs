@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::{TextError, display_names, walk};
-use crate::classes::suggestions;
-use crate::objects::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
+use hprof_base::naming::suggestions;
 use hprof_index::storage::id_map::IdMap;
 use hprof_input::file::TextFile;
+use hprof_model::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextRoot};
 use hprof_parser::{BasicType, ObjectId};

@@ -18,8 +18,8 @@ use super::heap::{Collecting, HeapOverTime};
 use super::in_order::map_in_order;
 use super::stacks::StackTable;
 use super::{AllocationEvent, MAX_PROBLEMS, SiteEvent};
-use crate::recordings::profile::Frame;
-use crate::sorting::SortRows;
+use crate::profile::Frame;
+use hprof_base::sorting::SortRows;
 
 use chunk::{ChunkAllocations, NO_STACK, RowKey};
 pub use old_objects::{ChainLink, OldObject};

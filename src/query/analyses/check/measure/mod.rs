@@ -1,0 +1,338 @@
+//! Figures of one dump that rules need. Results that several rules share are computed once.
+
+mod duplicate_classes;
+pub(super) mod growth;
+mod heap;
+mod instances;
+mod loaders;
+mod place;
+mod retained;
+mod secrets;
+mod shallow;
+mod suspects;
+mod waste;
+
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::places::PlacesOfDump;
+use super::{MeasureKind, Rule};
+use crate::compare::places::DumpPlaces;
+use crate::frameworks::Frameworks;
+use crate::leaks::Leaks;
+use crate::secrets::Secrets;
+use crate::waste::Waste;
+use hprof_base::naming::pattern::ClassPattern;
+use hprof_base::naming::suggestions;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Heap, ObjectGraph};
+use hprof_model::dominators::class_counts::Counts;
+use hprof_model::dominators::retained_of_set;
+use hprof_model::histogram::{self, Scope, all_bytes};
+use hprof_model::loaders::ClassLoaderRow as LoaderRow;
+use hprof_model::objects::selection::{Selected, Selection};
+
+/// All measures, in the order in which messages list them.
+pub const MEASURES: [&MeasureKind; 11] = [
+    &heap::DEFINITION,
+    &retained::DEFINITION,
+    &shallow::DEFINITION,
+    &instances::DEFINITION,
+    &loaders::DEFINITION,
+    &duplicate_classes::DEFINITION,
+    &suspects::DEFINITION,
+    &waste::DEFINITION,
+    &secrets::DEFINITION,
+    &place::DEFINITION,
+    &growth::DEFINITION,
+];
+
+/// A dump to measure.
+#[derive(Clone, Copy)]
+pub enum MeasuredDump<'a> {
+    /// Summary only.
+    Summary(&'a Heap),
+    /// Graph, and the bytes of the dump ([`Heap::bytes`]).
+    Graph(&'a Heap, &'a ObjectGraph, &'a [u8]),
+}
+
+/// A figure of a dump.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// Bytes, or a count; negative for growth of something that has shrunk.
+    pub amount: i64,
+    /// Total that percentages refer to.
+    pub whole: u64,
+    /// Additional findings.
+    pub found: MeasureDetails,
+    /// Omissions from the figure.
+    pub left_out: LeftOut,
+}
+
+/// Omissions from a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// Nothing.
+    Nothing,
+    /// Places: there are too many distinct places, and omitted ones count with their parent.
+    Places,
+}
+
+/// Findings besides the figure.
+#[derive(Debug, Clone)]
+pub enum MeasureDetails {
+    /// No findings.
+    Nothing,
+    /// No name matches.
+    NoMatch {
+        /// Kind of thing that was searched for.
+        named: NamedKind,
+        /// Requested name.
+        pattern: String,
+        /// Similar names, most similar first.
+        suggestions: Vec<String>,
+    },
+    /// Name with the largest share of the figure, if there are several. For growth: the one that grew most.
+    Most {
+        /// Name with the largest share.
+        name: String,
+        /// Share of that name.
+        amount: u64,
+        /// Number of names that the figure covers; for growth, number of those that grew.
+        of: u64,
+    },
+    /// The place that grew most.
+    Grown {
+        /// Text of the place.
+        place: String,
+        /// Place below it that explains most of the growth, as found by `diff --group-by place`, and the growth of that
+        /// place.
+        cause: Option<(String, u64)>,
+    },
+    /// Places of the dump, for [`super::Comparison`].
+    Places(Arc<PlacesOfDump>),
+    /// Bytes of all classes by name, for [`super::Comparison`].
+    Classes(Arc<FxHashMap<String, u64>>),
+    /// Result of `leaks` without options.
+    Suspects(Arc<Leaks>),
+}
+
+/// Kinds of named things that rules refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedKind {
+    /// Classes.
+    Class,
+    /// Places.
+    Place,
+}
+
+impl Measured {
+    pub(super) fn new(amount: u64, whole: u64) -> Self {
+        Self {
+            amount: i64::try_from(amount).unwrap_or(i64::MAX),
+            whole,
+            found: MeasureDetails::Nothing,
+            left_out: LeftOut::Nothing,
+        }
+    }
+
+    pub(super) fn with(self, found: MeasureDetails) -> Self {
+        Self { found, ..self }
+    }
+}
+
+/// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
+const MAX_TOLD_NAME: usize = 1 << 10;
+/// Error if the graph is missing.
+const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
+
+/// Measures what the rules need; for growth, the value in this dump. `frameworks` name what leak suspects are.
+///
+/// # Errors
+/// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
+/// none ([`super::Measure::needs`]).
+pub fn measure<'r>(
+    rules: impl IntoIterator<Item = &'r Rule>,
+    opened: MeasuredDump<'_>,
+    frameworks: &Frameworks,
+) -> io::Result<Vec<Measured>> {
+    let rules: Vec<&Rule> = rules.into_iter().collect();
+    let mut dump = DumpData::new(opened, frameworks);
+    waste::prepare(&mut dump, &rules)?;
+    rules.into_iter().map(|rule| (rule.measure.kind.measure)(&mut dump, &rule.measure)).collect()
+}
+
+fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
+    let suggestions = suggestions.into_iter().map(str::to_owned).collect();
+    MeasureDetails::NoMatch { named: NamedKind::Class, pattern: pattern.text().to_owned(), suggestions }
+}
+
+/// A dump, and what was computed from it.
+pub(super) struct DumpData<'a> {
+    heap: &'a Heap,
+    frameworks: &'a Frameworks,
+    summary: &'a Summary,
+    graph: Option<(&'a ObjectGraph, &'a [u8])>,
+    sizes: Sizes,
+    /// Counts by class number.
+    counts: FxHashMap<Scope, Vec<Counts>>,
+    /// Bytes by class name.
+    class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
+    waste: Option<Waste>,
+    secrets: Option<Secrets>,
+    loaders: Option<Vec<LoaderRow>>,
+    places: Option<Arc<PlacesOfDump>>,
+}
+
+impl<'a> DumpData<'a> {
+    fn new(opened: MeasuredDump<'a>, frameworks: &'a Frameworks) -> Self {
+        let (heap, graph) = match opened {
+            MeasuredDump::Summary(heap) => (heap, None),
+            MeasuredDump::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
+        };
+        Self {
+            heap,
+            frameworks,
+            summary: heap.summary(),
+            graph,
+            sizes: Sizes::new(heap.summary(), None),
+            counts: FxHashMap::default(),
+            class_bytes: FxHashMap::default(),
+            waste: None,
+            secrets: None,
+            loaders: None,
+            places: None,
+        }
+    }
+
+    fn graph(&self) -> io::Result<(&'a ObjectGraph, &'a [u8])> {
+        self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
+    }
+
+    fn all_bytes(&self) -> u64 {
+        all_bytes(self.summary, &self.sizes)
+    }
+
+    fn reachable_bytes(&self) -> io::Result<u64> {
+        Ok(self.graph()?.0.tree.reachable_bytes())
+    }
+
+    /// Returns the shallow size of the objects in bytes.
+    fn bytes(&self, scope: Scope) -> io::Result<u64> {
+        Ok(match scope {
+            Scope::All => self.all_bytes(),
+            Scope::Reachable => self.reachable_bytes()?,
+            Scope::Unreachable => self.all_bytes().saturating_sub(self.reachable_bytes()?),
+        })
+    }
+
+    /// Returns the total that percentages refer to, as in histograms.
+    fn whole(&self, scope: Scope) -> io::Result<u64> {
+        match scope {
+            Scope::Reachable => self.reachable_bytes(),
+            Scope::All | Scope::Unreachable => Ok(self.all_bytes()),
+        }
+    }
+
+    /// Returns the classes with a matching name that have objects or were loaded.
+    fn matching(&self, pattern: &ClassPattern) -> Vec<ClassNumber> {
+        let known = self.summary.numbered_classes();
+        let known = known.filter(|(_, class)| class.objects.get() > 0 || class.is_dumped());
+        let matching = known.filter(|(_, class)| pattern.matches(self.summary.class_name(class)));
+        matching.map(|(number, _)| number).collect()
+    }
+
+    fn no_match(&self, pattern: &ClassPattern) -> MeasureDetails {
+        no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
+    }
+
+    /// Returns the class with the largest amount if several match, or that none matches.
+    fn most(
+        &self,
+        pattern: &ClassPattern,
+        classes: &[ClassNumber],
+        figure: impl Fn(ClassNumber) -> u64,
+    ) -> MeasureDetails {
+        // The first, if several are equal.
+        let most =
+            classes.iter().rev().map(|class| (figure(*class), *class)).max_by_key(|(figure, _)| *figure);
+        let Some((amount, class)) = most else { return self.no_match(pattern) };
+        let of = classes.iter().filter(|class| figure(**class) > 0).count() as u64;
+        match self.summary.class(class) {
+            Some(row) if of > 1 => {
+                MeasureDetails::Most { name: self.summary.class_name(row).to_owned(), amount, of }
+            }
+            _ => MeasureDetails::Nothing,
+        }
+    }
+
+    fn of_classes(
+        &mut self,
+        pattern: &ClassPattern,
+        scope: Scope,
+        figure: impl Fn(&Counts) -> u64,
+    ) -> io::Result<Measured> {
+        let counts = match self.counts.remove(&scope) {
+            Some(counts) => counts,
+            None if scope == Scope::All => self.all_counts(),
+            None => histogram::counts(self.summary, self.graph()?.0, scope),
+        };
+        let classes = self.matching(pattern);
+        let of_class = |class: ClassNumber| counts.get(class.0 as usize).map_or(0, &figure);
+        let amount = classes.iter().fold(0, |sum: u64, class| sum.saturating_add(of_class(*class)));
+        let found = self.most(pattern, &classes, of_class);
+        self.counts.insert(scope, counts);
+        Ok(Measured::new(amount, self.whole(scope)?).with(found))
+    }
+
+    fn all_counts(&self) -> Vec<Counts> {
+        let of_class = |(number, class)| Counts {
+            objects: histogram::instances(self.summary, number, class),
+            shallow_bytes: self.sizes.total(number),
+        };
+        self.summary.numbered_classes().map(of_class).collect()
+    }
+
+    /// Returns bytes by class name, from counts that were computed before. Omits names longer than `MAX_TOLD_NAME`.
+    fn class_bytes(&mut self, scope: Scope) -> Arc<FxHashMap<String, u64>> {
+        if let Some(bytes) = self.class_bytes.get(&scope) {
+            return bytes.clone();
+        }
+        let mut bytes: FxHashMap<String, u64> = FxHashMap::default();
+        let counts = self.counts.get(&scope).map_or(&[][..], Vec::as_slice);
+        for ((_, class), counts) in self.summary.numbered_classes().zip(counts) {
+            let name = self.summary.class_name(class);
+            if counts.shallow_bytes > 0 && name.len() <= MAX_TOLD_NAME {
+                let sum = bytes.entry(name.to_owned()).or_default();
+                *sum = sum.saturating_add(counts.shallow_bytes);
+            }
+        }
+        let bytes = Arc::new(bytes);
+        self.class_bytes.insert(scope, bytes.clone());
+        bytes
+    }
+
+    fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
+        let graph = self.graph()?.0;
+        let selection =
+            Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
+        let objects = selection.objects(self.summary, graph);
+        let retained = retained_of_set::retained(graph, &objects).retained_bytes;
+        let found =
+            if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
+        Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
+    }
+
+    fn places(&mut self) -> io::Result<Arc<PlacesOfDump>> {
+        if let Some(places) = &self.places {
+            return Ok(places.clone());
+        }
+        let (graph, bytes) = self.graph()?;
+        let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.heap, graph, bytes)?));
+        self.places = Some(places.clone());
+        Ok(places)
+    }
+}

@@ -1,0 +1,56 @@
+//! Number of credentials: by one rule, or by all.
+
+use std::io;
+
+use super::{DumpData, MeasureDetails, Measured};
+use crate::check::{Measure, MeasureKind, Of, RuleError, Unit};
+use crate::secrets::{self, SecretQuery, SecretRules};
+use hprof_base::naming::suggestions;
+
+pub(super) const DEFINITION: MeasureKind = MeasureKind {
+    name: "secrets",
+    unit: Unit::Count,
+    of: Of::Optional("a rule about credentials, for example \"jwt\""),
+    check,
+    subject,
+    measure,
+    ..MeasureKind::BASE
+};
+
+fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
+    let rules = SecretRules::bundled();
+    let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
+    if ids.contains(&of) {
+        return Ok(());
+    }
+    let hint = suggestions::did_you_mean_one_of(of, &ids, 3, "docs/secrets.md lists them, for example");
+    Err(RuleError::Of(format!("unknown rule about credentials `{quoted}`; {hint}")))
+}
+
+fn subject(measure: &Measure) -> String {
+    measure.of.as_ref().map_or_else(|| "credentials".to_owned(), |rule| format!("credentials by {rule}"))
+}
+
+/// Counts the rows of `hprof-cli secrets`, also of unreachable objects: they leave the machine with the dump, too.
+fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+    let (graph, bytes) = dump.graph()?;
+    let found = match &dump.secrets {
+        Some(found) => found,
+        None => {
+            let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
+            dump.secrets.insert(secrets::secrets(dump.heap, graph, bytes, &rules, query))
+        }
+    };
+    let rows = found.rows.iter().filter(|row| measure.of.as_ref().is_none_or(|id| *id == row.id));
+    let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
+    // Rows are sorted by rule: the first of those with most.
+    let most = ids.chunk_by(|a, b| a == b).rev().max_by_key(|same| same.len());
+    let measured = Measured::new(ids.len() as u64, 0);
+    let of = ids.chunk_by(|a, b| a == b).count() as u64;
+    Ok(match most.and_then(|same| Some((same.first()?, same.len()))) {
+        Some((id, amount)) if of > 1 => {
+            measured.with(MeasureDetails::Most { name: (*id).to_owned(), amount: amount as u64, of })
+        }
+        _ => measured,
+    })
+}

@@ -1,0 +1,105 @@
+//! Growth between two dumps, by place.
+
+use super::{Aligned, DumpPlaces, PlaceFigures, Via, explained};
+use hprof_base::change::{Change, Status};
+use hprof_parser::ObjectId;
+
+/// Changes below this fraction of the larger heap are not reported.
+const LEAST_PART: u64 = 1000;
+
+/// A place that explains a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceChange {
+    /// Labels, from the top.
+    pub labels: Vec<String>,
+    /// Labels on one line.
+    pub text: String,
+    /// Status of the row.
+    pub status: Status,
+    /// Number of objects at the place.
+    pub objects: Change,
+    /// Retained size of the objects.
+    pub retained_bytes: Change,
+    /// The map that contains it; `None` if no map does, or if keys are shown.
+    pub map: Option<MapAbove>,
+    /// One of the objects of the new dump; null if there is none.
+    pub example: ObjectId,
+}
+
+/// The outermost map above a place whose values are one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapAbove {
+    /// The place of the map on one line.
+    pub text: String,
+    /// Retained size of the maps at that place.
+    pub retained_bytes: Change,
+}
+
+impl MapAbove {
+    fn of(aligned: &Aligned, place: u32) -> Option<Self> {
+        let path = aligned.path(place);
+        let is_value = |place: &u32| aligned.label(*place).via == Via::Value;
+        let (map, _) = path.iter().zip(path.iter().skip(1)).find(|(_, below)| is_value(below))?;
+        let retained = |figures: PlaceFigures| figures.retained_bytes;
+        let (old, new) = aligned.ends(*map);
+        let retained_bytes = Change { old: retained(old), new: retained(new) };
+        Some(Self { text: aligned.text(*map), retained_bytes })
+    }
+}
+
+/// Growth by place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Places, largest growth first. None contains another.
+    pub rows: Vec<PlaceChange>,
+    /// Size of all reachable objects.
+    pub reachable_bytes: Change,
+    /// Smallest change reported.
+    pub least: u64,
+}
+
+impl Changes {
+    /// Compares two dumps. `least` is the smallest change reported; a thousandth of the larger heap by default.
+    pub fn new(old: DumpPlaces, new: DumpPlaces, least: Option<u64>) -> Self {
+        let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
+        let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
+        let aligned = Aligned::new(&[old, new]);
+        let row = |place: u32| {
+            let (old, new) = (aligned.figures(0, place), aligned.figures(1, place));
+            let change = |of: fn(PlaceFigures) -> u64| Change { old: of(old), new: of(new) };
+            PlaceChange {
+                labels: aligned.labels(place),
+                text: aligned.text(place),
+                status: Status::of(old.objects > 0, new.objects > 0, false),
+                objects: change(|figures| figures.objects),
+                retained_bytes: change(|figures| figures.retained_bytes),
+                map: MapAbove::of(&aligned, place),
+                example: new.example,
+            }
+        };
+        let rows = explained(&aligned, least).into_iter().map(row).collect();
+        Self { rows, reachable_bytes, least }
+    }
+
+    /// Returns the total growth of all places that grew.
+    pub fn grown_bytes(&self) -> u64 {
+        self.sum(|delta| delta > 0)
+    }
+
+    /// Returns all growth, including growth that no place explains. The heap grew by less if something shrank.
+    pub fn all_grown_bytes(&self) -> u64 {
+        let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
+        let all = self.reachable_bytes.delta().saturating_add(shrunk);
+        u64::try_from(all).unwrap_or(0).max(self.grown_bytes())
+    }
+
+    fn sum(&self, is_meant: impl Fn(i64) -> bool) -> u64 {
+        let deltas = self.rows.iter().map(|row| row.retained_bytes.delta()).filter(|delta| is_meant(*delta));
+        deltas.fold(0, |sum, delta| sum.saturating_add(delta.unsigned_abs()))
+    }
+}
+
+/// Returns the smallest change reported for heaps of these sizes.
+pub fn least_of(heaps: &[u64]) -> u64 {
+    heaps.iter().copied().max().unwrap_or(0).div_ceil(LEAST_PART).max(1)
+}

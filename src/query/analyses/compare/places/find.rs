@@ -1,0 +1,117 @@
+//! Finding the places of a dump, or of a part of it.
+
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use crate::containers::Containers;
+use crate::frameworks::Frameworks;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::tables::NONE;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_model::dominators::class_pass;
+use hprof_model::objects::collections::Forms;
+use hprof_model::objects::label::Labels;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::objects::reference_names::Edges;
+
+use super::DumpPlaces;
+use super::adopted::{adopted, special};
+use super::held_by::{HeldBy, Holders, Slots};
+use super::keyed;
+use super::labels::LabelNumbers;
+use super::large;
+use super::named::{BeforePass, NamedObjects, named};
+use super::nodes::{LookedUp, VisitedBytes};
+use super::structures::structures;
+use super::subtree::{self, References};
+use super::traits::traits;
+use super::tree::PlaceBuilder;
+
+/// Part of a heap whose places are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent<'e> {
+    /// All of it.
+    All,
+    /// Objects that retain at least this, and those that they dominate immediately.
+    Large(u64),
+    /// These objects and those that they dominate.
+    Below(&'e [TreePosition]),
+}
+
+/// Returns the places of a dump.
+pub(super) fn places(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    extent: Extent<'_>,
+    frameworks: Option<&Frameworks>,
+) -> io::Result<DumpPlaces> {
+    let summary = heap.summary();
+    let objects = ObjectReader::new(summary, graph, bytes);
+    let slots = Slots::new(summary);
+    let references = References::new(&objects, &slots);
+    let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
+    let held_by = |dominator: Option<ObjectIndex>, object: ObjectIndex| match (&holders, dominator) {
+        (Some(holders), _) => holders.of(object),
+        (None, Some(dominator)) => references.held_by(dominator, object),
+        (None, None) => HeldBy::Unknown,
+    };
+    let forms = Forms::of(objects.summary);
+    let mut numbers = LabelNumbers::new(summary, &slots);
+    let least = keyed::least(graph.tree.reachable_bytes());
+    let labels = Labels::new(heap, graph, bytes);
+    let large = match extent {
+        Extent::Large(least) => Some(large::large_objects(&graph.tree, least)),
+        Extent::All | Extent::Below(_) => None,
+    };
+    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, large.as_deref(), &mut numbers.vias);
+    let special = special(heap, graph, &labels, &mut numbers.vias);
+    let edges = Edges::new(summary, graph, bytes);
+    let mut adopted = adopted(&edges);
+    let mut traits = traits(summary, &forms);
+    let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
+        let known =
+            BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
+        named(heap, frameworks, &objects, (&forms, &labels), least, known)
+    });
+    let mut builder = PlaceBuilder {
+        summary,
+        java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
+        graph,
+        traits,
+        slots: &slots,
+        held_by: &held_by,
+        numbers,
+        keys,
+        special,
+        adopted,
+        named,
+        nodes: Vec::new(),
+        known: FxHashMap::default(),
+        open: Vec::new(),
+        bytes: 0,
+        moved: 0,
+        level: 0,
+        before: Vec::new(),
+        adoptions: Vec::new(),
+        is_cut: false,
+    };
+    let mut members = Vec::new();
+    match extent {
+        Extent::All => {
+            let look_up =
+                |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
+            class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+                builder.object(depth, found, VisitedBytes::of(bytes));
+            });
+        }
+        Extent::Large(least) => {
+            members = large::walk(&mut builder, &references, least);
+        }
+        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
+    }
+    builder.close(0);
+    let structures = structures(&Containers::find(heap, graph, bytes)?);
+    Ok(DumpPlaces { hides_values: heap.hides_values(), members, structures, ..builder.finish() })
+}

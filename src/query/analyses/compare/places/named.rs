@@ -1,0 +1,127 @@
+//! Objects of frameworks, with the names that users of the framework know: the session store of a web application, a bean,
+//! a cache.
+//!
+//! The name that a rule gives an object is part of the label of its place, so that each web application has its own place. The
+//! collection of the object's entries is at the place of the object, whichever object dominates it; if the rule states that
+//! its keys name the entries, each entry has its own place, under its key.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::frameworks::{Frameworks, KnownFrameworks, Naming};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_model::objects::collections::{Collections, Forms};
+use hprof_model::objects::label::Labels;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::objects::reference_kind::ReferenceKind;
+
+use super::keyed;
+use super::labels::{CalledName, LabelNumbers, Via};
+use super::traits::{Role, Trait};
+
+/// Maximum number of named entries of a collection.
+const MAX_ENTRIES: usize = 1 << 14;
+/// Maximum number of slots of the table of a collection whose entries are named.
+const MAX_SLOTS: usize = 1 << 16;
+
+/// Minimum fraction of the heap, as 1/N, that an object must retain for its sentence to be evaluated.
+const PART_SAID: u64 = 100;
+
+/// Named objects of a dump.
+#[derive(Default)]
+pub(super) struct NamedObjects {
+    /// By object: number of its class and name.
+    pub(super) called: FxHashMap<u32, u32>,
+    /// By collection: object whose entries it contains.
+    pub(super) entries: FxHashMap<u32, u32>,
+}
+
+/// By object whose place is not below its dominator: its holder, and the kind of reference.
+type Adopted<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
+
+/// Data about objects and classes, collected before the pass over the tree.
+pub(super) struct BeforePass<'b, 'a> {
+    pub(super) numbers: &'b mut LabelNumbers,
+    /// By object: number of the key under which a map has it.
+    pub(super) keys: &'b mut FxHashMap<u32, u32>,
+    pub(super) adopted: &'b mut Adopted<'a>,
+    /// By class number.
+    pub(super) traits: &'b mut [Trait],
+}
+
+/// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in
+/// `traits` the classes whose objects are only parts of others.
+pub(super) fn named<'a>(
+    heap: &'a Heap,
+    frameworks: &Frameworks,
+    objects: &ObjectReader<'a>,
+    (forms, labels): (&Arc<Forms>, &Labels<'a>),
+    least: u64,
+    before: BeforePass<'_, '_>,
+) -> NamedObjects {
+    let BeforePass { numbers, keys, adopted, traits } = before;
+    let known = KnownFrameworks::new(heap, objects, frameworks);
+    let graph = objects.graph;
+    for (class, of) in objects.summary.numbered_classes().map(|(class, _)| class).zip(traits.iter_mut()) {
+        of.is_passed = known.is_passed(class);
+        of.is_part |= of.is_passed;
+        if known.rule_of(class).is_some() && of.role == Role::Plain {
+            of.role = Role::Collection;
+        }
+    }
+    let mut found = NamedObjects::default();
+    let collections = Collections::with(objects, forms.clone());
+    for object in known.instances(least) {
+        let Some(mut name) = known.called(object) else { continue };
+        if heap.hides_values() && known.naming(object) == Naming::One {
+            // Hidden names are told apart as the names are.
+            name = format!("{name} {}", found.called.len() + 1);
+        }
+        let Some(class) = graph.objects.class(object) else { continue };
+        let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
+        let naming = known.naming(object);
+        // The contents of a small object do not matter.
+        let is_large = graph.tree.retained_bytes_of(object) >= Some(graph.tree.reachable_bytes() / PART_SAID);
+        let has_sentence = is_large && known.has_sentence(object);
+        let called = CalledName { class, name: name.into(), naming, has_sentence };
+        found.called.insert(object.0, numbers.called.number(called));
+        let Some((entries, word)) = known.entries(object) else { continue };
+        found.entries.insert(entries.0, object.0);
+        let by = ReferenceKind::Slot(0);
+        if is_outside(graph, entries, object) {
+            adopted.entry(entries.0).or_insert((object, by));
+        }
+        let Some(collection) = collections.collection(entries) else { continue };
+        let Some(word) = word else { continue };
+        // Maps that share one long empty table would be read repeatedly.
+        if collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
+            continue;
+        }
+        for entry in collections.entries(&collection).take(MAX_ENTRIES) {
+            let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
+            let key = match heap.hides_values() {
+                true => Some((keys.len() + 1).to_string()),
+                false => entry.key.and_then(|key| keyed::text(objects, labels, key)),
+            };
+            if let (Some(value), Some(key)) = (value, key) {
+                keys.insert(
+                    value.0,
+                    numbers.vias.number(Via::Entry(format!("{word} {key}").trim_start().into())),
+                );
+                if is_outside(graph, value, entries) {
+                    adopted.entry(value.0).or_insert((entries, by));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether an object does not dominate the one that would adopt it.
+fn is_outside(graph: &ObjectGraph, object: ObjectIndex, holder: ObjectIndex) -> bool {
+    let position = |object| graph.tree.reachable_position(object);
+    let pair = position(object).zip(position(holder));
+    pair.is_some_and(|(object, holder)| !graph.tree.dominates(object, holder))
+}

@@ -1,0 +1,214 @@
+//! Texts with more copies than before.
+//!
+//! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
+//! kept: a `StringCensus` has 32 bytes per String, as [`hprof_model::strings`] has, and texts are compared in place, in both
+//! dumps.
+
+use std::cmp::Reverse;
+use std::io;
+
+use hprof_base::sorting::SortRows;
+use hprof_index::ObjectGraph;
+use hprof_index::model::summary::Summary;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::strings::{
+    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows, Totals,
+};
+
+use hprof_base::change::{Change, Status};
+
+/// A dump from which Strings are read.
+#[derive(Debug, Clone, Copy)]
+pub struct StringsDump<'a> {
+    /// Summary of the dump.
+    pub summary: &'a Summary,
+    /// Graph of the dump.
+    pub graph: &'a ObjectGraph,
+    /// Bytes of the dump.
+    pub bytes: &'a [u8],
+}
+
+/// Strings of one dump, by text.
+#[derive(Debug)]
+pub struct StringCensus {
+    answer: StringReport,
+    basis: Basis,
+}
+
+/// Selection of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// All texts.
+    All,
+    /// Texts that differ between the dumps.
+    Changed,
+}
+
+/// A row of a comparison: a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StringChange {
+    /// Status of the row.
+    pub status: Status,
+    /// Number of Strings with the text.
+    pub count: Change,
+    /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
+    pub total_bytes: Change,
+    place: RowSource,
+}
+
+/// Source of a row: the new dump if it has the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowSource {
+    Old(usize),
+    New(usize),
+}
+
+/// Result of the query.
+#[derive(Debug)]
+pub struct Compared {
+    /// Rows, largest growth of the copies' size first.
+    pub rows: Vec<StringChange>,
+    /// Number of selected rows before `top` was applied.
+    pub matching: u64,
+    /// Number of rows that differ between the dumps.
+    pub changed: u64,
+    /// Totals over all Strings of the old dump and of the new one.
+    pub totals: [Totals; 2],
+    old: StringReport,
+    new: StringReport,
+}
+
+/// Contents of a row's Strings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The text, or its beginning.
+    pub text: String,
+    /// `true` if `text` is truncated.
+    pub is_cut: bool,
+    /// Length in UTF-16 units.
+    pub length: u64,
+}
+
+impl<'a> StringsDump<'a> {
+    fn objects(self) -> ObjectReader<'a> {
+        ObjectReader::new(self.summary, self.graph, self.bytes)
+    }
+}
+
+impl StringCensus {
+    /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per String.
+    pub fn new(dump: StringsDump<'_>, other: Option<&Self>) -> io::Result<Self> {
+        let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
+        let question = StringQuery {
+            pattern: None,
+            lengths: 0..=u64::MAX,
+            live: false,
+            rows: StringRows::Duplicates,
+            sort_by: StringOrder::Address,
+            top: None,
+        };
+        let answer = strings::strings_on(&basis, dump.summary, dump.graph, dump.bytes, &question)?;
+        Ok(Self { answer, basis })
+    }
+
+    /// Matches an old dump and a new one. Ties are in the order of the first copies.
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per text.
+    pub fn compare(
+        old: (Self, StringsDump<'_>),
+        new: (Self, StringsDump<'_>),
+        keep: Keep,
+        top: Option<usize>,
+    ) -> io::Result<Compared> {
+        let ((old, before), (new, after)) = (old, new);
+        let (before, after) = (before.objects(), after.objects());
+        let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
+        let order = |a: &Copies, b: &Copies| {
+            let growth = |copies: &Copies| Reverse((bytes(copies).delta(), count(copies).delta()));
+            growth(a).cmp(&growth(b)).then_with(|| a.order().cmp(&b.order()))
+        };
+        let top = top.unwrap_or(usize::MAX);
+        let keep_first = |all: &mut Vec<Copies>| {
+            if top > 0 && top < all.len() {
+                all.select_nth_unstable_by(top - 1, order);
+            }
+            all.truncate(top);
+        };
+        // Of each share no more than of all.
+        let reduce = |copies: &mut dyn Iterator<Item = Copies>| {
+            let mut kept: Vec<Copies> = copies.filter(is_kept).collect();
+            let matching = kept.len() as u64;
+            let changed = kept.iter().filter(|copies| status(copies) != Status::Same).count() as u64;
+            keep_first(&mut kept);
+            (kept, matching, changed)
+        };
+        let (mut all, mut matching, mut changed) = (Vec::new(), 0, 0);
+        let found = strings::matched(&old.basis, (&old.answer, &before), (&new.answer, &after), reduce)?;
+        for (kept, matching_of_share, changed_of_share) in found {
+            all.extend(kept);
+            matching += matching_of_share;
+            changed += changed_of_share;
+        }
+        keep_first(&mut all);
+        all.sort_rows_by(order);
+        let mut places = (0, 0);
+        let rows = all.iter().map(|copies| {
+            let next = if copies.is_in_new() { &mut places.1 } else { &mut places.0 };
+            let place = if copies.is_in_new() { RowSource::New(*next) } else { RowSource::Old(*next) };
+            *next += 1;
+            StringChange { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
+        });
+        let rows = rows.collect();
+        let totals = [old.answer.totals, new.answer.totals];
+        let only_old = all.iter().filter(|copies| !copies.is_in_new());
+        let (old, new) =
+            (old.answer.of_copies(only_old, DumpSide::Old), new.answer.of_copies(all.iter(), DumpSide::New));
+        Ok(Compared { rows, matching, changed, totals, old, new })
+    }
+}
+
+fn count(copies: &Copies) -> Change {
+    let [old, new] = copies.counts();
+    Change { old, new }
+}
+
+fn bytes(copies: &Copies) -> Change {
+    let [old, new] = copies.bytes();
+    Change { old, new }
+}
+
+fn status(copies: &Copies) -> Status {
+    let (count, bytes) = (count(copies), bytes(copies));
+    Status::of(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
+}
+
+/// Reader of the texts of rows.
+#[derive(Debug)]
+pub struct ChangeReader<'a> {
+    old: StringReader<'a>,
+    new: StringReader<'a>,
+}
+
+impl<'a> ChangeReader<'a> {
+    /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
+    pub fn new(found: &'a Compared, old: StringsDump<'a>, new: StringsDump<'a>, most: usize) -> Self {
+        let reader = |dump: StringsDump<'a>, answer: &'a StringReport| {
+            StringReader::new(dump.summary, dump.graph, dump.bytes, answer, (StringRows::Strings, most))
+        };
+        Self { old: reader(old, &found.old), new: reader(new, &found.new) }
+    }
+
+    /// Returns the text of a row.
+    pub fn text(&self, row: &StringChange) -> Text {
+        let found = match row.place {
+            RowSource::Old(number) => self.old.row(number),
+            RowSource::New(number) => self.new.row(number),
+        };
+        let (text, is_cut, length) = found.map(|row| (row.text, row.is_cut, row.length)).unwrap_or_default();
+        Text { text, is_cut, length }
+    }
+}

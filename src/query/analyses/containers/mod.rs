@@ -1,0 +1,519 @@
+//! Containers: what a person sees in a heap, whatever it is built of. A list, a map, a queue, a tree of nodes with its
+//! elements, their number and their classes.
+//!
+//! JDK collections are read as `show` reads them (`known`). Any other structure that refers to itself is found from the
+//! references: by the classes that are on short circles (`circles`, `structures`), by the nodes and arrays that one
+//! object owns (`instances`), and by what leads out of these (`slots`, `elements`). Names of classes of libraries are
+//! not needed. docs/mat.md describes the limits.
+//!
+//! A search takes two numbers per object, passes over the dominator tree and over the references of all objects, and one
+//! over the records of nodes and arrays. Its result is kept in the index.
+
+mod circles;
+mod element_classes;
+mod elements;
+mod field_names;
+mod instances;
+mod known;
+mod nested;
+mod roles;
+mod slots;
+mod structures;
+
+use std::cmp::Reverse;
+use std::io;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::reader::ObjectReader;
+use hprof_index::storage::store::Stage;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
+
+use hprof_base::kept::KeptAnswer;
+use hprof_base::parallel;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::collections::CollectionKind;
+use hprof_model::objects::reference_names::Edges;
+
+use elements::MapHints;
+use instances::{Instance, Instances, MAX_TOPS};
+use known::CollectionReader;
+pub use nested::NestedElements;
+pub(crate) use roles::is_primitive;
+use roles::{ClassRole, Owners, Roles};
+use slots::{SlotCounter, SlotKey, Tally};
+use structures::Structures;
+
+/// Version of what is kept: to be raised with each change of the search.
+pub(crate) const VERSION: u32 = 6;
+/// Maximum number of classes of nodes and arrays that are kept of a container.
+const MAX_PARTS: usize = 64;
+/// Minimum number of elements that make a container worth a row.
+const MIN_ELEMENTS: u64 = 10;
+/// Minimum part of the heap that a container or its elements retain, as 1/N.
+const PART: u64 = 1000;
+/// Maximum number of containers that are kept, largest first.
+const MAX_CONTAINERS: usize = 2048;
+/// Minimum percentage of the nodes that are of one class if they are the elements and have no common superclass.
+const MIN_OF_NODES: u64 = 95;
+/// Maximum number of fields and arrays with elements of which no class is that of most.
+const MAX_SLOTS_OF_SEVERAL: usize = 2;
+/// Minimum number of elements for each class of them if they have none in common: a registry has one or a few of each.
+const MANY_OF_EACH: u64 = 50;
+/// Minimum percentage of what an object retains in nodes that it owns for it to stand for them.
+const MOST_OF_OWNER: u128 = 80;
+/// Number of objects whose sizes are added up one by one.
+const FEW: u32 = 16;
+/// Maximum number of references of a header that are looked at.
+const MAX_FIELDS: usize = 64;
+/// Objects per chunk.
+const CHUNK: u32 = 1 << 16;
+
+/// What a container is to its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ContainerFamily {
+    /// Elements with an order.
+    List,
+    /// Elements without order.
+    Set,
+    /// Keys and values.
+    Map,
+    /// Elements that wait for somebody.
+    Queue,
+    /// Nodes of which some lead to several others.
+    Tree,
+    /// Nodes each of which leads to the next.
+    Chain,
+    /// An array without a header.
+    Array,
+}
+
+impl ContainerFamily {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::Queue => "queue",
+            Self::Tree => "tree",
+            Self::Chain => "chain",
+            Self::Array => "array",
+        }
+    }
+
+    fn of_collection(kind: CollectionKind, class: &str) -> Self {
+        match kind {
+            CollectionKind::Map => Self::Map,
+            CollectionKind::Set => Self::Set,
+            _ if is_queue(class) => Self::Queue,
+            _ => Self::List,
+        }
+    }
+}
+
+/// Returns whether a field is named like that of a key.
+pub fn is_key_field(name: &str) -> bool {
+    field_names::is_key(name)
+}
+
+/// Returns whether a class is named like a queue.
+fn is_queue(class: &str) -> bool {
+    let name = simple_name(class);
+    name.contains("Queue") || name.contains("Deque")
+}
+
+/// Returns the name of a class without its package and outer classes.
+fn simple_name(class: &str) -> &str {
+    class.rsplit(['.', '$']).next().unwrap_or(class)
+}
+
+/// Elements of one class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElementClass {
+    /// Class name, without the parts that a JVM generates.
+    pub class: String,
+    /// Number of elements.
+    pub elements: u64,
+    /// Retained size of those that the container dominates, in bytes.
+    pub retained_bytes: u64,
+}
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The collection, or the object that stands for all nodes.
+    #[serde(with = "hprof_base::kept::object_id")]
+    pub object: ObjectId,
+    /// Class of the object.
+    pub class: String,
+    /// What it is to its user.
+    pub family: ContainerFamily,
+    /// Number of elements; of entries in a map.
+    pub elements: u64,
+    /// `false` if there may be more elements.
+    pub is_exact: bool,
+    /// Class of the elements: the only one, or the nearest common superclass. If they have none that says something, the
+    /// class of more than half of them.
+    pub element_class: Option<String>,
+    /// `true` if `element_class` is only that of most.
+    pub is_mostly: bool,
+    /// Classes of the elements, most elements first; at most 64.
+    pub element_classes: Vec<ElementClass>,
+    /// Number of classes of the elements.
+    pub classes: u64,
+    /// Classes of the keys of a map.
+    pub keys: Vec<ElementClass>,
+    /// Number of nodes; 0 for JDK collections.
+    pub nodes: u64,
+    /// Names of the classes of its nodes and arrays, if the object owns them and they are not the elements; sorted.
+    pub parts: Vec<String>,
+    /// `true` if the nodes themselves are the elements.
+    pub are_nodes: bool,
+    /// `true` if most of what it holds is held elsewhere, too.
+    pub is_shared: bool,
+    /// Retained size, in bytes.
+    pub retained_bytes: u64,
+    /// Retained size of the largest element that it dominates, in bytes.
+    pub largest_bytes: u64,
+    /// What is in the collections that are its elements, or in theirs.
+    pub nested: Option<NestedElements>,
+    /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
+    pub tops: Vec<TreePosition>,
+}
+
+impl Container {
+    /// Returns whether its elements, of which none has most, make up what it retains. What a JVM lists of its own classes does
+    /// not: what their static fields hold is not in the list.
+    pub fn accumulates(&self) -> bool {
+        let are_many =
+            self.element_class.is_some() || self.elements >= self.element_classes.len() as u64 * MANY_OF_EACH;
+        are_many
+            && !self.element_classes.is_empty()
+            && !self.is_shared
+            && self.element_class.as_deref() != Some("java.lang.Class")
+            && self.largest_bytes <= self.retained_bytes / 2
+    }
+
+    /// Returns the number of elements; if these are parts of one collection, that of what is in all of them.
+    pub fn all_elements(&self) -> u64 {
+        let nested = self.nested.as_ref().filter(|nested| nested.are_parts);
+        nested.map_or(self.elements, |nested| nested.elements)
+    }
+
+    /// Returns the number of elements of `element_class`, those of its subclasses included.
+    pub fn elements_of_class(&self) -> u64 {
+        let of_class =
+            self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
+        if self.is_mostly {
+            of_class.fold(0, |sum, row| sum.saturating_add(row.elements))
+        } else {
+            self.elements
+        }
+    }
+}
+
+/// Containers of a heap, largest retained size first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Containers {
+    /// The containers, which may be nested in one another.
+    pub all: Vec<Container>,
+}
+
+impl Containers {
+    /// Finds the containers that retain a thousandth of the heap, or whose elements do, or reads them from the index.
+    ///
+    /// # Errors
+    /// If there is neither memory nor disk space for two numbers for each object.
+    pub fn find(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+        let kept = KeptAnswer::new(heap, graph, Stage::Containers, &VERSION.to_le_bytes());
+        if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(graph)) {
+            return Ok(known);
+        }
+        let found = Self::search(heap, graph, bytes)?;
+        kept.write(&found);
+        Ok(found)
+    }
+
+    /// Returns whether these can be containers of a heap: they were read from a file.
+    fn is_valid(&self, graph: &ObjectGraph) -> bool {
+        let tree = &graph.tree;
+        let is_known = |one: &Container| {
+            let mut end = TreePosition(0);
+            let are_apart = one.tops.iter().all(|top| {
+                let is_behind = *top >= end && top.0 < tree.reachable();
+                end = if is_behind { tree.end(*top) } else { end };
+                is_behind
+            });
+            are_apart && !one.tops.is_empty() && graph.objects.addresses.index_of(one.object).is_some()
+        };
+        self.all.len() <= MAX_CONTAINERS && self.all.iter().all(is_known)
+    }
+
+    fn search(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+        let summary = heap.summary();
+        let least = (graph.tree.reachable_bytes() / PART).max(1);
+        let roles = Roles::new(summary);
+        let objects = ObjectReader::new(summary, graph, bytes);
+        let collections = CollectionReader::new(&objects, least);
+        // The owners are found on one thread, as are the contents of a list of nodes.
+        let (mut all, owners) =
+            rayon::join(|| known::collections(&collections, &roles), || Owners::new(graph, &roles));
+        let owners = owners?;
+        let structures = Structures::find(summary, graph, &roles, &owners);
+        let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
+        let edges = Edges::new(summary, graph, bytes);
+        let is_header = |position| {
+            let class = graph.tree.object_at(position).and_then(|object| graph.objects.class(object));
+            class.is_some_and(|class| roles.is_header(class))
+        };
+        let is_wanted = |one: &Instance| {
+            one.nodes + one.arrays > 0 && (one.top_bytes >= least || one.owner.is_some_and(is_header))
+        };
+        let wanted = instances.all.iter().map(is_wanted).collect();
+        let slots = SlotCounter {
+            graph,
+            objects: &objects,
+            labels: graph.labels(),
+            finder: graph.objects.addresses.finder(),
+            edges: &edges,
+            roles: &roles,
+            owners: &owners,
+            structures: &structures,
+            instances: &instances,
+            soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
+            wanted,
+        };
+        all.extend(own_structures(heap, &slots));
+        all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
+        all.truncate(MAX_CONTAINERS);
+        collections.add_nested(&mut all);
+        Ok(Self { all })
+    }
+
+    /// Returns the containers by the objects that stand for them.
+    pub fn by_object(&self) -> FxHashMap<ObjectId, &Container> {
+        self.all.iter().rev().map(|one| (one.object, one)).collect()
+    }
+
+    /// Returns the container that an object stands for.
+    pub fn of_object(&self, object: ObjectId) -> Option<&Container> {
+        self.all.iter().find(|one| one.object == object)
+    }
+}
+
+/// Returns the containers made of nodes and arrays.
+fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
+    let (summary, graph, tree) = (heap.summary(), slots.graph, &slots.graph.tree);
+    if !slots.wanted.contains(&true) {
+        return Vec::new();
+    }
+    let (tallies, is_exact) = slots.count();
+    let mut of_instance: FxHashMap<u32, Vec<(SlotKey<'_>, Tally)>> = FxHashMap::default();
+    for (key, tally) in tallies {
+        of_instance.entry(key.instance).or_default().push((key, tally));
+    }
+    let counted = count_members(slots);
+    let container = |(number, instance): (u32, &Instance)| {
+        let name_of = |object| {
+            let class = graph.objects.class(object).and_then(|class| summary.class(class));
+            class.map_or("", |row| summary.class_name(row)).to_owned()
+        };
+        let owner =
+            instance.owner.or(instance.tops.first().copied()).and_then(|owner| tree.object_at(owner))?;
+        let owner_name = name_of(owner);
+        let of_slots = of_instance.get(&number).map_or(&[] as &[_], Vec::as_slice);
+        let simple = owner_name.rsplit('.').next().unwrap_or_default();
+        let map = MapHints {
+            is_named: simple.contains("Map") && !simple.ends_with("[]"),
+            has_numbers: has_numbers(summary, graph, owner),
+        };
+        let found = elements::elements(summary, slots.roles, instance, map, of_slots);
+        let found = match found {
+            Some(found) => found,
+            None if instance.nodes > 0 => elements::nodes(&counted.get(&number)?.nodes),
+            None => return None,
+        };
+        let header = instance.header(graph, slots.roles, found.elements.bytes())?;
+        let object = tree.object_at(header)?;
+        let class_name = name_of(object);
+        let (count, name) = (found.elements.count(), found.elements.name(summary));
+        // The table of a map that is being resized: what is in the nodes is what the map has.
+        if name.as_ref().is_some_and(|(class, _)| structures::is_jdk_node(class)) {
+            return None;
+        }
+        // Objects of many kinds that refer to one another are a program, not a collection.
+        let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
+        let element_classes = found.elements.rows(summary);
+        let of_most = element_classes.first().map_or(0, |row| row.elements);
+        let is_graph = are_mixed && found.are_nodes && of_most * 100 < count * MIN_OF_NODES
+            || name.is_none() && found.slots > MAX_SLOTS_OF_SEVERAL;
+        if count < MIN_ELEMENTS || is_graph {
+            return None;
+        }
+        let is_owner = instance.owner == Some(header);
+        let family =
+            family(instance, &found, &class_name, slots.roles.role_of(graph, object) == ClassRole::Array);
+        // Many nodes below what is no header: it stands for them only if it has little else.
+        let above = instance.owner.filter(|_| !is_owner && instance.all_tops > MAX_TOPS as u64);
+        let (tops, retained_bytes) = match (is_owner, above) {
+            (true, _) => (vec![header], tree.retained_bytes(header)),
+            (false, None) if instance.all_tops > MAX_TOPS as u64 => return None,
+            (false, None) => {
+                let mut tops = instance.tops.clone();
+                tops.sort_unstable();
+                (tops, instance.top_bytes)
+            }
+            (false, Some(owner)) => {
+                let all = tree.retained_bytes(owner);
+                if u128::from(instance.top_bytes) * 100 < u128::from(all) * MOST_OF_OWNER {
+                    return None;
+                }
+                (vec![owner], all)
+            }
+        };
+        let within = found.elements.bytes();
+        let parts = counted.get(&number).filter(|_| is_owner && !found.are_nodes);
+        Some(Container {
+            object: graph.objects.addresses.id_of(object)?,
+            class: class_name,
+            family,
+            elements: count,
+            is_exact,
+            is_mostly: name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
+            element_class: name.map(|(name, _)| name),
+            element_classes,
+            classes: found.elements.classes(summary),
+            keys: found.keys.as_ref().map(|keys| keys.rows(summary)).unwrap_or_default(),
+            nodes: instance.nodes,
+            parts: parts.map(|counted| counted.names(summary)).unwrap_or_default(),
+            are_nodes: found.are_nodes,
+            is_shared: within == 0 && !found.are_nodes,
+            retained_bytes,
+            largest_bytes: found.elements.largest_bytes(),
+            nested: None,
+            tops,
+        })
+    };
+    let wanted = (0u32..).zip(&slots.instances.all).zip(&slots.wanted).filter(|(_, is_wanted)| **is_wanted);
+    wanted.filter_map(|(one, _)| container(one)).collect()
+}
+
+/// Returns the retained size of an object. Most elements dominate a few objects: their sizes are added up one by one, whereas
+/// the difference of two sums takes all of three blocks.
+fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
+    let (mut bytes, mut open) = (0u64, 0u64);
+    for at in position.0..position.0.saturating_add(FEW) {
+        let at = TreePosition(at);
+        bytes = bytes.saturating_add(tree.shallow_bytes(at));
+        open = (open + 1).saturating_sub(tree.ends_behind(at));
+        if open == 0 {
+            return bytes;
+        }
+    }
+    tree.retained_bytes(position)
+}
+
+/// Returns the class of an object; for one that is `soft`, a soft reference, that of its referent, unless that was cleared.
+pub(crate) fn class_behind(
+    objects: &ObjectReader<'_>,
+    soft: &ClassSet,
+    object: ObjectIndex,
+) -> Option<ClassNumber> {
+    let own = objects.graph.objects.class(object)?;
+    let referent = || objects.graph.objects.class(objects.reference(object, field_names::REFERENT)?);
+    if soft.contains(own) { referent().or(Some(own)) } else { Some(own) }
+}
+
+/// Returns whether an object refers to an array of numbers.
+fn has_numbers(summary: &Summary, graph: &ObjectGraph, object: ObjectIndex) -> bool {
+    graph.references(object).take(MAX_FIELDS).any(|target| {
+        let class = graph.objects.class(target).and_then(|class| summary.class(class));
+        class.is_some_and(|row| roles::is_of_numbers(summary.class_name(row)))
+    })
+}
+
+/// Nodes and arrays of an instance by class.
+#[derive(Default)]
+struct CountedMembers {
+    /// Classes of the nodes, their number, and their retained size: that of all, which nodes above others share, is spread
+    /// evenly.
+    nodes: Vec<(Option<ClassNumber>, u64, u64)>,
+    /// Classes of nodes and arrays.
+    classes: Vec<ClassNumber>,
+}
+
+impl CountedMembers {
+    fn names(&self, summary: &Summary) -> Vec<String> {
+        let rows = self.classes.iter().filter_map(|class| summary.class(*class));
+        let mut names: Vec<String> = rows.map(|row| summary.class_name(row).to_owned()).collect();
+        names.sort_unstable();
+        names.truncate(MAX_PARTS);
+        names
+    }
+}
+
+/// Counts the nodes and arrays of the wanted instances by class.
+fn count_members(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, CountedMembers> {
+    let graph = slots.graph;
+    let count = |chunk: std::ops::Range<ObjectIndex>| {
+        let mut found: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
+        for (object, class) in ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk)) {
+            let Some(number) = slots.instances.number_of(object) else { continue };
+            let is_wanted = slots.wanted.get(number as usize).copied().unwrap_or(false);
+            if let Some(class) = class.filter(|_| is_wanted) {
+                *found.entry((number, class)).or_default() += 1;
+            }
+        }
+        found
+    };
+    let mut all: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
+    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    for (key, count) in parallel::map(&chunks, count).into_iter().flatten() {
+        *all.entry(key).or_default() += count;
+    }
+    let mut of_instance: FxHashMap<u32, CountedMembers> = FxHashMap::default();
+    for ((number, class), count) in all {
+        let of = of_instance.entry(number).or_default();
+        of.classes.push(class);
+        if slots.roles.of_class(class) != ClassRole::Plain {
+            continue;
+        }
+        let bytes = slots.instances.all.get(number as usize).map_or(0, |one| {
+            u64::try_from(u128::from(one.top_bytes) * u128::from(count) / u128::from(one.nodes.max(1)))
+                .unwrap_or(0)
+        });
+        of.nodes.push((Some(class), count, bytes));
+    }
+    of_instance
+}
+
+fn family(
+    instance: &Instance,
+    found: &elements::FoundElements,
+    class: &str,
+    is_array: bool,
+) -> ContainerFamily {
+    let name = simple_name(class);
+    match () {
+        () if found.keys.is_some() || name.ends_with("Map") => ContainerFamily::Map,
+        () if name.ends_with("Set") => ContainerFamily::Set,
+        () if is_queue(class) => ContainerFamily::Queue,
+        () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,
+        () if instance.nodes == 0 && is_array => ContainerFamily::Array,
+        () if instance.nodes == 0 => ContainerFamily::List,
+        // With both ends in the header it dominates each node itself.
+        () if instance.arrays == 0
+            && instance.following.max(instance.all_tops) * 10 >= instance.nodes * 9
+            && found.elements.count() > 0 =>
+        {
+            ContainerFamily::Chain
+        }
+        () => ContainerFamily::Tree,
+    }
+}

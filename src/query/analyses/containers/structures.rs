@@ -1,0 +1,319 @@
+//! Structures: the classes whose objects are nodes of one another.
+//!
+//! 1. References are counted from class to class. Arrays and JDK collections count as parts of what owns them, and what
+//!    does not lead into the structure is not counted: references to what dominates the holder (parents, `this$0`), and to
+//!    objects that belong elsewhere. A reference counts if its target's dominator is the holder, the holder's own dominator
+//!    (otherwise doubly linked lists are missed), or of the holder's class further up.
+//! 2. Nodes are the classes on short circles ([`super::circles`]).
+//! 3. Classes that nodes refer to belong to them if they have the same outermost class or a common superclass, and refer to
+//!    objects themselves: a hash trie has several kinds of nodes, not all of which refer to their like.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::graph_view::Labels;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+
+use super::circles::{TypeGraph, find};
+use super::roles::{ClassRole, Owners, Roles};
+use hprof_base::parallel;
+
+/// Objects per chunk.
+const CHUNK: u32 = 1 << 16;
+/// Minimum number of references from class to class.
+const MIN_REFERENCES: u64 = 3;
+/// Maximum number of pairs of classes that are counted per chunk. A hostile dump has more.
+const MAX_PAIRS: usize = 1 << 16;
+/// Maximum number of pairs of classes in all.
+const MAX_ALL_PAIRS: usize = 1 << 21;
+/// Number of chunks whose counts are in memory at once.
+const BATCH: usize = 64;
+/// Number of references that are collected before they are counted.
+const EDGES: usize = 1 << 10;
+/// Number of rounds in which classes are added to a structure.
+const ROUNDS: usize = 4;
+/// Number of fields with references from which an object is more than a node.
+const MANY_FIELDS: u32 = 8;
+/// Maximum number of superclasses of a class that are examined.
+const MAX_ABOVE: usize = 64;
+/// Maximum length in bytes of a name in which words are searched.
+const MAX_NAME: usize = 256;
+/// Superclasses that say nothing about what their subclasses are.
+const GENERAL: [&str; 7] = [
+    "java.lang.Object",
+    "java.lang.Enum",
+    "java.lang.Record",
+    "java.lang.Number",
+    "java.lang.ref.Reference",
+    "java.lang.ref.WeakReference",
+    "java.lang.ref.SoftReference",
+];
+
+/// Classes of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Structures {
+    /// By class of nodes: number of its structure.
+    of_class: FxHashMap<u32, u32>,
+    /// Classes of nodes that refer to others by way of JDK collections: these are no elements.
+    through_collections: FxHashSet<u32>,
+}
+
+/// A pair of classes, and whether a JDK collection is between them.
+type Pairs = FxHashMap<(u32, u32, bool), u64>;
+
+impl Structures {
+    pub(super) fn find(summary: &Summary, graph: &ObjectGraph, roles: &Roles, owners: &Owners) -> Self {
+        let labels = graph.labels();
+        let count = |chunk| PairCounter::new(graph, &labels, roles, owners).count(chunk);
+        let mut pairs = Pairs::default();
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        for batch in chunks.chunks(BATCH) {
+            for (pair, count) in parallel::map(batch, count).into_iter().flatten() {
+                let is_full = pairs.len() >= MAX_ALL_PAIRS;
+                match pairs.get_mut(&pair) {
+                    Some(known) => *known += count,
+                    None if is_full => {}
+                    None => {
+                        pairs.insert(pair, count);
+                    }
+                }
+            }
+        }
+        let mut direct: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        for ((from, to, _), count) in &pairs {
+            *direct.entry((*from, *to)).or_default() += count;
+        }
+        let all = TypeGraph::new(direct.clone());
+        // Objects with many fields that refer to others of another kind are a program, not a structure.
+        let is_rich = |class: u32| roles.shape(ClassNumber(class)).references() >= MANY_FIELDS;
+        direct.retain(|(from, to), count| {
+            let are_apart = from != to
+                && is_rich(*from)
+                && is_rich(*to)
+                && !have_common(summary, ClassNumber(*from), ClassNumber(*to));
+            *count >= MIN_REFERENCES && !are_apart
+        });
+        let mut found = Self { of_class: TypeGraph::new(direct).structures(), ..Self::default() };
+        found.absorb(summary, &all);
+        let is_within = |(from, to, _): &(u32, u32, bool)| {
+            found.of_class.get(from).is_some_and(|own| found.of_class.get(to) == Some(own))
+        };
+        let through = pairs.keys().filter(|pair| pair.2 && is_within(pair));
+        found.through_collections = through.map(|(from, ..)| *from).collect();
+        found
+    }
+
+    /// Adds classes that nodes refer to.
+    fn absorb(&mut self, summary: &Summary, types: &TypeGraph) {
+        // Kinds of nodes of one library's structure need not refer to one another in a circle.
+        let mut known: Vec<u32> = self.of_class.keys().copied().collect();
+        known.sort_unstable();
+        let mut numbers: FxHashMap<u32, u32> =
+            self.of_class.values().map(|number| (*number, *number)).collect();
+        for class in known {
+            for target in types.targets(class) {
+                let both = (self.of_class.get(&class).copied(), self.of_class.get(target).copied());
+                if let (Some(a), Some(b)) = both
+                    && is_akin(summary, ClassNumber(class), ClassNumber(*target))
+                {
+                    let (a, b) = (find(&mut numbers, a), find(&mut numbers, b));
+                    numbers.insert(a.max(b), a.min(b));
+                }
+            }
+        }
+        for number in self.of_class.values_mut() {
+            *number = find(&mut numbers, *number);
+        }
+        for _ in 0..ROUNDS {
+            let mut more: FxHashMap<u32, u32> = FxHashMap::default();
+            for (class, structure) in &self.of_class {
+                for target in types.targets(*class) {
+                    let is_new = !self.of_class.contains_key(target) && !types.targets(*target).is_empty();
+                    if is_new && is_akin(summary, ClassNumber(*class), ClassNumber(*target)) {
+                        let known = more.entry(*target).or_insert(*structure);
+                        *known = (*known).min(*structure);
+                    }
+                }
+            }
+            if more.is_empty() {
+                break;
+            }
+            self.of_class.extend(more);
+        }
+    }
+
+    /// Returns the number of the structure that objects of a class are nodes of.
+    #[inline]
+    pub(super) fn structure_of(&self, class: ClassNumber) -> Option<u32> {
+        self.of_class.get(&class.0).copied()
+    }
+
+    /// Returns whether nodes of a class refer to others by way of JDK collections.
+    pub(super) fn is_through_collections(&self, class: ClassNumber) -> bool {
+        self.through_collections.contains(&class.0)
+    }
+}
+
+/// Counter of the references to the objects of a chunk, by class.
+///
+/// What refers to an object is anywhere in memory: references are collected first, and what is known of the objects that
+/// hold them is prefetched.
+struct PairCounter<'s> {
+    graph: &'s ObjectGraph,
+    labels: &'s Labels<'s>,
+    roles: &'s Roles,
+    owners: &'s Owners,
+    /// Holders and targets that are still to be counted.
+    edges: Vec<(ObjectIndex, ObjectIndex)>,
+    pairs: Pairs,
+    /// The last array that was looked at, and whether it is that of a JDK collection.
+    last_array: Option<(ObjectIndex, bool)>,
+}
+
+impl<'s> PairCounter<'s> {
+    fn new(graph: &'s ObjectGraph, labels: &'s Labels<'s>, roles: &'s Roles, owners: &'s Owners) -> Self {
+        let (edges, pairs) = (Vec::with_capacity(EDGES), Pairs::default());
+        Self { graph, labels, roles, owners, edges, pairs, last_array: None }
+    }
+
+    fn role(&self, object: ObjectIndex) -> ClassRole {
+        self.roles.of_label(self.labels.of(object.0))
+    }
+
+    fn count(mut self, chunk: std::ops::Range<ObjectIndex>) -> Pairs {
+        let graph = self.graph;
+        for to in ObjectIndex::range(chunk) {
+            // What nothing owns is not within a structure.
+            if self.role(to) != ClassRole::Plain || self.owners.owner_of(to).is_none() {
+                continue;
+            }
+            for from in graph.referrers(to) {
+                self.labels.prefetch(from.0);
+                self.owners.prefetch(from);
+                self.edges.push((from, to));
+                if self.edges.len() >= EDGES {
+                    self.count_edges();
+                }
+            }
+        }
+        self.count_edges();
+        self.pairs
+    }
+
+    fn count_edges(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        for (from, to) in &edges {
+            if let Some(pair) = self.pair(*from, *to)
+                && (self.pairs.len() < MAX_PAIRS || self.pairs.contains_key(&pair))
+            {
+                *self.pairs.entry(pair).or_default() += 1;
+            }
+        }
+        self.edges = edges;
+        self.edges.clear();
+    }
+
+    /// Returns the classes of a reference, if it leads into a structure.
+    fn pair(&mut self, from: ObjectIndex, to: ObjectIndex) -> Option<(u32, u32, bool)> {
+        let role = self.role(from);
+        let holder = match role {
+            ClassRole::Leaf => return None,
+            ClassRole::Plain => self.owners.is_reachable(from).then_some(from)?,
+            ClassRole::Array | ClassRole::Collection => self.owners.owner_of(from)?,
+        };
+        let class = self.labels.of(holder.0);
+        if holder == to || self.roles.of_label(class) != ClassRole::Plain {
+            return None;
+        }
+        let owner = self.owners.owner_of(to)?;
+        // What has the same owner, or is the owner, is not below the target.
+        let is_near = owner == holder || Some(owner) == self.owners.owner_of(holder);
+        let is_local = is_near || self.labels.of(owner.0) == class && !self.is_back(holder, to);
+        if !is_local {
+            return None;
+        }
+        let is_through =
+            role == ClassRole::Collection || role == ClassRole::Array && self.is_of_collection(from);
+        Some((u32::try_from(class).ok()?, u32::try_from(self.labels.of(to.0)).ok()?, is_through))
+    }
+
+    /// Returns whether a reference leads back to what dominates the holder.
+    fn is_back(&self, holder: ObjectIndex, to: ObjectIndex) -> bool {
+        let tree = &self.graph.tree;
+        let (holder, to) = (tree.reachable_position(holder), tree.reachable_position(to));
+        holder.zip(to).is_some_and(|(holder, to)| holder >= to && tree.dominates(to, holder))
+    }
+
+    /// Returns whether an array is that of a JDK collection.
+    fn is_of_collection(&mut self, array: ObjectIndex) -> bool {
+        match self.last_array {
+            Some((known, is_of_collection)) if known == array => is_of_collection,
+            _ => {
+                let tree = &self.graph.tree;
+                let dominator = tree.reachable_position(array).and_then(|position| tree.dominator(position));
+                let above = dominator.and_then(|position| tree.object_at(position));
+                let is_of_collection = above.is_some_and(|above| self.role(above) == ClassRole::Collection);
+                self.last_array = Some((array, is_of_collection));
+                is_of_collection
+            }
+        }
+    }
+}
+
+/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that is
+/// a kind of node.
+fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
+    let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
+    let outer = |class| name(class).split('$').next().unwrap_or_default();
+    let table = summary.class_table();
+    let is_shared = |above: ClassNumber| {
+        let above_name = name(above);
+        (outer(above) == outer(a) && outer(a) == outer(b) || is_named(above_name, NODES))
+            && !is_general(above_name)
+            && table.upwards(b).take(MAX_ABOVE).any(|class| class == above)
+    };
+    let is_nested = name(a).contains('$') && outer(a) == outer(b) && is_named(name(b), NODES_AND_PARTS);
+    is_nested || table.upwards(a).take(MAX_ABOVE).any(is_shared)
+}
+
+/// Returns whether two classes have a superclass in common that says something.
+fn have_common(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
+    let table = summary.class_table();
+    let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
+    let of_a: FxHashSet<u32> = table.upwards(a).take(MAX_ABOVE).map(|class| class.0).collect();
+    let mut of_b = table.upwards(b).take(MAX_ABOVE);
+    of_b.any(|class| of_a.contains(&class.0) && !is_general(name(class)))
+}
+
+/// Words in names of kinds of nodes.
+const NODES: &[&str] =
+    &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
+/// Words in names of what is nested in a collection. Classes of a small program are often all nested in one.
+const NODES_AND_PARTS: &[&str] = &[
+    "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list",
+    "map", "set", "inner", "black", "red", "internal", "shard", "page", "block",
+];
+
+/// Returns whether a class is that of nodes of a JDK collection.
+pub(super) fn is_jdk_node(class: &str) -> bool {
+    class.starts_with("java.util.")
+        && class.contains('$')
+        && is_named(class, &["node", "entry"])
+        && !class.contains("Simple")
+}
+
+/// Returns whether a word is in the last part of a class's name.
+fn is_named(name: &str, words: &[&str]) -> bool {
+    let last = name.rsplit(['$', '.']).next().unwrap_or_default();
+    if last.len() > MAX_NAME {
+        return false;
+    }
+    let last = last.to_lowercase();
+    words.iter().any(|word| last.contains(word))
+}
+
+/// Returns whether a class says nothing about what its subclasses are.
+pub(super) fn is_general(name: &str) -> bool {
+    GENERAL.contains(&name)
+}

@@ -1,0 +1,275 @@
+//! Conclusions from leak suspects: causes, largest first, none of which explains most of another.
+
+use std::cmp::Reverse;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+
+use super::holders::Holder;
+use super::loaders::Loaders;
+use super::positions::{self, accumulated_at, common_bytes};
+use super::{Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict, contents};
+use hprof_base::sorting::SortRows;
+use hprof_model::dominators::retained_of_set::tops_of_positions;
+
+/// A reason why memory is not freed, and the amount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// Cause of the conclusion.
+    pub cause: Cause,
+    /// Size accumulated there, or retained by the class loaders; includes that of the side tables.
+    pub retained_bytes: u64,
+    /// Numbers of suspects that go with it: maps whose keys are classes of these class loaders.
+    pub side_tables: Vec<usize>,
+}
+
+/// Cause of a conclusion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// Number of a suspect in which memory accumulates.
+    Suspect(usize),
+    /// Class loaders of one application that several holders keep alive.
+    Loaders {
+        /// Number of the group.
+        group: usize,
+        /// Number of the suspect that they are.
+        row: usize,
+        /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
+        suspects: Vec<usize>,
+    },
+}
+
+/// The most important finding.
+#[derive(Debug, Clone, Copy)]
+pub enum Largest<'a> {
+    /// The conclusion whose cause has the largest retained size.
+    Conclusion(&'a Conclusion),
+    /// A suspect without accumulation that retains more than any cause.
+    Holder(&'a Suspect),
+    /// The largest holder if nothing is suspect.
+    NoSuspect(&'a Holder),
+}
+
+impl Largest<'_> {
+    /// Returns the retained size; for a conclusion, that of its cause.
+    pub fn retained_bytes(&self) -> u64 {
+        match self {
+            Self::Conclusion(conclusion) => conclusion.retained_bytes,
+            Self::Holder(suspect) => suspect.retained_bytes,
+            Self::NoSuspect(holder) => holder.retained_bytes,
+        }
+    }
+}
+
+/// A suspect that retains less than this fraction of all objects is listed, but is not a conclusion: if nearly
+/// all objects are garbage, anything can be 10 percent of the rest.
+const LEAST_PART: u64 = 100;
+
+impl Conclusion {
+    /// Returns the number of the suspect that it is about.
+    pub fn suspect(&self) -> usize {
+        match self.cause {
+            Cause::Suspect(at) => at,
+            Cause::Loaders { row, .. } => row,
+        }
+    }
+}
+
+impl Leaks {
+    /// Returns the suspects in which memory accumulates and that are large enough for a conclusion, with their numbers.
+    pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
+        let all = self.suspects.iter().enumerate();
+        all.filter(|(_, suspect)| {
+            suspect.own_verdict() == Some(Verdict::Accumulation)
+                && suspect.off_heap.is_none()
+                && self.is_large(suspect.retained_bytes)
+        })
+    }
+
+    /// Returns the suspects that are large enough for a conclusion, largest retained size first.
+    pub fn large(&self) -> impl Iterator<Item = &Suspect> {
+        let is_told = |suspect: &&Suspect| {
+            !suspect.is_told_elsewhere()
+                && suspect.off_heap.is_none()
+                && self.is_large(suspect.retained_bytes)
+        };
+        let mut all: Vec<&Suspect> = self.suspects.iter().filter(is_told).collect();
+        all.sort_rows_by_key(|suspect| (Reverse(suspect.retained_bytes), suspect.verdict == Verdict::Holder));
+        all.into_iter()
+    }
+
+    fn is_large(&self, bytes: u64) -> bool {
+        bytes >= self.used_bytes / LEAST_PART
+    }
+
+    /// Returns the groups of class loaders that are causes, given the positions of each suspect in the dominator tree, with
+    /// the numbers of the suspects that are parts of each. The memory that the loaders of one application retain is one cause,
+    /// whatever holds each of them, unless most of it is in one suspect, or in loaders that retain more: those are more
+    /// specific.
+    pub(super) fn loader_causes(
+        &self,
+        graph: &ObjectGraph,
+        places: &[Vec<TreePosition>],
+        loaders: &Loaders,
+    ) -> Vec<(usize, Vec<usize>)> {
+        let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
+        // That loaders are many is less specific than what holds them.
+        let is_only_loaders = |suspect: &Suspect| {
+            suspect.kind == SuspectKind::Group
+                && suspect.what == SuspectObject::ClassLoader
+                && suspect.point.is_none()
+        };
+        let mut within: Vec<Vec<TreePosition>> = self
+            .accumulations()
+            .filter(|(_, suspect)| suspect.is_by_mat() || suspect.rule != SuspectRule::Below)
+            .filter(|(_, suspect)| !is_only_loaders(suspect))
+            .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice)))
+            .collect();
+        let mut causes = Vec::new();
+        for (group, found) in loaders.that_accumulate() {
+            let retained_bytes = found.group.retained.bytes;
+            let is_within =
+                |positions: &Vec<_>| contents::is_most(common(&found.tops, positions), retained_bytes);
+            if retained_bytes <= self.threshold_bytes
+                || !self.is_large(retained_bytes)
+                || within.iter().any(is_within)
+            {
+                continue;
+            }
+            // What it has besides them would be no suspect.
+            let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
+                let (own, all) = (common(places, &found.tops), suspect.retained_bytes);
+                let is_half = own >= all / 2 && all.saturating_sub(own) <= self.threshold_bytes;
+                !suspect.is_told_elsewhere() && (contents::is_most(own, all) || is_half)
+            };
+            let suspects = self.suspects.iter().zip(places).enumerate();
+            let suspects: Vec<usize> =
+                suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
+            within.push(found.tops.clone());
+            causes.push((group, suspects));
+        }
+        causes
+    }
+
+    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from causes that are class
+    /// loaders.
+    pub(super) fn conclude(
+        &self,
+        graph: &ObjectGraph,
+        places: &[Vec<TreePosition>],
+        (loaders, causes): (&Loaders, Vec<Cause>),
+        side_tables: &[Option<usize>],
+    ) -> (Vec<Conclusion>, u64) {
+        let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
+        let mut explained = Vec::new();
+        let mut all = Vec::new();
+        // Everything that the conclusions explain, and what class loaders retain beyond the tree.
+        let (mut positions, mut beyond_tree) = (Vec::new(), 0u64);
+        for cause in causes {
+            let Cause::Loaders { group, row, suspects } = &cause else { continue };
+            let Some(found) = loaders.get(*group) else { continue };
+            let retained_bytes = found.group.retained.bytes;
+            explained.push(*row);
+            explained.extend(suspects);
+            positions.extend_from_slice(&found.tops);
+            beyond_tree = beyond_tree.saturating_add(
+                retained_bytes.saturating_sub(positions::retained_bytes(&graph.tree, &found.tops)),
+            );
+            all.push(Conclusion { cause, retained_bytes, side_tables: Vec::new() });
+        }
+        let mut rest: Vec<(usize, &Suspect)> =
+            self.accumulations().filter(|(at, _)| !explained.contains(at)).collect();
+        rest.sort_rows_by_key(|(_, suspect)| Reverse(suspect.explained_bytes()));
+        let mut told: Vec<Vec<TreePosition>> = Vec::new();
+        for (at, suspect) in rest {
+            let own = accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice));
+            // Part of a larger one, such as one of ten results.
+            let is_part =
+                |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
+            if !told.iter().any(is_part) {
+                let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
+                // Of threads with a ThreadLocal only a part is explained: it is added without their positions.
+                let by_tree = match positions::retained_bytes(&graph.tree, tops) {
+                    all if all <= suspect.explained_bytes() => {
+                        positions.extend_from_slice(tops);
+                        all
+                    }
+                    _ => 0,
+                };
+                beyond_tree = beyond_tree.saturating_add(suspect.explained_bytes() - by_tree);
+                told.push(own);
+                let retained_bytes = suspect.explained_bytes();
+                all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes, side_tables: Vec::new() });
+            }
+        }
+        Self::fold_side_tables(&mut all, side_tables);
+        all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
+        let concluded_bytes = match all.as_slice() {
+            [one] => one.retained_bytes,
+            _ => {
+                let tops = tops_of_positions(&graph.tree, positions);
+                positions::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
+            }
+        };
+        // Memory outside of the heap is apart from what is in it.
+        let outside = self.suspects.iter().enumerate().filter(|(_, suspect)| suspect.off_heap.is_some());
+        let outside = outside.map(|(at, suspect)| Conclusion {
+            cause: Cause::Suspect(at),
+            retained_bytes: suspect.explained_bytes(),
+            side_tables: Vec::new(),
+        });
+        all.splice(..0, outside.collect::<Vec<_>>());
+        (all, concluded_bytes.min(self.reachable_bytes))
+    }
+
+    /// Adds the conclusions about side tables to those about the class loaders that they belong to.
+    fn fold_side_tables(all: &mut Vec<Conclusion>, side_tables: &[Option<usize>]) {
+        let loaders_of = |one: &Conclusion| match one.cause {
+            Cause::Suspect(at) => Some((at, side_tables.get(at).copied().flatten()?)),
+            Cause::Loaders { .. } => None,
+        };
+        let of = |loaders: usize| {
+            move |one: &Conclusion| match &one.cause {
+                Cause::Suspect(at) => *at == loaders,
+                Cause::Loaders { row, suspects, .. } => *row == loaders || suspects.contains(&loaders),
+            }
+        };
+        let tables: Vec<Conclusion> = all.extract_if(.., |one| loaders_of(one).is_some()).collect();
+        for table in tables {
+            let Some((at, loaders)) = loaders_of(&table) else { continue };
+            match all.iter_mut().find(|one| of(loaders)(one)) {
+                Some(one) => {
+                    one.retained_bytes = one.retained_bytes.saturating_add(table.retained_bytes);
+                    one.side_tables.push(at);
+                }
+                None => all.push(table),
+            }
+        }
+    }
+
+    /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
+    /// garbage.
+    pub fn largest(&self) -> Option<Largest<'_>> {
+        let conclusion = self.conclusions.iter().find(|one| !self.is_outside(one)).map(Largest::Conclusion);
+        // What is bounded, in progress, or the JVM's own is not counted.
+        let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
+        let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
+        // The conclusion, if several are equal.
+        let all = [rest.map(Largest::NoSuspect), holder, conclusion];
+        all.into_iter().flatten().max_by_key(Largest::retained_bytes)
+    }
+
+    /// Returns whether a conclusion is about memory outside of the heap.
+    pub fn is_outside(&self, one: &Conclusion) -> bool {
+        match one.cause {
+            Cause::Suspect(at) => self.suspects.get(at).is_some_and(|suspect| suspect.off_heap.is_some()),
+            Cause::Loaders { .. } => false,
+        }
+    }
+
+    /// Returns the size of unreachable objects, if it exceeds that of reachable ones.
+    pub fn garbage_bytes(&self) -> Option<u64> {
+        let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
+        Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
+    }
+}

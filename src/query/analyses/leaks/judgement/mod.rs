@@ -1,0 +1,311 @@
+//! Judgement: whether what accumulates is a leak, as the program's own team would say.
+//!
+//! A dump does not say what is final, how old an object is, or what bounds code enforces. What it has is the evidence of a
+//! verdict: numbers beside a container that are named for its maximum, threads that run, owners that are only classes of the
+//! JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which they decide.
+
+mod bound;
+mod heap_limit;
+mod progress;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::Summary;
+use hprof_index::objects::reader::ObjectReader;
+use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_parser::ObjectId;
+use hprof_parser::names::is_of_jdk;
+
+use crate::compare::places::library;
+use crate::containers::{ContainerFamily, is_primitive};
+use crate::frameworks::FrameworkVerdict;
+use hprof_model::objects::class_set::ClassSet;
+
+use super::contents::Reason;
+use super::evidence::class_of;
+use super::reader::EvidenceReader;
+use super::{Suspect, SuspectObject, Verdict};
+
+pub(crate) use heap_limit::heap_limit;
+
+/// Evidence of an accumulation of which nothing else is known.
+pub const NO_BOUND: &str = "no field near it is named for a bound";
+/// A heap below 1 in this many of its limit is described and not accused, unless it ran out of memory.
+const LITTLE_OF_LIMIT: u64 = 200;
+/// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
+/// at most 1.2 MiB in one, the texts of the class data archive.
+const OF_PLATFORM: u64 = 2 << 20;
+/// The same for what the JDK's tools and internal classes hold: an idle JShell has an index of all classes, of 8.5 MiB.
+const OF_INSIDE: u64 = 16 << 20;
+const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
+/// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars, of fewer
+/// than this many.
+const MANY_JARS: u64 = 1000;
+const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
+/// Tables of constants of the JDK that are read bit by bit and never grow beyond them.
+const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"];
+/// Number of elements below which a container is a registry, if each is made of many objects.
+const FEW_ELEMENTS: u64 = 200;
+/// The same in a collection of the program's own, whose team knows it.
+const FEW_OF_PROGRAM: u64 = 50;
+/// Number of elements from which a bound that all collections in a container keep is one; of queues, the second.
+const MIN_BOUND_OF_EACH: u64 = 100;
+const MIN_BOUND_OF_QUEUES: u64 = 10;
+/// Percentage of the collections that have as many elements as the largest.
+const MIN_FULL_COLLECTIONS: u64 = 90;
+/// Number of objects from which an element is more than a record.
+const MANY_OBJECTS: u64 = 64;
+/// Maximum part of the heap that a table of constants retains, as 1/N.
+const PART_OF_TABLE: u64 = 2;
+
+/// Judge of the suspects of a heap.
+pub(super) struct LeakJudge<'r, 'a> {
+    graph: &'a ObjectGraph,
+    objects: ObjectReader<'a>,
+    reader: &'r EvidenceReader<'a>,
+    /// Names of the classes of class loaders, threads and activities.
+    runtime: Vec<String>,
+    is_out_of_memory: bool,
+    /// The limit of the heap, if it uses next to nothing of it.
+    little_of: Option<u64>,
+}
+
+impl<'r, 'a> LeakJudge<'r, 'a> {
+    pub(super) fn new(summary: &Summary, reader: &'r EvidenceReader<'a>) -> Self {
+        let graph = reader.graph;
+        let is_out_of_memory = reader.all_threads.out_of_memory(0).is_some();
+        let is_little = |limit: &u64| {
+            graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit && !is_out_of_memory
+        };
+        let little_of = heap_limit(summary).filter(is_little);
+        let mut runtime = Vec::new();
+        for name in ["java.lang.ClassLoader", "java.lang.Thread", "android.app.Activity"] {
+            let classes = ClassSet::of_name_and_below(summary, name);
+            let rows = classes.classes().filter_map(|class| summary.class(class));
+            runtime.extend(rows.map(|row| summary.class_name(row).to_owned()));
+        }
+        Self { graph, objects: reader.objects(), reader, runtime, is_out_of_memory, little_of }
+    }
+
+    /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
+    pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
+        // What a rule about a framework calls a leak is one.
+        if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
+            suspect.evidence.push("a rule about its framework says so".to_owned());
+            return;
+        }
+        let found = self
+            .bounded(suspect)
+            .or_else(|| self.in_progress(suspect, positions))
+            .or_else(|| judge_full_collections(suspect))
+            .or_else(|| self.of_platform(suspect))
+            .or_else(|| self.table(suspect))
+            .or_else(|| self.registry(suspect, positions))
+            .or_else(|| wasteful(suspect))
+            .or_else(|| self.little());
+        let (verdict, evidence) = found.unwrap_or((Verdict::Accumulation, NO_BOUND.to_owned()));
+        suspect.verdict = verdict;
+        suspect.evidence.insert(0, evidence);
+    }
+
+    /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
+    fn bounded(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        // A rule's words about it are better than numbers beside it.
+        if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
+            return None;
+        }
+        let (elements, _) = elements_of(suspect)?;
+        let found = self.bound(suspect, elements)?;
+        let is_full = found.is_of_waiting && found.is_full(elements);
+        let verdict = if is_full { Verdict::Accumulation } else { Verdict::Content };
+        Some((verdict, found.text(elements)))
+    }
+
+    /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
+    fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+        let threads = self.holding_threads(suspect, positions);
+        let works: Vec<String> = threads.iter().filter_map(|thread| self.progress(*thread)).collect();
+        let is_most = works.len() * 10 >= threads.len() * 8;
+        let evidence = match works.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            _ => format!("{} of {} threads that hold it by their stacks run", works.len(), threads.len()),
+        };
+        is_most.then_some((Verdict::InProgress, evidence))
+    }
+
+    /// The JVM and its libraries have it in an idle program, too.
+    fn of_platform(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
+        let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
+        let is_table = |class: &str| TABLES_OF_PLATFORM.contains(&class);
+        let is_of_jars =
+            bases.into_iter().any(is_table) || of_place.is_some_and(|field| is_table(&field.class));
+        // Thousands of open files are a leak.
+        if is_of_jars && suspect.explained_bytes() <= OF_INSIDE && suspect.objects < MANY_JARS {
+            return Some((
+                Verdict::Platform,
+                "directories of the jars that the program is made of".to_owned(),
+            ));
+        }
+        let is_constant = |class: &str| CONSTANTS_OF_PLATFORM.contains(&class);
+        if of_place.is_some_and(|field| is_constant(&field.class)) {
+            return Some((Verdict::Platform, "a table of constants of the JDK".to_owned()));
+        }
+        if self.is_of_program(suspect) {
+            return None;
+        }
+        let evidence = "only classes of the JDK lead to it, and an idle program has as much";
+        let is_inside =
+            of_place.is_some_and(|field| INSIDE.iter().any(|start| field.class.starts_with(start)));
+        let most = if is_inside { OF_INSIDE } else { OF_PLATFORM };
+        (suspect.explained_bytes() <= most).then(|| (Verdict::Platform, evidence.to_owned()))
+    }
+
+    /// Numbers in a static field are a table of constants, unless they are most of the heap; a dictionary of numbers that a
+    /// library has is, too.
+    fn table(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        if let Some(text) = self.dictionary(suspect) {
+            return Some((Verdict::Content, text));
+        }
+        let Some(Reason::Buffer { class }) = &suspect.reason else { return None };
+        let field = suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
+        let is_itself = suspect.place.as_ref()?.class.as_ref() == Some(class);
+        let is_small =
+            suspect.accumulated_bytes <= self.graph.tree.reachable_bytes() / PART_OF_TABLE && is_itself;
+        let evidence = format!("numbers in static field {} of {}", field.name, field.class);
+        is_small.then_some((Verdict::Content, evidence))
+    }
+
+    /// Describes a container of arrays of numbers that a static field of a library leads to.
+    fn dictionary(&self, suspect: &Suspect) -> Option<String> {
+        let class = elements_of(suspect)?.1.strip_suffix("[]")?;
+        if !is_primitive(class) || matches!(class, "byte" | "boolean") {
+            return None;
+        }
+        let paths = suspect.paths.as_ref()?;
+        let owner = paths.owner.as_ref().filter(|_| paths.user.is_none())?;
+        let is_static = paths.path.steps.iter().any(|step| step.is_static);
+        let programs = &self.reader.evidence.programs;
+        let is_of_library = !programs.iter().any(|program| program == library(&owner.class));
+        // Where no thread is in `main`, the program is not known.
+        (is_static && is_of_library && self.reader.program.is_some())
+            .then(|| format!("arrays of numbers of {}, of a library", owner.class))
+    }
+
+    /// A few objects, each with many of its own, are the parts of a program: repositories, connections, models.
+    fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+        let (elements, tops) = match (&suspect.container, &suspect.reason) {
+            // Shards of one collection are no parts of a program.
+            (Some(container), _) => (container.all_elements(), container.tops.as_slice()),
+            (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
+            // They may be below the elements of a collection.
+            (None, Some(Reason::Members)) => {
+                let of_place = suspect.collection.as_ref().and_then(|of| of.size);
+                let of_place = of_place.filter(|size| suspect.objects / MANY_OBJECTS < *size);
+                (of_place.unwrap_or(suspect.objects).min(suspect.objects), positions)
+            }
+            _ => return None,
+        };
+        // What only stacks hold is no part of the program.
+        if suspect.paths.as_ref().is_some_and(|paths| paths.only_frames) {
+            return None;
+        }
+        // Each of these is one too many, and so it is if there is no memory left.
+        let class = elements_of(suspect).map_or("", |(_, class)| class);
+        let is_exempt = self.is_out_of_memory || self.runtime.iter().any(|one| one == class);
+        let are_runtime = matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }));
+        if are_runtime || is_exempt || elements == 0 {
+            return None;
+        }
+        let tree = &self.graph.tree;
+        let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
+        let each = objects.sum::<u64>() / elements;
+        let evidence = format!("only {elements} elements, of {} objects each", grouped(each));
+        let field = suspect.place.as_ref().and_then(|place| place.field.as_ref());
+        let is_own =
+            suspect.container.is_some() && field.is_some_and(|field| self.reader.is_of_program(&field.class));
+        let few = if is_own { FEW_OF_PROGRAM } else { FEW_ELEMENTS };
+        (elements < few && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
+    }
+
+    fn little(&self) -> Option<(Verdict, String)> {
+        let limit = self.little_of?;
+        let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", HumanBytes(limit));
+        Some((Verdict::Content, evidence))
+    }
+
+    /// Returns whether a class outside the JDK is on the way to a suspect, or among what it stores.
+    fn is_of_program(&self, suspect: &Suspect) -> bool {
+        let is_own = |class: &str| {
+            let element = class.trim_end_matches("[]");
+            !is_of_jdk(element) && !is_primitive(element)
+        };
+        let Some(paths) = &suspect.paths else { return true };
+        let of_path = paths.path.steps.iter().filter_map(class_of).any(is_own);
+        let frames =
+            [paths.path.root.frame.as_ref(), paths.local.as_ref().and_then(|local| local.frame.as_ref())];
+        let of_frame = frames.into_iter().flatten().any(|frame| frame.is_own());
+        let of_elements = match (&suspect.container, &suspect.reason) {
+            (Some(container), _) => {
+                container.element_classes.iter().chain(&container.keys).any(|row| is_own(&row.class))
+            }
+            (None, Some(Reason::Children { class, .. } | Reason::Chain { class, .. })) => is_own(class),
+            _ => false,
+        };
+        let of_object = match suspect.what {
+            SuspectObject::Class => suspect.object.class.as_deref().is_some_and(is_own),
+            SuspectObject::ClassLoader | SuspectObject::Thread => true,
+            SuspectObject::Instance => false,
+        };
+        paths.owner.is_some() || of_path || of_frame || of_elements || of_object
+    }
+
+    fn object(&self, id: ObjectId) -> Option<ObjectIndex> {
+        self.graph.objects.addresses.index_of(id)
+    }
+}
+
+/// Returns the number of elements of a suspect, and their class.
+fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
+    match (&suspect.container, &suspect.reason) {
+        (Some(container), _) => {
+            Some((container.all_elements(), container.element_class.as_deref().unwrap_or_default()))
+        }
+        (None, Some(Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. })) => {
+            Some((*objects, class))
+        }
+        _ => None,
+    }
+}
+
+/// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
+fn judge_full_collections(suspect: &Suspect) -> Option<(Verdict, String)> {
+    let nested = suspect.container.as_ref()?.nested.as_ref()?;
+    let least = if nested.are_queues { MIN_BOUND_OF_QUEUES } else { MIN_BOUND_OF_EACH };
+    let evidence = format!(
+        "{} of {} collections in it have {} elements, and none has more",
+        grouped(nested.of_largest),
+        grouped(nested.collections),
+        grouped(nested.largest)
+    );
+    let are_full = nested.of_largest.saturating_mul(100) >= nested.collections * MIN_FULL_COLLECTIONS;
+    // Rows of a matrix.
+    let is_bound = nested.largest >= least && nested.collections >= MIN_BOUND_OF_QUEUES && !nested.are_arrays;
+    (is_bound && are_full).then_some((Verdict::Content, evidence))
+}
+
+/// An array does not grow: that most of what is in it is waste is its only fault.
+fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
+    let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
+    // Home-made lists copy their arrays to longer ones.
+    suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
+    let wasted = suspect.wasted.as_ref()?;
+    let evidence = format!(
+        "{} of {} elements, which does not grow: {} are most of it",
+        container.class,
+        grouped(container.elements),
+        wasted.kind.name
+    );
+    Some((Verdict::Waste, evidence))
+}

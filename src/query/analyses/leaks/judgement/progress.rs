@@ -1,0 +1,134 @@
+//! Work in progress: what a running thread holds by its stack.
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+
+use crate::leaks::contents::Reason;
+use crate::leaks::{Suspect, SuspectKind, SuspectObject};
+use hprof_model::threads::frames::Frame;
+
+use super::LeakJudge;
+
+/// Native methods, without digits at their end, in which a thread that the JVM calls runnable waits for others.
+const WAITING_NATIVES: [&str; 26] = [
+    "accept",
+    "connect",
+    "epollWait",
+    "eventLoop",
+    "forkAndExec",
+    "getQueuedCompletionStatus",
+    "implAccept",
+    "kevent",
+    "keventWait",
+    "park",
+    "peekData",
+    "poll",
+    "read",
+    "readBytes",
+    "readv",
+    "receive",
+    "select",
+    "socketAccept",
+    "socketConnect",
+    "socketRead",
+    "take",
+    "wait",
+    "waitForEvents",
+    "waitForProcessExit",
+    "waitForReferencePendingList",
+    "write",
+];
+/// Words in names of classes outside the JDK that have such methods.
+const NATIVE_CLASSES: [&str; 4] = ["Native", "Poll", "jni", "KQueue"];
+/// Maximum number of characters of a thread's name.
+const MAX_NAME: usize = 80;
+/// Maximum number of objects of a suspect whose threads are looked for.
+const MAX_TOPS: usize = 1 << 10;
+/// Number of threads of a group whose locals are looked at.
+const MAX_LOOKED_INTO: usize = 8;
+/// Maximum number of dominators that are looked at to find a thread.
+const MAX_STEPS: usize = 1 << 12;
+
+impl LeakJudge<'_, '_> {
+    /// Returns the threads whose stacks hold a suspect: those that dominate it without a static field above, or the one at
+    /// the root of all paths.
+    pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
+        let tree = &self.graph.tree;
+        let Some(paths) = &suspect.paths else { return Vec::new() };
+        // A field of the thread's own class is a place of the program, and so is a ThreadLocal.
+        let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
+        if suspect.what == SuspectObject::Thread {
+            // Those that retain most come first; a group has others besides the pool.
+            let most = match &suspect.reason {
+                Some(Reason::Threads { threads, .. }) => usize::try_from(*threads).unwrap_or(MAX_TOPS),
+                _ => MAX_TOPS,
+            };
+            let threads: Vec<ObjectIndex> = match suspect.kind {
+                SuspectKind::Single => self.object(suspect.object.object).into_iter().collect(),
+                SuspectKind::Group => {
+                    let all = positions.iter().take(most.min(MAX_TOPS));
+                    all.filter_map(|at| tree.object_at(*at)).collect()
+                }
+            };
+            let by_local = |thread: &ObjectIndex| self.reader.evidence.local_of(*thread).is_some();
+            let are_by_stack =
+                suspect.main_thread_local().is_none() && threads.iter().take(MAX_LOOKED_INTO).all(by_local);
+            return if are_by_stack { threads } else { Vec::new() };
+        }
+        let top = |position: TreePosition| {
+            let above = std::iter::successors(Some(position), |at| tree.dominator(*at)).take(MAX_STEPS);
+            tree.object_at(above.last()?)
+        };
+        let mut tops: Vec<Option<ObjectIndex>> = positions.iter().take(MAX_TOPS).map(|at| top(*at)).collect();
+        tops.sort_unstable();
+        tops.dedup();
+        let are_threads =
+            tops.iter().all(|top| top.is_some_and(|top| self.reader.all_threads.is_running(top)));
+        if are_by_stack && are_threads {
+            return tops.into_iter().flatten().collect();
+        }
+        // Of several threads that hold it not all are known.
+        let root = &paths.path.root;
+        let is_alone = root.more_threads == 0 && paths.other_threads.is_empty();
+        let of_paths = root.thread.as_ref().and_then(|thread| self.object(thread.id?));
+        of_paths.filter(|_| is_alone && paths.only_frames).into_iter().collect()
+    }
+
+    /// Returns what a thread does if it is at work, or waits for the result of one that is.
+    pub(super) fn progress(&self, thread: ObjectIndex) -> Option<String> {
+        if self.reader.all_threads.is_out_of_memory(thread) {
+            return None;
+        }
+        if self.is_at_work(thread) {
+            return Some(format!("{} runs, and only its stack holds it", self.name(thread)));
+        }
+        let task = self.reader.all_threads.blocker(thread)?;
+        let runner = self.objects.reference(task, "runner")?;
+        let is_at_work = !self.reader.all_threads.is_out_of_memory(runner) && self.is_at_work(runner);
+        is_at_work
+            .then(|| format!("{} waits for a result that {} computes", self.name(thread), self.name(runner)))
+    }
+
+    /// Returns whether a thread is runnable and not in a native method that waits.
+    fn is_at_work(&self, thread: ObjectIndex) -> bool {
+        let waits = |frame: Frame| {
+            let method = frame.method.as_deref().unwrap_or_default();
+            let method = method.trim_end_matches(|digit: char| digit.is_ascii_digit());
+            let class = frame.class.as_deref().unwrap_or_default();
+            let is_native = !frame.is_own() || NATIVE_CLASSES.iter().any(|word| class.contains(word));
+            is_native && WAITING_NATIVES.contains(&method)
+        };
+        self.reader.all_threads.is_runnable(thread)
+            && !self.reader.all_threads.frames_of(thread).next().is_none_or(waits)
+    }
+
+    fn name(&self, thread: ObjectIndex) -> String {
+        match self.reader.all_threads.name_of(thread) {
+            Some(name) => {
+                // It is a part of a sentence.
+                let is_plain = |letter: &char| !letter.is_control() && *letter != '"';
+                format!("thread \"{}\"", name.chars().filter(is_plain).take(MAX_NAME).collect::<String>())
+            }
+            None => "a thread".to_owned(),
+        }
+    }
+}

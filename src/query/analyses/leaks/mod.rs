@@ -1,0 +1,592 @@
+//! Leak suspects: objects that retain so much of the heap that they may be a leak, the place where their memory
+//! accumulates, and a verdict.
+//!
+//! Suspects and accumulation points are those of Eclipse MAT's report (`FindLeaksQuery`, `LeakHunterQuery`), with exact
+//! sizes and over all members of a group; docs/mat.md lists the differences. MAT calls every object over the threshold
+//! a suspect. Here each has a verdict, since most programs have a class loader or a class that retains most of their
+//! heap.
+
+pub mod allocated_in;
+pub mod allocation;
+pub mod contents;
+pub mod evidence;
+pub mod heap_places;
+pub mod holders;
+pub mod loader_holders;
+pub mod loaders;
+pub mod off_heap;
+pub mod thread_locals;
+
+mod below;
+pub mod collection;
+mod conclusions;
+mod containers;
+mod fixed_buffers;
+mod group_point;
+mod judgement;
+mod nodes;
+mod other_holders;
+mod positions;
+mod program_containers;
+mod reader;
+mod side_tables;
+mod suspects;
+
+use std::cmp::Reverse;
+use std::io;
+
+use crate::containers::Container;
+use crate::waste::estimate::{WastedPart, most_wasted};
+use hprof_base::sorting::SortRows;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_model::dump::unreachable::Unreachable;
+use hprof_model::paths::steps::View;
+use hprof_model::threads::frames::Frame;
+use hprof_parser::ObjectId;
+
+use crate::frameworks::FrameworkDescription;
+
+use self::allocated_in::AllocatedIn;
+use self::allocation::Allocation;
+use self::below::{Store, Suspects};
+use self::collection::CollectionFacts;
+use self::contents::{Level, Reason};
+use self::evidence::{ClassShare, Paths, RetainedPart};
+use self::group_point::CommonPath;
+use self::heap_places::HeapPlaces;
+use self::holders::Holder;
+use self::judgement::LeakJudge;
+use self::loaders::{LoaderGroup, Loaders};
+use self::off_heap::{OffHeap, OffHeapUse};
+use self::reader::EvidenceReader;
+use self::suspects::{CandidateGroup, Chain};
+use self::thread_locals::ThreadLocalUse;
+
+pub use self::conclusions::{Cause, Conclusion, Largest};
+pub use self::judgement::NO_BOUND;
+pub(crate) use self::judgement::heap_limit;
+
+/// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
+pub const DEFAULT_THRESHOLD: u8 = 10;
+
+/// Maximum number of members of a group that are reported, largest retained size first.
+const TOLD_MEMBERS: usize = 10;
+
+/// Number of rows for the largest holders if nothing is suspect.
+const TOLD_LARGEST: usize = 5;
+
+/// Number of objects of a suspect: one or several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SuspectKind {
+    /// One object.
+    Single,
+    /// Objects of one class that only the roots dominate.
+    Group,
+}
+
+impl SuspectKind {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// Nature of a suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuspectObject {
+    /// An object that is none of the following.
+    Instance,
+    /// One or several class objects.
+    Class,
+    /// One or several class loaders.
+    ClassLoader,
+    /// One or several threads.
+    Thread,
+}
+
+impl SuspectObject {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Instance => "instance",
+            Self::Class => "class",
+            Self::ClassLoader => "class_loader",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+/// Rule by which a suspect was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuspectRule {
+    /// One of Eclipse MAT's: an object that only GC roots dominate, or several of a class.
+    Mat,
+    /// A store within a holder.
+    Below,
+    /// A leak that a framework's rule reports.
+    Framework,
+    /// Memory outside of the heap.
+    OffHeap,
+    /// Class loaders of one application, whatever holds each of them.
+    Loaders,
+}
+
+impl SuspectRule {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mat => "mat",
+            Self::Below => "below",
+            Self::Framework => "framework",
+            Self::OffHeap => "off_heap",
+            Self::Loaders => "loaders",
+        }
+    }
+}
+
+/// Verdict on a suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Most is in the elements of a container, many children of one class, one chain, one buffer, or many similar threads or
+    /// loaders, and nothing bounds it; or a queue is filled to its bound.
+    Accumulation,
+    /// The object is above parts of different kinds.
+    Holder,
+    /// The program is meant to hold it: a table, or a cache within its bound.
+    Content,
+    /// A running thread works on it.
+    InProgress,
+    /// The JVM and its libraries have it in an idle program, too.
+    Platform,
+    /// Most of it is waste, and it does not grow.
+    Waste,
+}
+
+impl Verdict {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accumulation => "accumulation",
+            Self::Holder => "holder",
+            Self::Content => "content",
+            Self::InProgress => "in_progress",
+            Self::Platform => "platform",
+            Self::Waste => "waste",
+        }
+    }
+}
+
+/// Identification of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedObject {
+    /// Object ID.
+    pub object: ObjectId,
+    /// Class of the object; for a class object, the class that it represents. `None` if it is not in the dump.
+    pub class: Option<String>,
+    /// `true` for a class object.
+    pub is_class_object: bool,
+    /// Short text that identifies the object.
+    pub label: Option<String>,
+    /// Retained size in bytes.
+    pub retained_bytes: u64,
+}
+
+/// Another holder of the accumulated objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherHolder {
+    /// Its name by a framework's rule.
+    pub called: Option<String>,
+    /// The object, if there is no such name.
+    pub holder: Holder,
+}
+
+/// An entry of a map on the way to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapEntry {
+    /// Text of the key.
+    pub key: String,
+    /// Place of the map.
+    pub map: Holder,
+    /// Name of the thread at which the path starts, if it holds the map by its stack.
+    pub thread: Option<String>,
+}
+
+/// Extent of the evidence that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeakEvidence {
+    /// Only the evidence that sentences need.
+    Sentences,
+    /// In addition, the classes of all objects that each suspect retains.
+    All,
+}
+
+/// Many objects that share a name by a framework's rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedElements {
+    /// Plural name: `coroutines in OrderService.price`.
+    pub name: String,
+    /// Number of objects.
+    pub objects: u64,
+}
+
+/// A leak suspect, with the evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspect {
+    /// Rule by which it was found.
+    pub rule: SuspectRule,
+    /// Number of the suspect by MAT's rules that this is the judgement of.
+    pub of_mat: Option<usize>,
+    /// One object, or several.
+    pub kind: SuspectKind,
+    /// Nature of the suspect.
+    pub what: SuspectObject,
+    /// Verdict: whether memory accumulates there.
+    pub verdict: Verdict,
+    /// The object; for a group, the member with the largest retained size.
+    pub object: NamedObject,
+    /// Number of objects.
+    pub objects: u64,
+    /// Shallow size in bytes.
+    pub shallow_bytes: u64,
+    /// Retained size in bytes.
+    pub retained_bytes: u64,
+    /// Members of a group, largest retained size first; empty for a single suspect.
+    pub members: Vec<NamedObject>,
+    /// Class of the members of a group.
+    pub group_class: Option<String>,
+    /// Loader of the class, or for a class object, of the class that it represents. 0 is the boot loader.
+    pub loader: ObjectId,
+    /// The accumulation point.
+    pub point: Option<NamedObject>,
+    /// Subject of the evidence: the accumulation point, or the first link of the chain that leads there; for a group,
+    /// its accumulation point or the member with the largest retained size.
+    pub base: NamedObject,
+    /// Size retained by the accumulation point, by the chain that leads to it, or by the group.
+    pub accumulated_bytes: u64,
+    /// Form of accumulation; `None` if memory does not accumulate.
+    pub reason: Option<Reason>,
+    /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
+    pub place: Option<Holder>,
+    /// The entry of a map that a buffer is in.
+    pub entry: Option<MapEntry>,
+    /// Its name from the program; `None` if it has none.
+    pub named: Option<String>,
+    /// The accumulated objects, if a framework's rule names them.
+    pub elements: Option<NamedElements>,
+    /// Description by a framework's rule.
+    pub framework: Option<FrameworkDescription>,
+    /// Other holders of the accumulated objects, with their names by frameworks' rules.
+    pub also_held_by: Vec<OtherHolder>,
+    /// Largest parts of what a holder retains.
+    pub parts: Vec<RetainedPart>,
+    /// Levels in which memory accumulates, from the accumulation point down.
+    pub accumulated: Vec<Level>,
+    /// Allocation site of the accumulated objects, if the dump has traces.
+    pub allocation: Option<Allocation>,
+    /// Lines that allocated the accumulated objects, if there is a recording of Flight Recorder.
+    pub allocated_in: Option<AllocatedIn>,
+    /// Classes whose objects take up most of the retained size.
+    pub contents: Vec<ClassShare>,
+    /// Shortest path to the accumulation point, and facts about the other paths to it.
+    pub paths: Option<Paths>,
+    /// Collection that the accumulation point belongs to.
+    pub collection: Option<CollectionFacts>,
+    /// ThreadLocals whose values these threads hold, largest retained size first.
+    pub thread_locals: Vec<ThreadLocalUse>,
+    /// Innermost non-JDK frame of the thread with the largest retained size.
+    pub frame: Option<Frame>,
+    /// `true` if the suspect is or includes the thread with an OutOfMemoryError.
+    pub is_oom_thread: bool,
+    /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
+    pub is_behind_soft: bool,
+    /// What the verdict follows from.
+    pub evidence: Vec<String>,
+    /// Memory outside of the heap, of a suspect that is about it.
+    pub off_heap: Option<OffHeapUse>,
+    /// Number of the group of class loaders that it is.
+    pub loader_group: Option<usize>,
+    /// The container in which memory accumulates.
+    pub container: Option<Container>,
+    /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
+    pub mat_verdict: Option<Verdict>,
+    /// Waste of one kind that makes up at least half of a store within a holder.
+    pub wasted: Option<WastedPart>,
+    /// Numbers of holders by MAT's rules of which it explains most.
+    pub covers: Vec<usize>,
+    /// Numbers of other suspects whose paths share a prefix with this one's.
+    pub related: Vec<usize>,
+}
+
+impl Suspect {
+    /// Returns the ThreadLocal that holds most of the memory, if there is one.
+    pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
+        let first = self.thread_locals.first()?;
+        first.is_most_of(self.retained_bytes).then_some(first)
+    }
+
+    /// Returns the verdict; suspects by MAT's rules have none of ours: what is one by ours, too, has a row of its own.
+    pub fn own_verdict(&self) -> Option<Verdict> {
+        (self.rule != SuspectRule::Mat).then_some(self.verdict)
+    }
+
+    /// Returns whether the judgement is about it.
+    fn is_judged(&self) -> bool {
+        self.own_verdict() == Some(Verdict::Accumulation)
+    }
+
+    /// Returns whether it was found by MAT's rules.
+    pub fn is_by_mat(&self) -> bool {
+        self.rule == SuspectRule::Mat || self.of_mat.is_some()
+    }
+
+    /// Returns whether another row tells all of it: our judgement of a suspect by MAT's rules.
+    pub fn is_told_elsewhere(&self) -> bool {
+        self.rule == SuspectRule::Mat && self.verdict != Verdict::Holder
+    }
+
+    /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
+    /// accumulated objects.
+    pub fn explained_bytes(&self) -> u64 {
+        if let Some(off_heap) = &self.off_heap {
+            return off_heap.buffers.bytes;
+        }
+        match (self.main_thread_local(), &self.reason) {
+            _ if self.verdict == Verdict::Holder => self.retained_bytes,
+            (Some(local), _) => local.retained_bytes,
+            (None, Some(Reason::Threads { retained_bytes, .. })) => *retained_bytes,
+            (None, _) => match self.told_container() {
+                Some(container) => container.retained_bytes,
+                None => self.accumulated_bytes,
+            },
+        }
+    }
+
+    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers, and what a framework's
+    /// rule names or calls a leak have words of their own.
+    pub fn told_container(&self) -> Option<&Container> {
+        let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
+            && self.rule != SuspectRule::Framework
+            && self.elements.is_none()
+            && self.main_thread_local().is_none();
+        self.container.as_ref().filter(|_| is_told)
+    }
+}
+
+/// Result of the search for leak suspects.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Leaks {
+    /// Shallow size of all reachable objects.
+    pub reachable_bytes: u64,
+    /// Size that a suspect must exceed.
+    pub threshold_bytes: u64,
+    /// Suspects by MAT's rules, largest retained size first, then all others.
+    pub suspects: Vec<Suspect>,
+    /// Applications whose classes several loaders define, largest retained size first.
+    pub loaders: Vec<LoaderGroup>,
+    /// Conclusions: memory outside of the heap, then largest retained size of the cause first.
+    pub conclusions: Vec<Conclusion>,
+    /// Largest holders, if nothing is suspect.
+    pub largest: Vec<Holder>,
+    /// Retained size of the largest place that explains the heap.
+    pub largest_place_bytes: u64,
+    /// By place that explains the heap: number of the suspect that explains the same.
+    pub suspect_of_place: Vec<Option<usize>>,
+    /// Size that all conclusions explain together: what several explain counts once.
+    pub concluded_bytes: u64,
+    /// Shallow size of all objects, including unreachable ones.
+    pub used_bytes: u64,
+    /// Memory outside of the heap.
+    pub off_heap: OffHeap,
+    /// Positions of the objects of each suspect.
+    positions: Vec<Vec<TreePosition>>,
+}
+
+/// A suspect before its evidence is read.
+struct Candidate {
+    kind: SuspectKind,
+    class: Option<ClassNumber>,
+    /// The object, or the members in ascending order of position: largest retained size first.
+    positions: Vec<TreePosition>,
+    retained_bytes: u64,
+    shallow_bytes: u64,
+    point: Option<ObjectIndex>,
+    chain: Option<Chain>,
+    common: Option<CommonPath>,
+    /// The store, of a candidate within a holder.
+    store: Option<Store>,
+}
+
+/// Finds the suspects, which retain more than `percent` of the reachable bytes, and reads the evidence.
+///
+/// # Errors
+/// If neither memory nor disk has space for a few numbers per object.
+pub fn leaks(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    percent: u8,
+    places: &HeapPlaces,
+    evidence: LeakEvidence,
+) -> io::Result<Leaks> {
+    let threshold_bytes = suspects::threshold(graph, percent.into());
+    let summary = heap.summary();
+    let found = suspects::find(summary, graph, threshold_bytes);
+    let view = View::new(heap, graph, bytes);
+    let common = group_point::common_paths(&view.edges, &found.groups)?;
+    let singles = found.singles.iter().map(|position| single(graph, *position));
+    let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
+    let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
+    // Same order as in MAT: of equal suspects, the last class name and the highest ID come first.
+    candidates.sort_rows_by_cached_key(|candidate| {
+        let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
+        let name = candidate.class.and_then(|class| summary.class(class));
+        (
+            Reverse(candidate.retained_bytes),
+            candidate.kind,
+            Reverse(candidate.shallow_bytes),
+            Reverse(name.map(|row| summary.class_name(row))),
+            Reverse(first),
+        )
+    });
+    let reader = EvidenceReader::new(heap, graph, bytes, view, evidence);
+    let mut all = Suspects::default();
+    for candidate in candidates {
+        let positions = candidate.positions.clone();
+        all.push(reader.suspect(candidate), positions);
+    }
+    all.find_containers(graph, &reader, places);
+    all.describe(heap, graph, bytes, &reader, places);
+    all.add_below(graph, &reader, places, threshold_bytes);
+    all.add_program_containers(graph, &reader, places, threshold_bytes);
+    for (row, positions) in all.rows.iter_mut().zip(&all.positions) {
+        let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
+        if is_plain && row.verdict == Verdict::Accumulation {
+            let wasted = most_wasted(heap, graph, bytes, positions)?;
+            row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
+        }
+    }
+    add_judgements(graph, &mut all.rows, &mut all.positions, &mut all.of_places);
+    all.prefer_containers(&reader, places);
+    let judge = LeakJudge::new(summary, &reader);
+    for (row, positions) in all.rows.iter_mut().zip(&all.positions).filter(|(row, _)| row.is_judged()) {
+        judge.judge(row, positions);
+    }
+    let Suspects { mut rows, mut positions, of_places, .. } = all;
+    evidence::relate(&mut rows);
+    let off_heap = off_heap::off_heap(&reader.objects(), bytes);
+    if let Some((row, own)) = off_heap_suspect(graph, &off_heap, &reader) {
+        rows.push(row);
+        positions.push(own);
+    }
+    let largest = if rows.iter().all(|row| row.off_heap.is_some()) {
+        reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
+    } else {
+        Vec::new()
+    };
+    let used_bytes = Unreachable::of(summary, graph).all_bytes;
+    let found = Loaders::find(&reader.objects())?;
+    let mut leaks = Leaks {
+        reachable_bytes: graph.tree.reachable_bytes(),
+        threshold_bytes,
+        suspects: rows,
+        loaders: found.told(heap, graph, &reader.evidence.view, places)?,
+        conclusions: Vec::new(),
+        largest,
+        largest_place_bytes: places.explained.largest_bytes(),
+        suspect_of_place: of_places,
+        concluded_bytes: 0,
+        used_bytes,
+        off_heap,
+        positions: Vec::new(),
+    };
+    let mut causes = Vec::new();
+    for (group, suspects) in leaks.loader_causes(graph, &positions, &found) {
+        let (Some(told), Some(of)) = (leaks.loaders.get(group), found.get(group)) else { continue };
+        let row = told.suspect(group, of, &reader);
+        causes.push(Cause::Loaders { group, row: leaks.suspects.len(), suspects });
+        leaks.suspects.push(row);
+        positions.push(of.tops.clone());
+    }
+    let side_tables = side_tables::side_tables(&reader, &leaks.suspects, &found);
+    let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, (&found, causes), &side_tables);
+    (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
+    leaks.positions = positions;
+    Ok(leaks)
+}
+
+/// Adds a row for each suspect by MAT's rules that is more than a holder: those rules' rows are what MAT says, and count for
+/// nothing.
+fn add_judgements(
+    graph: &ObjectGraph,
+    rows: &mut Vec<Suspect>,
+    positions: &mut Vec<Vec<TreePosition>>,
+    of_places: &mut [Option<usize>],
+) {
+    for at in 0..rows.len() {
+        let judged = rows.get(at).filter(|row| row.is_told_elsewhere()).cloned();
+        let (Some(judged), Some(own)) = (judged, positions.get(at)) else { continue };
+        let own = positions::accumulated_at(graph, &judged, own);
+        for place in of_places.iter_mut().filter(|place| **place == Some(at)) {
+            *place = Some(rows.len());
+        }
+        rows.push(Suspect { rule: SuspectRule::Below, of_mat: Some(at), mat_verdict: None, ..judged });
+        positions.push(own);
+    }
+}
+
+/// Returns the suspect that memory outside of the heap is, with its position: that of the largest buffer.
+fn off_heap_suspect(
+    graph: &ObjectGraph,
+    off_heap: &OffHeap,
+    reader: &EvidenceReader<'_>,
+) -> Option<(Suspect, Vec<TreePosition>)> {
+    let (found, largest, evidence) = off_heap::suspect(&reader.objects(), off_heap)?;
+    let position = graph.tree.reachable_position(largest)?;
+    let row = reader.suspect(single(graph, position));
+    let row = Suspect {
+        rule: SuspectRule::OffHeap,
+        verdict: Verdict::Accumulation,
+        mat_verdict: None,
+        reason: None,
+        evidence,
+        off_heap: Some(found),
+        ..row
+    };
+    Some((row, vec![position]))
+}
+
+fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
+    let tree = &graph.tree;
+    let point = suspects::accumulation_point(graph, position);
+    Candidate {
+        kind: SuspectKind::Single,
+        class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
+        positions: vec![position],
+        retained_bytes: tree.retained_bytes(position),
+        shallow_bytes: tree.shallow_bytes(position),
+        point: point.position.and_then(|position| tree.object_at(position)),
+        chain: point.chain,
+        common: None,
+        store: None,
+    }
+}
+
+fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
+    let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
+    Candidate {
+        kind: SuspectKind::Group,
+        class: Some(group.class),
+        retained_bytes: group.retained_bytes,
+        shallow_bytes: shallow.fold(0, u64::saturating_add),
+        positions: group.members,
+        point: common.objects.last().copied().filter(|_| common.has_point),
+        chain: None,
+        common: Some(common),
+        store: None,
+    }
+}

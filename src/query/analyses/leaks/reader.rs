@@ -1,0 +1,494 @@
+//! Evidence for a suspect, read from its objects.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::names;
+
+use super::contents::{self, Below, Reason};
+use super::evidence::{self, Evidence, Paths};
+use super::holders::{Holder, Holders, InOnePlace};
+use super::thread_locals::ThreadLocals;
+use super::{
+    Candidate, LeakEvidence, MapEntry, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject,
+    SuspectRule, TOLD_MEMBERS, Verdict, allocation,
+};
+use crate::compare::places::library;
+use crate::frameworks::FrameworkDescription;
+use hprof_base::naming::stable_names::{in_common, masked};
+use hprof_base::sorting::SortRows;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::collections::CollectionKind;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::paths::steps::View;
+use hprof_model::threads::Threads;
+use hprof_model::threads::frames::Frame;
+
+/// Maximum number of threads of a group whose stacks are examined.
+const MAX_STACKS: usize = 10_000;
+/// Packages of what starts programs of others, and runs its own threads beside them.
+const LAUNCHERS: [&str; 6] = [
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.tomcat.",
+    "org.eclipse.jetty.",
+    "org.springframework.boot.loader.",
+    "org.codehaus.plexus.",
+];
+/// Classes of virtual threads.
+const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
+
+/// Returns whether a class starts programs of others.
+pub(super) fn is_launcher(class: &str) -> bool {
+    LAUNCHERS.iter().any(|launcher| class.starts_with(launcher))
+}
+
+/// Reader of the evidence.
+pub(super) struct EvidenceReader<'a> {
+    summary: &'a Summary,
+    pub(super) graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    pub(super) evidence: Evidence<'a>,
+    pub(super) holders: Holders<'a>,
+    thread_locals: ThreadLocals<'a>,
+    threads: ClassSet,
+    loaders: ClassSet,
+    pub(super) all_threads: Threads<'a>,
+    /// Start of the names of the program's classes: of that in which the thread `main` begins, unless it only launches the
+    /// program.
+    pub(super) program: Option<String>,
+    extent: LeakEvidence,
+}
+
+impl<'a> EvidenceReader<'a> {
+    pub(super) fn new(
+        heap: &'a Heap,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        view: View<'a>,
+        extent: LeakEvidence,
+    ) -> Self {
+        let summary = heap.summary();
+        let all_threads = Threads::new(heap, graph, bytes);
+        let starts = all_threads.first_own_classes();
+        let programs = starts.iter().map(|class| library(class).to_owned()).collect();
+        Self {
+            summary,
+            graph,
+            bytes,
+            evidence: Evidence::new(summary, graph, bytes, view, programs),
+            holders: Holders::new(heap, graph, bytes),
+            thread_locals: ThreadLocals::new(heap, graph, bytes),
+            threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
+            loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
+            program: all_threads
+                .main_class()
+                .filter(|class| !is_launcher(class))
+                .map(|class| library(&class).to_owned()),
+            all_threads,
+            extent,
+        }
+    }
+
+    /// Returns a reader of objects.
+    pub(super) fn objects(&self) -> ObjectReader<'a> {
+        ObjectReader::new(self.summary, self.graph, self.bytes)
+    }
+
+    pub(super) fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
+        match class {
+            Some(class) if Some(class) == self.summary.java_lang_class() => SuspectObject::Class,
+            Some(class) if self.threads.contains(class) => SuspectObject::Thread,
+            Some(class) if self.loaders.contains(class) => SuspectObject::ClassLoader,
+            _ => SuspectObject::Instance,
+        }
+    }
+
+    pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
+        let tree = &self.graph.tree;
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
+            candidate;
+        let what = self.what(class);
+        let first = positions.first().copied().unwrap_or_default();
+        let object = tree.object_at(first).unwrap_or_default();
+        let point_position = point.and_then(|point| tree.reachable_position(point));
+        // Base of the evidence: the accumulation point, the chain that leads there, or the group itself.
+        let base = chain.map(|chain| chain.first).or(point_position);
+        let base = base.map(|base| self.top_of_nodes(base));
+        let tops: Vec<TreePosition> = match (&store, kind) {
+            (Some(store), _) => store.positions.clone(),
+            (None, SuspectKind::Single) => vec![base.unwrap_or(first)],
+            (None, SuspectKind::Group) => positions.clone(),
+        };
+        let base_position = tops.first().copied().unwrap_or(first);
+        // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
+        // that takes a pass over all of it.
+        let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
+        let (mut below, mut children) = (None, Vec::new());
+        let reason = match (&store, kind, chain) {
+            (Some(store), ..) => store.reason.clone(),
+            (None, SuspectKind::Group, _) => {
+                self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
+            }
+            (None, SuspectKind::Single, Some(chain)) => {
+                let found = Below::new(self.summary, self.graph, &tops);
+                let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
+                let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
+                below = Some(found);
+                reason
+            }
+            (None, SuspectKind::Single, None) => {
+                children = kinds();
+                let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
+                if children.first().is_some_and(|kind| kind.is_of(class)) {
+                    let found = Below::new(self.summary, self.graph, &tops);
+                    children = found.kinds();
+                    below = Some(found);
+                }
+                let tree = below.as_ref().and_then(Below::tree);
+                tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
+            }
+        };
+        let reason = match (reason, kind) {
+            (Some(reason), SuspectKind::Single) => Some(self.with_place_of_threads(reason, base_position)),
+            (reason, _) => reason,
+        };
+        if reason.is_none() && children.is_empty() {
+            children = kinds();
+        }
+        // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
+        let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
+        if reason.is_some() && below.is_none() && !is_known {
+            below = Some(Below::new(self.summary, self.graph, &tops));
+        }
+        let mut accumulated = match (&store, below) {
+            (_, Some(below)) => below.accumulated(),
+            (Some(store), None) => store.levels(self.class_at(store.object)),
+            (None, None) => Vec::new(),
+        };
+        for level in &mut accumulated {
+            level.is_soft = !level.is_class_object && self.holders.is_soft(&level.class);
+        }
+        let shown = match kind {
+            SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
+            SuspectKind::Group => point,
+        };
+        let mut place = shown.map(|object| self.holders.place(object, store.is_none()));
+        if let (Some(place), Some(store)) = (&mut place, &store) {
+            place.instances = store.objects;
+            place.held = place.held.take().filter(|_| store.objects == 1);
+        }
+        let is_oom = |position: &TreePosition| {
+            let object = tree.object_at(*position);
+            object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
+        };
+        let members = match kind {
+            SuspectKind::Single => Vec::new(),
+            SuspectKind::Group => self.named_all(store.as_ref().map_or(&positions, |store| &store.positions)),
+        };
+        let thread_locals =
+            if what == SuspectObject::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
+        let paths = match &common {
+            Some(common) if !common.objects.is_empty() => {
+                let mut paths = self.evidence.along(&common.objects, common.is_weak);
+                // The common path of the members may end before the soft reference.
+                if common.is_weak && !paths.is_soft {
+                    paths.is_soft = self.evidence.paths(object).is_some_and(|paths| paths.is_soft);
+                }
+                Some(paths)
+            }
+            _ => {
+                // A ThreadLocal under which most threads hold memory is more specific than a thread.
+                let local = thread_locals.first().filter(|local| local.keys == 1);
+                let local = local.filter(|local| local.is_most_of(retained_bytes));
+                let value = local.and_then(|local| local.largest);
+                value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
+            }
+        };
+        // The path to a framework's object continues to what that holds.
+        let largest = store.as_ref().and_then(|store| store.largest);
+        let largest = largest.and_then(|position| tree.object_at(position));
+        let paths = match (paths, largest) {
+            (Some(paths), Some(largest)) => Some(self.evidence.continued(paths, largest)),
+            (paths, _) => paths,
+        };
+        let is_buffer = matches!(reason, Some(Reason::Buffer { .. }));
+        let entry = paths.as_ref().filter(|_| is_buffer).and_then(|paths| self.entry(paths));
+        let accumulated_bytes = match kind {
+            SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
+            _ => retained_bytes,
+        };
+        // There are soft references on the path, or most of the memory is below soft references.
+        let is_below =
+            accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
+        let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
+        let verdict = match reason {
+            None => Verdict::Holder,
+            Some(_) if is_behind_soft => Verdict::Content,
+            Some(_) => Verdict::Accumulation,
+        };
+        let (parts, contents) = match (verdict, kind) {
+            (Verdict::Holder, SuspectKind::Single) => {
+                self.evidence.parts(&self.holders, base_position, &children)
+            }
+            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
+            _ => (Vec::new(), None),
+        };
+        Suspect {
+            rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
+            of_mat: None,
+            framework: None,
+            named: None,
+            also_held_by: Vec::new(),
+            elements: store.as_ref().and_then(|store| store.elements.clone()),
+            kind,
+            what,
+            verdict,
+            object: self.evidence.named(object),
+            objects: store.as_ref().map_or(positions.len() as u64, |store| store.objects),
+            shallow_bytes,
+            retained_bytes,
+            members,
+            group_class: class
+                .filter(|_| kind == SuspectKind::Group)
+                .map(|class| self.class_name(class).to_owned()),
+            loader: self.evidence.loader(object),
+            point: point.map(|point| self.evidence.named(point)),
+            base: self.evidence.named(shown.unwrap_or(object)),
+            collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
+            parts,
+            accumulated_bytes,
+            allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
+            allocated_in: None,
+            accumulated,
+            contents: match (contents, self.extent) {
+                (Some(contents), _) => contents,
+                (None, LeakEvidence::All) => self.evidence.contents(&tops),
+                (None, LeakEvidence::Sentences) => Vec::new(),
+            },
+            entry,
+            thread_locals,
+            frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
+            is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),
+            reason,
+            place,
+            paths,
+            is_behind_soft,
+            evidence: Vec::new(),
+            off_heap: None,
+            loader_group: None,
+            mat_verdict: store.is_none().then_some(verdict),
+            container: store.and_then(|store| store.container),
+            wasted: None,
+            covers: Vec::new(),
+            related: Vec::new(),
+        }
+    }
+
+    /// Returns the last entry of a map on a path.
+    fn entry(&self, paths: &Paths) -> Option<MapEntry> {
+        if self.evidence.view.hides_values() {
+            return None;
+        }
+        let objects = self.objects();
+        let steps = paths.path.steps.iter().map(|step| self.graph.objects.addresses.index_of(step.id));
+        let steps: Vec<ObjectIndex> = steps.collect::<Option<_>>()?;
+        let collections = self.evidence.collections();
+        let keyed = steps.iter().enumerate().rev();
+        let (at, node, key) =
+            keyed.into_iter().find_map(|(at, step)| Some((at, *step, objects.reference(*step, "key")?)))?;
+        let value = ["value", "val"].into_iter().find_map(|field| objects.reference(node, field));
+        let is_map = |step: &&ObjectIndex| {
+            collections.collection(**step).is_some_and(|of| of.kind == CollectionKind::Map)
+        };
+        let map = steps.get(..at)?.iter().rev().find(is_map)?;
+        if value.as_ref() != steps.get(at + 1) {
+            return None;
+        }
+        let root = &paths.path.root;
+        Some(MapEntry {
+            key: self.evidence.view.content(key)?,
+            map: Holder { held: None, ..self.holders.place(*map, false) },
+            thread: root.frame.as_ref().and_then(|_| root.thread.as_ref()?.name.clone()),
+        })
+    }
+
+    /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
+    /// that retains most of the tree is meaningless to a reader. Objects that reference others of their class without
+    /// being nodes are kept: loaders, threads.
+    fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
+        let (tree, objects) = (&self.graph.tree, &self.graph.objects);
+        let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
+        let own = class(position);
+        let is_instance =
+            own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
+        if !is_instance || self.what(own) != SuspectObject::Instance {
+            return position;
+        }
+        let above = std::iter::successors(Some(position), |at| {
+            tree.dominator(*at).filter(|above| class(*above) == own)
+        });
+        above.last().unwrap_or(position)
+    }
+
+    /// Returns the innermost non-JDK frame of a thread.
+    fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
+        self.all_threads.own_frame(thread)
+    }
+
+    /// Describes another holder of the accumulated objects; `known` is its description by a framework's rule.
+    pub(super) fn other_holder(
+        &self,
+        known: Option<&FrameworkDescription>,
+        object: ObjectIndex,
+    ) -> OtherHolder {
+        if let Some(called) = known.and_then(|known| known.called.clone()) {
+            return OtherHolder { called: Some(called), holder: Holder::default() };
+        }
+        let tree = &self.graph.tree;
+        let top = tree.reachable_position(object).map(|position| self.top_of_nodes(position));
+        let object = top.and_then(|position| tree.object_at(position)).unwrap_or(object);
+        OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object, false) } }
+    }
+
+    /// Returns the members of a group that retain most.
+    pub(super) fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
+        let mut positions = positions.to_vec();
+        positions
+            .sort_rows_by_key(|position| (Reverse(self.graph.tree.retained_bytes(*position)), *position));
+        let objects =
+            positions.iter().take(TOLD_MEMBERS).filter_map(|position| self.graph.tree.object_at(*position));
+        objects.map(|object| self.evidence.named(object)).collect()
+    }
+
+    /// Returns the name of the class of the object at a position.
+    pub(super) fn class_at(&self, position: TreePosition) -> &'a str {
+        let object = self.graph.tree.object_at(position);
+        object.and_then(|object| self.graph.objects.class(object)).map_or("", |class| self.class_name(class))
+    }
+
+    /// Returns an object that is a class loader, or for a class object, the loader of the class that it represents.
+    pub(super) fn loader_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        match self.graph.class_of_class_object(object) {
+            Some(class) => {
+                let loader = self.summary.class(class)?.loader;
+                self.graph.objects.addresses.index_of(loader.into())
+            }
+            None => Some(object).filter(|object| {
+                self.graph.objects.class(*object).is_some_and(|class| self.loaders.contains(class))
+            }),
+        }
+    }
+
+    pub(super) fn class_name(&self, class: ClassNumber) -> &'a str {
+        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
+    }
+
+    fn reason_of_group(
+        &self,
+        what: SuspectObject,
+        class: Option<ClassNumber>,
+        positions: &[TreePosition],
+        all: u64,
+        has_point: bool,
+    ) -> Option<Reason> {
+        let tree = &self.graph.tree;
+        let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
+        let class_name = class.map_or("", |class| self.class_name(class));
+        match what {
+            SuspectObject::Thread => {
+                let is_virtual = VIRTUAL_THREADS.contains(&class_name);
+                let (name, members) = match class_name {
+                    "java.lang.Thread" => self.largest_pool(positions)?,
+                    _ if is_virtual => self.largest_pool(positions)?,
+                    // Threads of an application class belong together, whatever their names are.
+                    _ => (None, positions.to_vec()),
+                };
+                let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
+                let sum = bytes().fold(0, u64::saturating_add);
+                let are_many = contents::is_in_many(bytes(), all, true);
+                (are_many && contents::is_most(sum, all)).then(|| {
+                    let place = InOnePlace { name, is_virtual, ..self.method_of(&members) };
+                    Reason::Threads { place, threads: members.len() as u64, retained_bytes: sum }
+                })
+            }
+            SuspectObject::ClassLoader => {
+                contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
+                    class: class_name.to_owned(),
+                    loader_class: Some(class_name.to_owned()),
+                    loaders: positions.len() as u64,
+                    retained_bytes: all,
+                })
+            }
+            // Different classes are parts of different kinds.
+            SuspectObject::Class => None,
+            SuspectObject::Instance => {
+                let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
+                (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
+            }
+        }
+    }
+
+    /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which its threads'
+    /// names differ, and its threads, largest retained size first.
+    fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
+        let tree = &self.graph.tree;
+        let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
+        for position in positions {
+            let object = tree.object_at(*position)?;
+            let name = self.evidence.view.content(object).unwrap_or_default();
+            let (in_all, bytes, members) = pools.entry(masked(&name)).or_default();
+            *in_all = in_common(in_all.take(), Some(name));
+            *bytes = bytes.saturating_add(tree.retained_bytes(*position));
+            members.push(*position);
+        }
+        let largest = pools.into_iter().max_by_key(|(form, (_, bytes, _))| (*bytes, Reverse(form.clone())));
+        let (_, (name, _, members)) = largest?;
+        let name = name.unwrap_or_default();
+        let is_told = !name.is_empty() && !self.evidence.view.hides_values();
+        Some((Some(name).filter(|_| is_told), members))
+    }
+
+    /// Returns the method that most of some threads are in, by the innermost non-JDK frame. Many threads have few
+    /// distinct stacks, and the threads with the largest retained size are enough.
+    fn method_of(&self, threads: &[TreePosition]) -> InOnePlace {
+        let asked = threads.iter().take(MAX_STACKS);
+        let mut methods = FxHashMap::<Option<String>, usize>::default();
+        for thread in asked.clone() {
+            let frame = self.graph.tree.object_at(*thread).and_then(|thread| self.frame(thread));
+            *methods.entry(frame.as_ref().map(Frame::qualified_method)).or_default() += 1;
+        }
+        let most = methods.into_iter().max_by_key(|(method, count)| (*count, Reverse(method.clone())));
+        let (method, count) = most.unwrap_or_default();
+        let is_told = contents::is_most(count as u64, asked.len() as u64);
+        let is_unstarted = |thread| self.all_threads.is_unstarted(thread);
+        let mut objects = asked.map(|thread| self.graph.tree.object_at(*thread));
+        InOnePlace {
+            method: method.filter(|_| is_told),
+            is_mostly: count < threads.len(),
+            is_unstarted: !threads.is_empty() && objects.all(|object| object.is_some_and(is_unstarted)),
+            ..InOnePlace::default()
+        }
+    }
+
+    /// Adds to threads that one object dominates what most of them have in common.
+    fn with_place_of_threads(&self, reason: Reason, above: TreePosition) -> Reason {
+        let Reason::Threads { threads, retained_bytes, .. } = reason else { return reason };
+        let tree = &self.graph.tree;
+        let is_thread = |position: &TreePosition| {
+            let class = tree.object_at(*position).and_then(|object| self.graph.objects.class(object));
+            class.is_some_and(|class| self.threads.contains(class))
+        };
+        let members: Vec<TreePosition> = tree.children(above).filter(is_thread).take(MAX_STACKS).collect();
+        let pool = self.largest_pool(&members);
+        let pool = pool.filter(|(_, of)| contents::is_most(of.len() as u64, members.len() as u64));
+        let name = pool.and_then(|(name, _)| name);
+        let place = InOnePlace { name, ..self.method_of(&members) };
+        Reason::Threads { place, threads, retained_bytes }
+    }
+}

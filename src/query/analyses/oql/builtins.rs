@@ -1,0 +1,351 @@
+//! Names of attributes, methods and functions.
+
+use super::error::Wrong;
+use super::tree::Function;
+use hprof_base::naming::suggestions;
+
+/// Attribute of a value, besides its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attribute {
+    ObjectId,
+    ObjectAddress,
+    UsedHeapSize,
+    RetainedHeapSize,
+    DisplayName,
+    TechnicalName,
+    ClassSpecificName,
+    Class,
+    Length,
+    Elements,
+    Outbounds,
+    Inbounds,
+    Roots,
+    Name,
+    Loader,
+    LoaderId,
+    LoaderAddress,
+    SuperClass,
+    SuperClassId,
+    SuperClassAddress,
+    NumberOfObjects,
+    IsArray,
+    HasSuperClass,
+    Size,
+    Fields,
+    StaticFields,
+    HeapSizePerInstance,
+    Subclasses,
+    Value,
+    Type,
+    Key,
+    Snapshot,
+    /// An attribute of `${snapshot}` or of its information.
+    Info(Info),
+}
+
+/// Attribute of the dump as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Info {
+    /// `@snapshotInfo`
+    All,
+    Path,
+    CreationDate,
+    IdentifierSize,
+    Jvm,
+    UsedHeapSize,
+    NumberOfObjects,
+    NumberOfClasses,
+    NumberOfClassLoaders,
+    NumberOfRoots,
+    Classes,
+    Roots,
+}
+
+/// Names as written after `@`; as a method, with `get` or `is` before them.
+const ATTRIBUTES: &[(&str, Attribute)] = &[
+    ("objectId", Attribute::ObjectId),
+    ("objectAddress", Attribute::ObjectAddress),
+    ("usedHeapSize", Attribute::UsedHeapSize),
+    ("retainedHeapSize", Attribute::RetainedHeapSize),
+    ("displayName", Attribute::DisplayName),
+    ("technicalName", Attribute::TechnicalName),
+    ("classSpecificName", Attribute::ClassSpecificName),
+    ("clazz", Attribute::Class),
+    ("class", Attribute::Class),
+    ("length", Attribute::Length),
+    ("valueArray", Attribute::Elements),
+    ("referenceArray", Attribute::Elements),
+    ("outboundReferences", Attribute::Outbounds),
+    ("inboundReferences", Attribute::Inbounds),
+    ("GCRootInfo", Attribute::Roots),
+    ("GCRoots", Attribute::Info(Info::Roots)),
+    ("name", Attribute::Name),
+    ("classLoader", Attribute::Loader),
+    ("classLoaderId", Attribute::LoaderId),
+    ("classLoaderAddress", Attribute::LoaderAddress),
+    ("superClass", Attribute::SuperClass),
+    ("superClassId", Attribute::SuperClassId),
+    ("superClassAddress", Attribute::SuperClassAddress),
+    ("numberOfObjects", Attribute::NumberOfObjects),
+    ("arrayType", Attribute::IsArray),
+    ("size", Attribute::Size),
+    ("fields", Attribute::Fields),
+    ("staticFields", Attribute::StaticFields),
+    ("heapSizePerInstance", Attribute::HeapSizePerInstance),
+    ("subclasses", Attribute::Subclasses),
+    ("value", Attribute::Value),
+    ("type", Attribute::Type),
+    ("key", Attribute::Key),
+    ("snapshot", Attribute::Snapshot),
+    ("snapshotInfo", Attribute::Info(Info::All)),
+    ("path", Attribute::Info(Info::Path)),
+    ("creationDate", Attribute::Info(Info::CreationDate)),
+    ("identifierSize", Attribute::Info(Info::IdentifierSize)),
+    ("jvmInfo", Attribute::Info(Info::Jvm)),
+    ("numberOfClasses", Attribute::Info(Info::NumberOfClasses)),
+    ("numberOfClassLoaders", Attribute::Info(Info::NumberOfClassLoaders)),
+    ("numberOfGCRoots", Attribute::Info(Info::NumberOfRoots)),
+    ("classes", Attribute::Info(Info::Classes)),
+];
+
+/// Method of a value, with arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    ToText,
+    Get,
+    Slice,
+    Contains,
+    StartsWith,
+    EndsWith,
+    IndexOf,
+    Equals,
+    EqualsIgnoreCase,
+    LowerCase,
+    UpperCase,
+    Trim,
+    Substring,
+    CharAt,
+    IsEmpty,
+    LastIndexOf,
+    Concat,
+    Replace,
+    CompareTo,
+    SubList,
+    Field,
+    Number,
+    Fraction,
+    /// Methods of `${snapshot}` for an object, such as `getObject(id)`.
+    ObjectOf,
+    ClassOf,
+    ShallowOf,
+    RetainedOf,
+    AddressOf,
+    InboundsOf,
+    OutboundsOf,
+    DominatedOf,
+    DominatorOf,
+    RootsOf,
+    IsArray,
+    IsClass,
+    IsRoot,
+    IdOf,
+    Chain,
+}
+
+/// Name, method, minimum and maximum number of arguments.
+const METHODS: &[(&str, Method, usize, usize)] = &[
+    ("toString", Method::ToText, 0, 0),
+    ("get", Method::Get, 1, 1),
+    ("getValueAt", Method::Get, 1, 1),
+    ("getReferenceArray", Method::Slice, 2, 2),
+    ("getValueArray", Method::Slice, 2, 2),
+    ("contains", Method::Contains, 1, 1),
+    ("startsWith", Method::StartsWith, 1, 1),
+    ("endsWith", Method::EndsWith, 1, 1),
+    ("indexOf", Method::IndexOf, 1, 1),
+    ("equals", Method::Equals, 1, 1),
+    ("equalsIgnoreCase", Method::EqualsIgnoreCase, 1, 1),
+    ("toLowerCase", Method::LowerCase, 0, 0),
+    ("toUpperCase", Method::UpperCase, 0, 0),
+    ("trim", Method::Trim, 0, 0),
+    ("substring", Method::Substring, 1, 2),
+    ("charAt", Method::CharAt, 1, 1),
+    ("isEmpty", Method::IsEmpty, 0, 0),
+    ("lastIndexOf", Method::LastIndexOf, 1, 1),
+    ("concat", Method::Concat, 1, 1),
+    ("replace", Method::Replace, 2, 2),
+    ("compareTo", Method::CompareTo, 1, 1),
+    ("subList", Method::SubList, 2, 2),
+    ("getField", Method::Field, 1, 1),
+    ("intValue", Method::Number, 0, 0),
+    ("longValue", Method::Number, 0, 0),
+    ("doubleValue", Method::Fraction, 0, 0),
+    ("floatValue", Method::Fraction, 0, 0),
+    ("chain", Method::Chain, 1, 1),
+    ("getObject", Method::ObjectOf, 1, 1),
+    ("getClassOf", Method::ClassOf, 1, 1),
+    ("getHeapSize", Method::ShallowOf, 1, 1),
+    ("getRetainedHeapSize", Method::RetainedOf, 1, 1),
+    ("mapIdToAddress", Method::AddressOf, 1, 1),
+    ("mapAddressToId", Method::IdOf, 1, 1),
+    ("getInboundRefererIds", Method::InboundsOf, 1, 1),
+    ("getOutboundReferentIds", Method::OutboundsOf, 1, 1),
+    ("getImmediateDominatedIds", Method::DominatedOf, 1, 1),
+    ("getImmediateDominatorId", Method::DominatorOf, 1, 1),
+    ("getGCRootInfo", Method::RootsOf, 1, 1),
+    ("isArray", Method::IsArray, 1, 1),
+    ("isClass", Method::IsClass, 1, 1),
+    ("isGCRoot", Method::IsRoot, 1, 1),
+];
+
+/// Meaning of a function.
+pub(super) enum Meaning {
+    Function(Function),
+    /// Equivalent to this attribute of its argument.
+    Attribute(&'static str),
+}
+
+/// Returns the function with this name in lower case: MAT's, and equivalent ones of jhat.
+pub(super) fn function(lower: &str) -> Option<Meaning> {
+    Some(Meaning::Function(match lower {
+        "tohex" => Function::ToHex,
+        "tostring" => Function::ToText,
+        "dominators" => Function::Dominators,
+        "dominatorof" => Function::DominatorOf,
+        "outbounds" | "referees" => Function::Outbounds,
+        "inbounds" | "referrers" => Function::Inbounds,
+        "classof" => Function::ClassOf,
+        "frame" => Function::Frame,
+        "locals" => Function::Locals,
+        "sizeof" => return Some(Meaning::Attribute("usedHeapSize")),
+        "rsizeof" => return Some(Meaning::Attribute("retainedHeapSize")),
+        "objectid" => return Some(Meaning::Attribute("objectAddress")),
+        "root" => return Some(Meaning::Attribute("GCRootInfo")),
+        _ => return None,
+    }))
+}
+
+/// Creates the error for a function that does not exist, with what to write instead.
+pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
+    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
+                         eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
+    let instead = match lower {
+        "tohtml" => "write toString(x), or select the object itself",
+        "identical" => "write a = b",
+        "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x...",
+        "livepaths" => "OQL cannot search for paths",
+        "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
+        "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
+        "length" => "write x.@length, or x.size() of a list",
+        "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
+            "it is part of jhat's JavaScript: write WHERE, DISTINCT, ORDER BY or a nested query"
+        }
+        _ => return Wrong::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
+    };
+    let text = format!("function {} is not supported: {instead}", cut(name));
+    match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
+        Some(known) => Wrong::function(at, text, known),
+        None => Wrong::new(at, text),
+    }
+}
+
+/// Returns what to write instead of jhat's `heap` and `function`.
+pub(super) fn no_script(name: &str) -> Option<&'static str> {
+    match name {
+        "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
+        "function" => Some("JavaScript functions are not supported: write the condition in WHERE"),
+        _ => None,
+    }
+}
+
+/// Returns a name, truncated for a message.
+pub(super) fn cut(name: &str) -> String {
+    match name.char_indices().nth(60) {
+        None => name.to_owned(),
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
+    }
+}
+
+/// Returns the attribute with this name.
+pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
+    find(name).ok_or_else(|| {
+        let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+        let like: Vec<String> = suggestions::names_like(name, names.iter().copied())
+            .iter()
+            .map(|name| format!("@{name}"))
+            .collect();
+        let hint = if like.is_empty() {
+            format!("the attributes are @{}", names.join(", @"))
+        } else {
+            suggestions::did_you_mean(&like)
+        };
+        Wrong::new(at, format!("unknown attribute @{}; {hint}", cut(name)))
+    })
+}
+
+fn find(name: &str) -> Option<Attribute> {
+    ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, attribute)| *attribute)
+}
+
+/// Returns the attribute that a method without arguments stands for: `getObjectId()`, `length()`.
+fn getter(name: &str) -> Option<Attribute> {
+    if name == "hasSuperClass" {
+        return Some(Attribute::HasSuperClass);
+    }
+    if matches!(name, "length" | "size") {
+        return find(name);
+    }
+    if name == "getAllSubclasses" {
+        return Some(Attribute::Subclasses);
+    }
+    let rest = name.strip_prefix("get").or_else(|| name.strip_prefix("is"))?;
+    let mut letters = rest.chars();
+    let first = letters.next()?.to_lowercase();
+    find(rest).or_else(|| find(&first.chain(letters).collect::<String>()))
+}
+
+/// Meaning of a call.
+pub(super) enum Called {
+    Attribute(Attribute),
+    Method(Method),
+}
+
+/// Returns the method with this name and number of arguments.
+pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, Wrong> {
+    if arguments == 0
+        && let Some(attribute) = getter(name)
+    {
+        return Ok(Called::Attribute(attribute));
+    }
+    let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
+        let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
+        let all = "the methods are get...() of attributes,";
+        let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
+        return Err(Wrong::new(at, format!("unknown method {}(); {hint}", cut(name))));
+    };
+    if (*least..=*most).contains(&arguments) {
+        return Ok(Called::Method(*method));
+    }
+    Err(Wrong::new(
+        at,
+        format!(
+            "{name}() takes {} arguments, not {arguments}",
+            if least == most { least.to_string() } else { format!("{least} or {most}") }
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn getters_are_attributes() {
+        assert_eq!(getter("getObjectId"), Some(Attribute::ObjectId));
+        assert_eq!(getter("getGCRootInfo"), Some(Attribute::Roots));
+        assert_eq!(getter("isArrayType"), Some(Attribute::IsArray));
+        assert_eq!((getter("get"), getter("toString")), (None, None));
+        assert!(method("get", 2, 0).is_err() && method("nothing", 0, 0).is_err());
+        assert!(attribute("usedHeapsize", 0).is_err_and(|wrong| wrong.text.contains("@usedHeapSize")));
+    }
+}

@@ -1,0 +1,50 @@
+//! Threads in expressions: the current method of a thread, objects that its stack references, and chains of references.
+
+use rustc_hash::FxHashSet;
+
+use hprof_index::graph::numbers::ObjectIndex;
+
+use hprof_model::threads::Threads;
+
+use super::evaluate::Evaluator;
+use super::value::ExpressionValue;
+
+/// Objects of a chain at most.
+const MAX_CHAIN: usize = 1 << 20;
+
+impl Evaluator<'_, '_> {
+    /// Returns class and method of the innermost frame of a thread outside the JDK; of the innermost frame if there is none.
+    pub(super) fn frame(&self, thread: ObjectIndex) -> Option<String> {
+        let new = || Threads::new(self.heap, self.graph, self.objects.bytes());
+        let threads = self.threads.get_or_init(new);
+        let frame = threads.own_frame(thread).or_else(|| threads.frames_of(thread).next());
+        frame.map(|frame| frame.qualified_method())
+    }
+
+    /// The objects that a thread's stack holds, each once, in address order, without the thread itself.
+    pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
+        let mut objects: Vec<ObjectIndex> = self
+            .roots()
+            .locals_of(thread)
+            .map(|root| root.object)
+            .filter(|object| *object != thread)
+            .collect();
+        objects.sort_unstable();
+        objects.dedup();
+        objects
+    }
+
+    /// The object, the one in this field of it, the one in that field of that, and so on, each once.
+    pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
+        let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
+        let mut seen = FxHashSet::default();
+        let next = |object: &ObjectIndex| self.objects.reference(*object, field);
+        let objects = std::iter::successors(Some(first), next).take(most.saturating_add(1));
+        let objects: Vec<ExpressionValue> =
+            objects.take_while(|object| seen.insert(*object)).map(ExpressionValue::Object).collect();
+        match objects.len() > most {
+            true if self.bound.is_some() => ExpressionValue::Null,
+            _ => ExpressionValue::Many(objects.into_iter().take(most).collect()),
+        }
+    }
+}

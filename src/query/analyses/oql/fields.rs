@@ -1,0 +1,111 @@
+//! Values of fields.
+
+use std::sync::atomic::Ordering;
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::fields::Fields;
+use hprof_parser::{BasicType, ObjectId};
+
+use super::code::CodeField;
+use super::evaluate::Evaluator;
+use super::value::ExpressionValue;
+use hprof_model::objects::hiding::{self, HIDDEN};
+use hprof_model::objects::reader::{Bits, Record};
+
+/// Maximum number of searches for a field in the classes of single objects, before a table of all classes is made.
+const MAX_SEARCHES: u32 = 32;
+
+impl<'a> Evaluator<'_, 'a> {
+    /// Returns the value of a field of an object.
+    pub(super) fn field(
+        &self,
+        object: ObjectIndex,
+        record: Option<&Record<'a>>,
+        field: &CodeField,
+    ) -> ExpressionValue {
+        match record {
+            Some(Record::Instance(record)) => {
+                let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
+                let bits = self.bits(class, record.fields, field);
+                if bits.is_none() && &*field.name == "size" {
+                    // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
+                    return self.size(&ExpressionValue::Object(object));
+                }
+                let is_shown = || {
+                    let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
+                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, class, &slot))
+                };
+                bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
+            }
+            Some(Record::Class(_)) => self.static_field(object, &field.name),
+            // As in jhat.
+            Some(Record::ObjectArray(array)) if &*field.name == "length" => {
+                ExpressionValue::Whole(array.length.into())
+            }
+            Some(Record::PrimitiveArray(array)) if &*field.name == "length" => {
+                ExpressionValue::Whole(array.length.into())
+            }
+            _ => ExpressionValue::Null,
+        }
+    }
+
+    /// Returns the value of a field in an instance's bytes. A table of all classes costs as much as hundreds of searches, which
+    /// end with the record; a rule about one object wants a few.
+    pub(super) fn bits(&self, class: ClassNumber, bytes: &[u8], field: &CodeField) -> Option<Bits> {
+        if field.places.get().is_none() && field.searches.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
+            return Fields::new(self.summary, class, bytes).value(&field.name);
+        }
+        let places = field.places.get_or_init(|| self.objects.places(&field.name));
+        let place = places.get(class.0 as usize).copied().flatten()?;
+        self.objects.value_at(bytes, place)
+    }
+
+    fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {
+        let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
+        let Some(class) = self.summary.class(number) else { return ExpressionValue::Null };
+        let found = self.summary.statics(class).find(|(found, ..)| *found == name);
+        found.map_or(ExpressionValue::Null, |(_, kind, bits)| {
+            let is_shown = || hiding::is_shown(self.summary, number, name, kind);
+            self.of_field(Bits { kind, bits }, is_shown)
+        })
+    }
+
+    /// Returns the value of a field, or what stands for it: conditions see no more than rows show.
+    pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
+        if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
+            return ExpressionValue::Text(HIDDEN.into());
+        }
+        self.of_bits(bits)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
+    pub(super) fn of_bits(&self, bits: Bits) -> ExpressionValue {
+        match bits.kind {
+            BasicType::Object => self.of_id(ObjectId(bits.bits)),
+            BasicType::Boolean => ExpressionValue::Boolean(bits.bits != 0),
+            BasicType::Char => ExpressionValue::Char(bits.bits as u16),
+            BasicType::Float => ExpressionValue::Float(f32::from_bits(bits.bits as u32)),
+            BasicType::Double => ExpressionValue::Double(f64::from_bits(bits.bits)),
+            _ => bits.integer().map_or(ExpressionValue::Null, ExpressionValue::Whole),
+        }
+    }
+
+    /// Returns the object with this ID.
+    pub(super) fn of_id(&self, id: ObjectId) -> ExpressionValue {
+        match id {
+            ObjectId::NULL => ExpressionValue::Null,
+            id => self
+                .graph
+                .objects
+                .addresses
+                .index_of(id)
+                .map_or(ExpressionValue::Missing(id), ExpressionValue::Object),
+        }
+    }
+
+    pub(super) fn address(&self, object: ObjectIndex) -> ExpressionValue {
+        let id = self.graph.objects.addresses.id_of(object);
+        id.map_or(ExpressionValue::Null, |id| ExpressionValue::Whole(id.0.cast_signed()))
+    }
+}

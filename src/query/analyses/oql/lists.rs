@@ -1,0 +1,250 @@
+//! Lists: elements of arrays and collections, references, fields. They are read lazily.
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_model::objects::collections::{CollectionKind, Collections};
+use hprof_model::objects::reader::{Bits, Record};
+use hprof_parser::ObjectId;
+use hprof_parser::{BasicType, be_value};
+
+use super::evaluate::Evaluator;
+use super::value::{ExpressionValue, List, Slice};
+
+impl<'a> Evaluator<'_, 'a> {
+    pub(super) fn length(&self, object: ObjectIndex) -> ExpressionValue {
+        match self.objects.record(object) {
+            Some(Record::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
+            Some(Record::PrimitiveArray(array)) => ExpressionValue::Whole(array.length.into()),
+            _ => ExpressionValue::Null,
+        }
+    }
+
+    /// Returns the list for a value; for an array its elements, for a collection its contents.
+    fn as_list(&self, value: &ExpressionValue) -> Option<(List, ObjectIndex)> {
+        match value {
+            ExpressionValue::List(list, of) => Some((*list, *of)),
+            ExpressionValue::Object(object) if self.length(*object) != ExpressionValue::Null => {
+                Some((List::Elements, *object))
+            }
+            ExpressionValue::Object(object) => {
+                let collection = self.collections().collection(*object)?;
+                (collection.kind != CollectionKind::Holder).then_some((List::Entries, *object))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_list(&self, value: &ExpressionValue) -> bool {
+        matches!(value, ExpressionValue::Slice(_) | ExpressionValue::Many(_)) || self.as_list(value).is_some()
+    }
+
+    fn collections(&self) -> &Collections<'_, 'a> {
+        self.collections.get_or_init(|| Collections::new(self.objects))
+    }
+
+    /// Returns whether the instances of a class are collections.
+    pub(super) fn is_collection(&self, class: ClassNumber) -> bool {
+        let kind = self.collections().kind_of(class);
+        kind.is_some_and(|kind| kind != CollectionKind::Holder)
+    }
+
+    /// Returns the contents of a collection: elements; for maps, keys and values.
+    fn entries(&self, object: ObjectIndex) -> impl Iterator<Item = ExpressionValue> + '_ {
+        let collections = self.collections();
+        let entries = collections.collection(object).map(|collection| collections.entries(&collection));
+        entries.into_iter().flatten().map(|entry| {
+            let value = self.of_field(entry.value, || false);
+            entry.key.map_or(value.clone(), |key| {
+                ExpressionValue::Entry(Box::new((self.of_field(key, || false), value)))
+            })
+        })
+    }
+
+    fn subclasses(&self, object: ObjectIndex) -> Vec<ObjectIndex> {
+        let Some(class) = self.class_of(object) else { return Vec::new() };
+        let marks = self.with_subclasses(&[class]);
+        let classes = self.class_objects(&marks);
+        classes.iter().map(ObjectIndex).filter(|found| *found != object).collect()
+    }
+
+    /// Returns the items of a list; `None` if the value is not one.
+    pub(super) fn items_of(
+        &self,
+        value: &ExpressionValue,
+    ) -> Option<Box<dyn Iterator<Item = ExpressionValue> + '_>> {
+        Some(match value {
+            ExpressionValue::Many(values) => {
+                let values = values.clone();
+                Box::new((0..values.len()).filter_map(move |at| values.get(at).cloned()))
+            }
+            ExpressionValue::Slice(slice) => self.slice_items((**slice).clone()),
+            value => {
+                let (list, of) = self.as_list(value)?;
+                self.list(list, of)
+            }
+        })
+    }
+
+    pub(super) fn slice_items(&self, slice: Slice) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+        let skipped = usize::try_from(slice.start).unwrap_or(usize::MAX);
+        let count = usize::try_from(slice.end.saturating_sub(slice.start)).unwrap_or(usize::MAX);
+        Box::new(self.list_from(slice.list, slice.of, skipped).take(count))
+    }
+
+    /// Returns the length of a list.
+    pub(super) fn count(&self, value: &ExpressionValue) -> Option<u64> {
+        let count = match value {
+            ExpressionValue::Slice(slice) => return Some(slice.end.saturating_sub(slice.start)),
+            ExpressionValue::Many(values) => values.len(),
+            value => match self.as_list(value)? {
+                (List::Elements, of) => return u64::try_from(self.length(of).whole()?).ok(),
+                (List::Outbounds, of) => {
+                    self.graph.references(of).count() + usize::from(self.graph.class_object_of(of).is_some())
+                }
+                (List::Inbounds, of) => self.graph.referrers(of).count(),
+                (List::Roots, _) => self.root_objects().len(),
+                (List::Entries, of) if self.bound.is_some() => {
+                    let collections = self.collections();
+                    let stated = collections.collection(of).and_then(|found| collections.count(&found));
+                    return stated.or_else(|| self.counted(List::Entries, of));
+                }
+                (list, of) => return self.counted(list, of),
+            },
+        };
+        u64::try_from(count).ok()
+    }
+
+    /// The length of a list by its elements; `None` if there are more than are evaluated.
+    fn counted(&self, list: List, of: ObjectIndex) -> Option<u64> {
+        let count = match self.bound {
+            None => self.list(list, of).count(),
+            Some(most) => Some(self.list(list, of).take(most + 1).count()).filter(|count| *count <= most)?,
+        };
+        u64::try_from(count).ok()
+    }
+
+    pub(super) fn size(&self, value: &ExpressionValue) -> ExpressionValue {
+        let count = self.count(value).and_then(|count| i64::try_from(count).ok());
+        count.map_or(ExpressionValue::Null, ExpressionValue::Whole)
+    }
+
+    pub(super) fn element(&self, value: &ExpressionValue, index: Option<i64>) -> Option<ExpressionValue> {
+        let index = usize::try_from(index?).ok()?;
+        match value {
+            ExpressionValue::Many(values) => values.get(index).cloned(),
+            ExpressionValue::Slice(slice) => {
+                let at = slice.start.checked_add(u64::try_from(index).ok()?).filter(|at| *at < slice.end)?;
+                self.nth(slice.list, slice.of, usize::try_from(at).ok()?)
+            }
+            value => {
+                let (list, of) = self.as_list(value)?;
+                self.nth(list, of, index)
+            }
+        }
+    }
+
+    fn nth(&self, list: List, of: ObjectIndex, index: usize) -> Option<ExpressionValue> {
+        self.list_from(list, of, index).next()
+    }
+
+    /// Returns `[first:last]`, both inclusive; negative ones are counted from the end.
+    pub(super) fn slice(
+        &self,
+        value: &ExpressionValue,
+        first: Option<i64>,
+        last: Option<i64>,
+    ) -> Option<ExpressionValue> {
+        let count = i64::try_from(self.count(value)?).ok()?;
+        let from_end = |at: i64| if at < 0 { at.saturating_add(count) } else { at };
+        self.part(value, from_end(first?).max(0), from_end(last?).saturating_add(1))
+    }
+
+    /// Returns the elements from `start` to `end` (exclusive), as far as they exist.
+    pub(super) fn part(&self, value: &ExpressionValue, start: i64, end: i64) -> Option<ExpressionValue> {
+        let count = self.count(value)?;
+        let start = u64::try_from(start).ok()?.min(count);
+        let end = u64::try_from(end).unwrap_or(0).clamp(start, count);
+        Some(match value {
+            ExpressionValue::Many(values) => {
+                let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+                ExpressionValue::Many(values.get(range)?.into())
+            }
+            ExpressionValue::Slice(slice) => ExpressionValue::Slice(Box::new(Slice {
+                start: slice.start.checked_add(start)?,
+                end: slice.start.checked_add(end)?,
+                ..**slice
+            })),
+            value => {
+                let (list, of) = self.as_list(value)?;
+                ExpressionValue::Slice(Box::new(Slice { list, of, start, end }))
+            }
+        })
+    }
+
+    fn read(&self, element: &[u8], kind: BasicType) -> Option<ExpressionValue> {
+        let bits = be_value(element, 0, kind, self.summary.id_size())?;
+        Some(match kind {
+            BasicType::Object => self.of_id(ObjectId(bits)),
+            kind => self.of_field(Bits { kind, bits }, || false),
+        })
+    }
+
+    /// Returns the type and the bytes of an array's elements.
+    fn elements(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
+        match self.objects.record(array)? {
+            Record::ObjectArray(array) => Some((BasicType::Object, array.elements)),
+            Record::PrimitiveArray(array) => Some((array.element, array.elements.unwrap_or_default())),
+            _ => None,
+        }
+    }
+
+    /// Returns the contents of a list after its first elements.
+    fn list_from(
+        &self,
+        list: List,
+        of: ObjectIndex,
+        skipped: usize,
+    ) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+        if list != List::Elements {
+            return Box::new(self.list(list, of).skip(skipped));
+        }
+        let Some((kind, elements)) = self.elements(of) else { return Box::new(std::iter::empty()) };
+        let width = kind.dump_bytes(self.summary.id_size()).max(1);
+        let rest = skipped.checked_mul(width).and_then(|start| elements.get(start..)).unwrap_or_default();
+        Box::new(rest.chunks_exact(width).filter_map(move |element| self.read(element, kind)))
+    }
+
+    /// Returns the contents of a list, read lazily.
+    pub(super) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
+        match list {
+            List::Elements => self.list_from(list, of, 0),
+            List::Outbounds => {
+                let class = self.graph.class_object_of(of);
+                Box::new(class.into_iter().chain(self.graph.references(of)).map(ExpressionValue::Object))
+            }
+            List::Entries => Box::new(self.entries(of)),
+            List::Fields => {
+                let class = self.graph.objects.class(of);
+                let count = class.map_or(0, |class| self.objects.slots(class).count());
+                Box::new((0u32..).take(count).map(move |number| ExpressionValue::Field(of, number)))
+            }
+            List::Statics => {
+                let class = self.class_of(of).and_then(|class| self.summary.class(class));
+                let count = class.map_or(0, |class| self.summary.statics(class).count());
+                Box::new((0u32..).take(count).map(move |number| ExpressionValue::Static(of, number)))
+            }
+            List::Subclasses => Box::new(self.subclasses(of).into_iter().map(ExpressionValue::Object)),
+            List::Classes => Box::new(
+                self.graph.objects.class_objects().iter().map(ObjectIndex).map(ExpressionValue::Object),
+            ),
+            List::Roots => Box::new(self.root_objects().iter().copied().map(ExpressionValue::Object)),
+            List::Inbounds => Box::new(self.graph.referrers(of).map(ExpressionValue::Object)),
+            List::Locals => Box::new(self.locals(of).into_iter().map(ExpressionValue::Object)),
+            List::Dominated => {
+                let tree = &self.graph.tree;
+                let children = tree.reachable_position(of).map(|at| tree.children(at)).into_iter().flatten();
+                Box::new(children.filter_map(|at| tree.object_at(at)).map(ExpressionValue::Object))
+            }
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! Expressions with their names resolved: fields, columns, attributes, methods.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+
+use regex::{Regex, RegexBuilder};
+use rustc_hash::FxHashMap;
+
+use hprof_base::naming::suggestions;
+use hprof_index::model::summary::ClassNumber;
+
+use super::builtins::{self, Called, cut};
+use super::code::{Aggregated, Code, CodeField, CodeStep, QuerySet, TestedKind};
+use super::error::Wrong;
+use super::evaluate::{EvaluatedRow, Evaluator};
+use super::group::has_aggregate;
+use super::selected::{Ask, Objects};
+use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
+use super::value::ExpressionValue;
+
+/// Maximum memory of a regular expression.
+const MAX_REGEX: usize = 4 << 20;
+/// Maximum number of different fields in one SELECT, and of regular expressions: each has a table of its own.
+const MAX_FIELDS: usize = 256;
+/// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
+const SHORT_LIST: usize = 8;
+
+/// Compiles a pattern that the whole text must match.
+pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
+    let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
+    // Compiled alone first: the brackets around it must not complete unbalanced ones in it.
+    build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
+        let said = error.to_string();
+        let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        Wrong::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
+    })
+}
+
+/// Returns the regular expression that MAT makes of a pattern: `$`, unless it is the last character, and `[]` are
+/// literal.
+pub(super) fn mats_pattern(pattern: &str) -> String {
+    let mut fixed = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => {
+                fixed.push(c);
+                fixed.extend(characters.next());
+            }
+            '$' if characters.peek().is_some() => fixed.push_str(r"\$"),
+            '[' if characters.peek() == Some(&']') => {
+                characters.next();
+                fixed.push_str(r"\[\]");
+            }
+            c => fixed.push(c),
+        }
+    }
+    fixed
+}
+
+/// Meaning of names in an expression.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NameScope<'r> {
+    /// Fields of objects of these classes, by class number.
+    Fields(&'r [bool]),
+    /// Columns.
+    Columns(&'r [String]),
+    /// The value of a row, named by the alias: rows have a single value.
+    Values,
+    /// No meaning: there is no row.
+    Nothing,
+}
+
+impl<'r> NameScope<'r> {
+    /// Returns the meaning of names for rows of a source with these classes.
+    pub(super) fn of(source: &'r Objects, classes: &'r [bool]) -> Self {
+        match source.table().map(|table| table.columns.as_deref()) {
+            None => Self::Fields(classes),
+            Some(None) => Self::Values,
+            Some(Some(columns)) => Self::Columns(columns),
+        }
+    }
+}
+
+/// Resolver of the expressions of one SELECT.
+pub(super) struct Resolver<'r, 'o, 'a> {
+    evaluator: &'r Evaluator<'o, 'a>,
+    select: &'r Select,
+    names: NameScope<'r>,
+    pub(super) ask: &'r dyn Ask,
+    /// Aggregates found so far.
+    pub(super) aggregates: Vec<Aggregated>,
+    fields: FxHashMap<String, Arc<CodeField>>,
+    patterns: usize,
+}
+
+impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
+    pub(super) fn new(
+        evaluator: &'r Evaluator<'o, 'a>,
+        select: &'r Select,
+        names: NameScope<'r>,
+        ask: &'r dyn Ask,
+    ) -> Self {
+        let (aggregates, fields) = (Vec::new(), FxHashMap::default());
+        Self { evaluator, select, names, ask, aggregates, fields, patterns: 0 }
+    }
+
+    fn boxed(&mut self, node: &ExpressionNode) -> Result<Box<Code>, Wrong> {
+        Ok(Box::new(self.code(node)?))
+    }
+
+    fn codes(&mut self, nodes: &[ExpressionNode]) -> Result<Vec<Code>, Wrong> {
+        nodes.iter().map(|node| self.code(node)).collect()
+    }
+
+    /// Resolves the names in a condition.
+    pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+        if !is_condition(node) {
+            let text = "WHERE needs a condition: compare this with a value";
+            return Err(Wrong::new(node.start, text));
+        }
+        self.code(node)
+    }
+
+    /// Resolves the names in an expression. Subexpressions that are the same for all rows are replaced by their value.
+    pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+        let code = self.resolve(node)?;
+        Ok(if is_constant(&code) {
+            Code::Value(self.evaluator.value(&code, &EvaluatedRow::new(u32::MAX, &[], None)))
+        } else {
+            code
+        })
+    }
+
+    fn resolve(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+        Ok(match &node.expression {
+            Expression::Null => Code::Value(ExpressionValue::Null),
+            Expression::Boolean(value) => Code::Value(ExpressionValue::Boolean(*value)),
+            Expression::Whole(value) => Code::Value(ExpressionValue::Whole(*value)),
+            Expression::Fraction(value) => Code::Value(ExpressionValue::Double(*value)),
+            Expression::Char(unit) => Code::Value(ExpressionValue::Char(*unit)),
+            Expression::Text(text) => Code::Value(ExpressionValue::Text(text.as_str().into())),
+            Expression::Snapshot => Code::Value(ExpressionValue::Snapshot),
+            Expression::Query(query) => Code::Value(self.ask.value(query)?),
+            Expression::Row => self.row(node.start)?,
+            Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
+            Expression::Name(name) => {
+                match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
+                    Some(column) => column,
+                    None => {
+                        let row = Box::new(self.row_named(name, node.start)?);
+                        Code::Path(row, vec![CodeStep::Field(self.row_field(name, node.start)?)])
+                    }
+                }
+            }
+            Expression::Path(base, steps) => return self.path(base, steps),
+            Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
+            Expression::Aggregate(what, of) => {
+                if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
+                    return Err(Wrong::new(of.start, "aggregates cannot be nested"));
+                }
+                let of = of.as_ref().map(|of| self.code(of)).transpose()?;
+                self.aggregates.push(Aggregated { what: *what, of });
+                Code::Aggregate(self.aggregates.len() - 1)
+            }
+            Expression::Coalesce(of) => Code::Coalesce(self.codes(of)?),
+            Expression::Not(of) => Code::Not(self.boxed(of)?),
+            Expression::Negate(of) => Code::Negate(self.boxed(of)?),
+            Expression::All(of) => Code::All(self.codes(of)?),
+            Expression::Any(of) => Code::Any(self.codes(of)?),
+            Expression::Compare(left, comparison, right) => {
+                Code::Compare(self.boxed(left)?, *comparison, self.boxed(right)?)
+            }
+            Expression::Arithmetic(first, more) => {
+                let first = self.boxed(first)?;
+                let more = more.iter().map(|(operator, node)| Ok((*operator, self.code(node)?)));
+                Code::Arithmetic(first, more.collect::<Result<_, Wrong>>()?)
+            }
+            Expression::Like(of, pattern, is_negated) => {
+                let regex =
+                    self.pattern(&mats_pattern(pattern), node.end.saturating_sub(pattern.len() + 2))?;
+                Code::Like(self.boxed(of)?, regex, *is_negated)
+            }
+            Expression::In(of, values, is_negated) => {
+                let (of, values) = (self.boxed(of)?, self.codes(values)?);
+                match self.constants(&values) {
+                    Some(found) => Code::InFound(of, Arc::new(found), *is_negated),
+                    None => Code::In(of, values, *is_negated),
+                }
+            }
+            Expression::InQuery(of, query, is_negated) => {
+                let found = self.ask.found(query)?;
+                Code::InFound(self.boxed(of)?, found, *is_negated)
+            }
+            Expression::Is(of, class, at) => Code::Is(self.boxed(of)?, self.kind(class, *at)?),
+        })
+    }
+
+    fn is_alias(&self, name: &str) -> bool {
+        self.select.from.alias.as_deref() == Some(name)
+    }
+
+    /// Compiles a regular expression, unless there are too many.
+    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
+        self.patterns += 1;
+        if self.patterns > MAX_FIELDS {
+            return Err(Wrong::new(
+                at,
+                format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
+            ));
+        }
+        // Rules resolve their queries for each object anew.
+        let patterns = || self.evaluator.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = patterns().get(pattern) {
+            return Ok(known.clone());
+        }
+        let compiled = regex(pattern, at)?;
+        let mut known = patterns();
+        if known.len() < MAX_FIELDS {
+            known.insert(pattern.into(), compiled.clone());
+        }
+        Ok(compiled)
+    }
+
+    /// Returns the code for the row itself.
+    fn row(&self, at: usize) -> Result<Code, Wrong> {
+        match self.names {
+            NameScope::Fields(_) => Ok(Code::Row),
+            NameScope::Values => Ok(Code::Column(0)),
+            NameScope::Columns([_]) => Ok(Code::Column(0)),
+            NameScope::Columns(columns) => {
+                let alias = self.select.from.alias.as_deref().unwrap_or("alias");
+                let first: Vec<String> =
+                    columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
+                Err(Wrong::new(at, format!("rows have several columns here: write {}", first.join(", "))))
+            }
+            NameScope::Nothing => {
+                Err(Wrong::new(at, "no row is available in FROM, not even that of an enclosing query"))
+            }
+        }
+    }
+
+    /// Returns the row that `name` is read from; an error if rows have several columns.
+    fn row_named(&self, name: &str, at: usize) -> Result<Code, Wrong> {
+        let NameScope::Columns(columns) = self.names else { return self.row(at) };
+        if let [_] = columns {
+            return self.row(at);
+        }
+        Err(no_column(name, columns, at))
+    }
+
+    /// Returns the column with this name, if rows have it.
+    fn column(&self, name: &str) -> Option<Code> {
+        let NameScope::Columns(columns) = self.names else { return None };
+        columns.iter().position(|column| column == name).map(Code::Column)
+    }
+
+    /// Returns the column that `alias.name` or `alias.get("name")` refers to, if it does.
+    fn column_of(&self, base: &ExpressionNode, step: &StepNode) -> Result<Option<Code>, Wrong> {
+        let (Expression::Name(alias), NameScope::Columns(columns)) = (&base.expression, self.names) else {
+            return Ok(None);
+        };
+        if !self.is_alias(alias) {
+            return Ok(None);
+        }
+        let name = match &step.what {
+            StepName::Field(name) => name,
+            StepName::Method(method, arguments) if method == "get" => match arguments.as_slice() {
+                [ExpressionNode { expression: Expression::Text(name), .. }] => name,
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        match (self.column(name), columns) {
+            (Some(column), _) => Ok(Some(column)),
+            (None, [_]) => Ok(None),
+            (None, columns) => Err(no_column(name, columns, step.at)),
+        }
+    }
+
+    fn path(&mut self, base: &ExpressionNode, steps: &[StepNode]) -> Result<Code, Wrong> {
+        let mut steps = steps;
+        let column = match steps.split_first() {
+            Some((first, rest)) => self.column_of(base, first)?.inspect(|_| steps = rest),
+            None => None,
+        };
+        let start = match column {
+            Some(column) => column,
+            None => self.code(base)?,
+        };
+        // A field of the row at the front is one more step.
+        let (base, mut codes) = match start {
+            Code::Path(base, codes) => (base, codes),
+            code => (Box::new(code), Vec::new()),
+        };
+        for step in steps {
+            let of_row = codes.is_empty() && matches!(*base, Code::Row);
+            match &step.what {
+                StepName::Field(name) if of_row => {
+                    codes.push(CodeStep::Field(self.row_field(name, step.at)?))
+                }
+                StepName::Field(name) => codes.push(CodeStep::Field(self.field(name, step.at)?)),
+                StepName::Attribute(name) => {
+                    codes.push(CodeStep::Attribute(builtins::attribute(name, step.at)?))
+                }
+                StepName::Element(index) => codes.push(CodeStep::Element(self.code(index)?)),
+                StepName::Slice(first, last) => {
+                    codes.push(CodeStep::Slice(self.code(first)?, self.code(last)?))
+                }
+                StepName::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
+                    ("matches", [ExpressionNode { expression: Expression::Text(pattern), .. }]) => {
+                        codes.push(CodeStep::Matches(self.pattern(pattern, step.at)?));
+                    }
+                    // A path of fields, as in MAT.
+                    ("resolveValue", [ExpressionNode { expression: Expression::Text(path), .. }]) => {
+                        for name in path.split('.') {
+                            codes.push(CodeStep::Field(self.field(name, step.at)?));
+                        }
+                    }
+                    ("matches" | "resolveValue", [_]) => {
+                        return Err(Wrong::new(step.at, format!("{name}() takes a text in quotes")));
+                    }
+                    (name, arguments) => {
+                        codes.push(match builtins::method(name, arguments.len(), step.at)? {
+                            Called::Attribute(attribute) => CodeStep::Attribute(attribute),
+                            Called::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
+                        })
+                    }
+                },
+            }
+        }
+        if codes.is_empty() {
+            return Ok(*base);
+        }
+        Ok(Code::Path(base, codes))
+    }
+
+    /// Resolves a field by name, once for all its occurrences.
+    fn field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
+        if let Some(known) = self.fields.get(name) {
+            return Ok(known.clone());
+        }
+        if self.fields.len() >= MAX_FIELDS {
+            return Err(Wrong::new(at, format!("a SELECT can have at most {MAX_FIELDS} different fields")));
+        }
+        let field = self.evaluator.field_of_name(name);
+        self.fields.insert(name.to_owned(), field.clone());
+        Ok(field)
+    }
+
+    /// Resolves a field of the row itself; it is an error if no row can have it.
+    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
+        let known = self.fields.contains_key(name);
+        let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
+        // What a rule asks of an object that has no such field is null.
+        if known || self.evaluator.bound.is_some() {
+            return self.field(name, at);
+        }
+        let summary = self.evaluator.summary;
+        let of_class_objects = summary
+            .java_lang_class()
+            .is_some_and(|class| classes.get(class.0 as usize).copied().unwrap_or(false));
+        let is_array = |number: ClassNumber| {
+            summary
+                .class(number)
+                .is_some_and(|class| class.kind() != hprof_index::model::tables::ClassKind::Instance)
+        };
+        let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
+        // Static fields are looked up at run time.
+        let is_known = match name {
+            "length" => rows().any(is_array),
+            "size" => rows().any(|class| self.evaluator.is_collection(class)),
+            _ => false,
+        };
+        if of_class_objects || rows().next().is_none() || is_known {
+            return self.field(name, at);
+        }
+        let declares: Vec<bool> = summary
+            .classes()
+            .iter()
+            .map(|class| summary.fields(class).any(|(field, _)| field == name))
+            .collect();
+        let has = self.evaluator.inherit(declares);
+        if rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false)) {
+            return self.field(name, at);
+        }
+        if let Some(instead) = builtins::no_script(name) {
+            return Err(Wrong::new(at, instead));
+        }
+        // Names of fields of the first rows' classes: those of a long chain of superclasses are too many.
+        let mut fields = Vec::new();
+        let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
+        for class in upwards.take(64).filter_map(|class| summary.class(class)) {
+            fields.extend(summary.fields(class).map(|(field, _)| field).take(1000));
+        }
+        let class = rows()
+            .next()
+            .and_then(|class| summary.class(class))
+            .map_or("", |class| summary.class_name(class));
+        let alias = self.select.from.alias.as_deref();
+        let what = match alias {
+            None => format!("{class} has no field {}", cut(name)),
+            Some(alias) => format!("{class} has no field {} (the alias is {})", cut(name), cut(alias)),
+        };
+        let hint = if fields.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", suggestions::did_you_mean_one_of(name, &fields, LISTED, "its fields are"))
+        };
+        Err(Wrong::new(at, what + &hint))
+    }
+
+    /// Returns the contents of a list that is the same for all rows, if it is long enough for a set.
+    fn constants(&self, codes: &[Code]) -> Option<QuerySet> {
+        let values =
+            || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
+        let is_list = |value: &ExpressionValue| {
+            matches!(value, ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_))
+        };
+        let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
+        if !worth || values().any(|value| value.is_none()) {
+            return None;
+        }
+        let evaluator = self.evaluator;
+        let mut found = QuerySet::new(evaluator.kept.room(evaluator.graph));
+        let inserted = values().flatten().try_for_each(|value| evaluator.find(&mut found, value.clone()));
+        if let Err(error) = inserted {
+            evaluator.kept.record_error(&error);
+        }
+        Some(found)
+    }
+
+    fn kind(&self, class: &str, at: usize) -> Result<TestedKind, Wrong> {
+        // Classes of MAT's own objects.
+        if let Some(model) = class.strip_prefix("org.eclipse.mat.snapshot.model.") {
+            return Ok(match model {
+                "IClass" => TestedKind::ClassObject,
+                "IInstance" => TestedKind::Instance,
+                "IArray" => TestedKind::Array,
+                "IObjectArray" => TestedKind::ObjectArray,
+                "IPrimitiveArray" => TestedKind::PrimitiveArray,
+                "IObject" => TestedKind::Any,
+                _ => {
+                    let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
+                    return Err(Wrong::new(at, text));
+                }
+            });
+        }
+        let classes = self.evaluator.classes_named(class, at)?;
+        let marks = self.evaluator.with_subclasses(&classes);
+        let numbers = (0u32..).zip(marks).filter(|(_, mark)| *mark).map(|(number, _)| ClassNumber(number));
+        Ok(TestedKind::Classes(numbers.collect::<HashSet<_>>()))
+    }
+}
+
+/// Maximum number of names that a message lists if none is similar to the requested one.
+const LISTED: usize = 12;
+
+fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
+    Wrong::new(at, format!("unknown column {}; {hint}", cut(name)))
+}
+
+/// Returns whether an expression can be true or false, as far as can be determined statically.
+fn is_condition(node: &ExpressionNode) -> bool {
+    !matches!(
+        node.expression,
+        Expression::Null
+            | Expression::Whole(_)
+            | Expression::Fraction(_)
+            | Expression::Char(_)
+            | Expression::Text(_)
+            | Expression::Call(..)
+            | Expression::Negate(_)
+            | Expression::Arithmetic(..)
+    )
+}
+
+/// Returns whether an expression is the same for all rows. Its constant subexpressions are values already.
+fn is_constant(code: &Code) -> bool {
+    let is_value = |code: &Code| matches!(code, Code::Value(_));
+    match code {
+        Code::Call(_, of) | Code::Not(of) | Code::Negate(of) => is_value(of),
+        Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
+        Code::Compare(left, _, right) => is_value(left) && is_value(right),
+        Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
+        Code::All(of) | Code::Any(of) | Code::Coalesce(of) => of.iter().all(is_value),
+        Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
+        Code::Path(base, steps) => {
+            let is_step = |step: &CodeStep| match step {
+                CodeStep::Field(_) | CodeStep::Attribute(_) | CodeStep::Matches(_) => true,
+                CodeStep::Method(_, arguments) => arguments.iter().all(is_value),
+                CodeStep::Element(index) => is_value(index),
+                CodeStep::Slice(first, last) => is_value(first) && is_value(last),
+            };
+            is_value(base) && steps.iter().all(is_step)
+        }
+        Code::Value(_) | Code::Row | Code::Column(_) | Code::Aggregate(_) => false,
+    }
+}

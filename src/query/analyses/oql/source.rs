@@ -1,0 +1,254 @@
+//! Resolution of FROM: names and addresses to objects of the dump, or rows of a table.
+
+use roaring::RoaringBitmap;
+
+use hprof_base::naming::suggestions;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::ObjectId;
+use hprof_parser::names::java_class_name;
+
+use super::builtins::cut;
+use super::code::ValueTable;
+use super::error::Wrong;
+use super::evaluate::{EvaluatedRow, Evaluator};
+use super::resolve::{NameScope, Resolver, mats_pattern, regex};
+use super::selected::{Ask, Objects};
+use super::tree::{From, Select, SelectSource};
+use super::value::ExpressionValue;
+
+/// Maximum number of rows of a table, which are kept in memory.
+pub(super) const MAX_ROWS: usize = 10_000_000;
+
+impl Evaluator<'_, '_> {
+    /// Resolves a FROM clause.
+    pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
+        let from = &select.from;
+        let classes = match &from.source {
+            SelectSource::Class(name) => self.classes_named(name, from.at)?,
+            SelectSource::Pattern(pattern) => {
+                let regex = regex(&mats_pattern(pattern), from.at)?;
+                let names = self.summary.numbered_classes();
+                let found: Vec<ClassNumber> = names
+                    .filter(|(_, class)| regex.is_match(self.summary.class_name(class)))
+                    .map(|(number, _)| number)
+                    .collect();
+                if found.is_empty() {
+                    return Err(Wrong::unknown(
+                        from.at,
+                        format!("no class name matches \"{}\"", cut(pattern)),
+                    ));
+                }
+                found
+            }
+            SelectSource::Addresses(ids) => {
+                let objects = ids.iter().map(|id| {
+                    self.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
+                        let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
+                            .iter()
+                            .map(|id| format!("{id:#x}"))
+                            .collect();
+                        let hint = if nearest.is_empty() {
+                            String::new()
+                        } else {
+                            format!("; the nearest objects are {}", nearest.join(", "))
+                        };
+                        Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
+                    })
+                });
+                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
+            }
+            SelectSource::Indices(indices) => {
+                let objects = indices.iter().map(|index| {
+                    u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
+                        || {
+                            Wrong::unknown(
+                                from.at,
+                                format!("no object has @objectId {index}; addresses are written 0x..."),
+                            )
+                        },
+                    )
+                });
+                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
+            }
+            SelectSource::Query(query) => {
+                return match ask.rows(query)? {
+                    Objects::Set(set) if self.bound.is_some_and(|most| set.len() > most as u64) => {
+                        Err(too_many(from.at))
+                    }
+                    Objects::Set(set) if self.bound.is_some() => Ok(table_of(
+                        set.iter().map(|object| ExpressionValue::Object(ObjectIndex(object))).collect(),
+                    )),
+                    Objects::Set(set) => self.as_objects(from, set),
+                    rows => Ok(rows),
+                };
+            }
+            SelectSource::AllClasses => {
+                return self.as_objects(from, self.graph.objects.class_objects().clone());
+            }
+            SelectSource::ClassesByName(name, with_subclasses) => {
+                let found = self.classes_named(name, from.at)?;
+                let found = if *with_subclasses { self.with_subclasses(&found) } else { self.marks(&found) };
+                return self.as_objects(from, self.class_objects(&found));
+            }
+            SelectSource::Value(node) => {
+                let mut resolver = Resolver::new(self, select, NameScope::Nothing, ask);
+                let code = resolver.code(node)?;
+                let value = self.value(&code, &EvaluatedRow::new(u32::MAX, &[], None));
+                return self.of_value(select, value);
+            }
+        };
+        let found = if from.with_subclasses { self.with_subclasses(&classes) } else { self.marks(&classes) };
+        Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
+    }
+
+    /// Returns the objects themselves, or those of the classes that they represent.
+    fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
+        let of_class = objects.intersection_len(self.graph.objects.class_objects());
+        // An object that is not a class object cannot stand for a class.
+        if from.is_objects
+            || objects.is_empty()
+            || (of_class == 0 && matches!(from.source, SelectSource::Query(_)))
+        {
+            return Ok(Objects::Set(objects));
+        }
+        if of_class < objects.len() {
+            let text =
+                "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
+            return Err(Wrong::new(from.at, text));
+        }
+        let classes: Vec<ClassNumber> =
+            objects.iter().filter_map(|object| self.class_of(ObjectIndex(object))).collect();
+        Ok(Objects::Classes(if from.with_subclasses {
+            self.with_subclasses(&classes)
+        } else {
+            self.marks(&classes)
+        }))
+    }
+
+    /// Returns the rows for a value: the objects in it, or one row per value.
+    fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, Wrong> {
+        let from = &select.from;
+        let max = self.bound.unwrap_or(MAX_ROWS);
+        let values: Vec<ExpressionValue> = match &value {
+            ExpressionValue::Null => Vec::new(),
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
+                let items = self.items_of(&value).into_iter().flatten();
+                // MAT omits nulls as well.
+                let mut values: Vec<ExpressionValue> = Vec::new();
+                for item in items.filter(|item| *item != ExpressionValue::Null).take(max + 1) {
+                    // A row for each of them, and a vector that grows.
+                    self.keep(from.at, 3 * item.bytes() + 16)?;
+                    values.push(item);
+                }
+                if values.len() > max {
+                    return Err(too_many(from.at));
+                }
+                values
+            }
+            _ => vec![value],
+        };
+        // A pass over a set of objects costs as much as the heap is large; few rows are better a table.
+        if self.bound.is_some() {
+            return Ok(table_of(values));
+        }
+        // Numbers are objects if objects are selected, and classes if classes are.
+        let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
+        let object = |value: &ExpressionValue| match value {
+            ExpressionValue::Object(object) => Some(object.0),
+            ExpressionValue::Whole(number) if by_number => {
+                self.object_of_number(*number).map(|object| object.0)
+            }
+            _ => None,
+        };
+        let objects: RoaringBitmap = values.iter().map_while(object).collect();
+        if values.iter().all(|value| object(value).is_some()) {
+            return self.as_objects(from, objects);
+        }
+        if !from.is_objects {
+            let text =
+                "not all of these values are classes: use FROM OBJECTS to select the values themselves";
+            return Err(Wrong::new(from.at, text));
+        }
+        Ok(table_of(values))
+    }
+
+    /// Returns the object at an address, or with an index.
+    pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
+        let at = self.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
+        let index = || u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len());
+        at.or_else(|| index().map(ObjectIndex))
+    }
+
+    pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
+        let name = java_class_name(text);
+        let classes = self.summary.numbered_classes();
+        let found: Vec<ClassNumber> = classes
+            .filter(|(_, class)| self.summary.is_named(class, &name))
+            .map(|(number, _)| number)
+            .collect();
+        if found.is_empty() {
+            let like = suggestions::class_names(self.summary, &name);
+            let hint = if like.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", suggestions::did_you_mean(&like))
+            };
+            return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
+        }
+        Ok(found)
+    }
+
+    fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
+        let mut marks = vec![false; self.summary.classes().len()];
+        for class in classes {
+            if let Some(mark) = marks.get_mut(class.0 as usize) {
+                *mark = true;
+            }
+        }
+        marks
+    }
+
+    /// Returns these classes and all below them.
+    pub(super) fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
+        self.inherit(self.marks(classes))
+    }
+
+    /// Extends the marks to all classes below a marked one.
+    pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
+        self.summary.class_table().add_subclasses(&mut marks);
+        marks
+    }
+
+    pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
+        let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
+        numbers.filter_map(|class| Some(self.graph.class_object(class)?.0)).collect()
+    }
+
+    /// Returns, by class number, whether there are rows of the class.
+    pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
+        match source {
+            Objects::Classes(classes) => classes.clone(),
+            Objects::Rows(..) => Vec::new(),
+            Objects::Set(set) => {
+                let mut marks = vec![false; self.summary.classes().len()];
+                for class in set.iter().filter_map(|object| self.graph.objects.class(ObjectIndex(object))) {
+                    if let Some(mark) = marks.get_mut(class.0 as usize) {
+                        *mark = true;
+                    }
+                }
+                marks
+            }
+        }
+    }
+}
+
+/// A row for each value.
+fn table_of(values: Vec<ExpressionValue>) -> Objects {
+    ValueTable { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
+}
+
+pub(super) fn too_many(at: usize) -> Wrong {
+    let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
+    Wrong::new(at, text)
+}

@@ -1,0 +1,116 @@
+//! Texts of values: Strings, arrays of characters and objects with a meaning.
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::objects::fields::Fields;
+use hprof_model::objects::hiding::{self, HIDDEN};
+use hprof_model::objects::meaning;
+use hprof_model::objects::reader::{Characters, Record};
+use hprof_parser::BasicType;
+
+use super::evaluate::{EvaluatedRow, Evaluator, MAX_TEXT, character};
+use super::value::ExpressionValue;
+
+/// Superclass of all enumerations.
+const ENUM: &str = "java.lang.Enum";
+
+impl<'a> Evaluator<'_, 'a> {
+    /// Returns whether the text of an object is hidden: names of classes and constants are those of the program.
+    pub(super) fn is_hidden(&self, object: ObjectIndex) -> bool {
+        let is_constant = || {
+            let mut upwards = self
+                .graph
+                .objects
+                .class(object)
+                .into_iter()
+                .flat_map(|class| self.summary.class_table().upwards(class));
+            upwards.any(|class| {
+                self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM))
+            })
+        };
+        self.hides_values && self.class_of(object).is_none() && !is_constant()
+    }
+
+    /// Returns whether [`Self::text`] returns the text of an object that is hidden from readers of the values.
+    pub(super) fn hides_text_of(&self, object: ObjectIndex) -> bool {
+        self.is_hidden(object) && !self.hides_contents
+    }
+
+    /// Returns whether a value is a text, or a String.
+    pub(super) fn is_text(&self, value: &ExpressionValue) -> bool {
+        match value {
+            ExpressionValue::Text(_) | ExpressionValue::Char(_) => true,
+            ExpressionValue::Object(object) => {
+                let class = self.graph.objects.class(*object);
+                class.and_then(|class| self.strings.get(class.0 as usize)).copied().unwrap_or(false)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the characters of a String.
+    pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
+        let class = self.graph.objects.class(object)?;
+        let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
+        is_string.then(|| self.objects.string(object).map(|text| self.told(&text))).flatten()
+    }
+
+    /// Returns the characters of a row that is a String, whose record is already read.
+    pub(super) fn string_of_row(&self, row: &EvaluatedRow<'_, 'a>) -> Option<String> {
+        let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
+        let class = self.graph.objects.class(row.object())?;
+        let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
+        let text = is_string
+            .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
+            .flatten()?;
+        Some(self.told(&text))
+    }
+
+    /// Returns a text, or what stands for it.
+    fn told(&self, text: &Characters<'_>) -> String {
+        hiding::text(text, MAX_TEXT, self.hides_contents)
+    }
+
+    /// Returns the text of a value.
+    pub(super) fn text(&self, value: &ExpressionValue) -> Option<String> {
+        Some(match value {
+            ExpressionValue::Null
+            | ExpressionValue::List(..)
+            | ExpressionValue::Slice(_)
+            | ExpressionValue::Many(_)
+            | ExpressionValue::Snapshot => {
+                return None;
+            }
+            ExpressionValue::SnapshotInfo => self.heap.path().display().to_string(),
+            ExpressionValue::Entry(entry) => {
+                let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
+                format!("{}={}", text(&entry.0), text(&entry.1))
+            }
+            ExpressionValue::Field(..) | ExpressionValue::Static(..) => return self.field_text(value),
+            ExpressionValue::Boolean(value) => value.to_string(),
+            ExpressionValue::Whole(value) => value.to_string(),
+            ExpressionValue::Float(value) => meaning::float(*value),
+            ExpressionValue::Double(value) => meaning::double(*value),
+            ExpressionValue::Text(text) => text.to_string(),
+            ExpressionValue::Char(unit) => character(*unit),
+            ExpressionValue::Missing(_) => return None,
+            ExpressionValue::Object(object) => return self.object_text(*object),
+        })
+    }
+
+    /// Returns the text of an object.
+    pub(super) fn object_text(&self, object: ObjectIndex) -> Option<String> {
+        if let Some(text) = self.string(object) {
+            return Some(text);
+        }
+        // All elements of an array, whereas its meaning is only the characters up to a zero.
+        if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
+            return match array.element {
+                BasicType::Char => Some(self.told(&Characters::Utf16Be(array.elements?))),
+                BasicType::Byte => Some(self.told(&Characters::Latin1(array.elements?))),
+                _ => None,
+            };
+        }
+        let meaning = self.meanings.meaning(object, MAX_TEXT)?.text;
+        Some(if self.hides_contents && self.is_hidden(object) { HIDDEN.to_owned() } else { meaning })
+    }
+}

@@ -1,0 +1,132 @@
+//! Pass over all arrays of bytes and chars: the texts of Strings, of builders and of buffers are in them.
+
+use std::ops::Range;
+
+use hprof_index::graph::numbers::{ObjectIndex, chunks};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::BasicType;
+use hprof_parser::heap::{HeapVisitor, PrimitiveArray};
+
+use hprof_base::parallel;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::secret_rules::search::{Scratch, TextFinding, TextSearch};
+
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
+/// Maximum number of findings, and of names, of a chunk.
+const MAX_FOUND: usize = 1 << 13;
+/// Maximum number of names of all chunks: as many as are looked up.
+const MAX_NAMES: usize = 1 << 20;
+/// Number of chunks for each thread that are searched before their findings are taken.
+const BATCH: usize = 16;
+
+/// Results of the pass.
+#[derive(Debug, Default)]
+pub(super) struct ArrayFindings {
+    /// Arrays that contain nothing but a name that says that its value is secret.
+    pub(super) names: Vec<ObjectIndex>,
+    /// Number of findings, names and parts of texts beyond the limits.
+    pub(super) omitted: u64,
+    /// Secrets of a chunk, by array.
+    found: Vec<TextFinding>,
+}
+
+/// Reads all arrays of bytes and chars, and calls `add` with the secrets, by array.
+pub(super) fn read(
+    objects: &ObjectReader<'_>,
+    search: &TextSearch<'_>,
+    mut add: impl FnMut(TextFinding),
+) -> ArrayFindings {
+    let graph = objects.graph;
+    // The element type is in the record; that a class is one of arrays is enough to skip the blocks without any.
+    let is_array: Vec<bool> = objects
+        .summary
+        .classes()
+        .iter()
+        .map(|class| {
+            let name = objects.summary.class_name(class);
+            class.kind() != ClassKind::Instance && matches!(name, "byte[]" | "char[]")
+        })
+        .collect();
+    let count = graph.objects.len();
+    let all = chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)));
+    let chunk = |chunk: Range<u32>| {
+        let mut pass = Arrays {
+            search,
+            object: ObjectIndex(0),
+            wanted: 0,
+            scratch: Scratch::default(),
+            findings: ArrayFindings::default(),
+        };
+        for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
+            let first = ObjectIndex(block * BLOCK);
+            let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
+            let mut wanted = 0u64;
+            for (bit, class) in graph.objects.classes(range).enumerate() {
+                let is_wanted = class.is_some_and(|class| is_array.get(class.0 as usize) == Some(&true));
+                wanted |= u64::from(is_wanted) << bit;
+            }
+            if wanted != 0 {
+                (pass.object, pass.wanted) = (first, wanted);
+                let count = u64::BITS - wanted.leading_zeros();
+                let id_size = objects.summary.id_size();
+                graph.objects.places.visit(objects.bytes(), id_size, block, count, &mut pass, |pass| {
+                    pass.wanted >>= 1;
+                    pass.object.0 += 1;
+                });
+            }
+        }
+        pass.findings.omitted += pass.scratch.omitted;
+        pass.findings
+    };
+    let mut read = ArrayFindings::default();
+    for batch in all.chunks(rayon::current_num_threads().saturating_mul(BATCH).max(1)) {
+        for some in parallel::map(batch, chunk) {
+            some.found.into_iter().for_each(&mut add);
+            let room = MAX_NAMES.saturating_sub(read.names.len());
+            read.omitted += some.omitted + some.names.len().saturating_sub(room) as u64;
+            read.names.extend(some.names.into_iter().take(room));
+        }
+    }
+    read
+}
+
+/// Visitor of arrays.
+struct Arrays<'v> {
+    search: &'v TextSearch<'v>,
+    /// Object being visited.
+    object: ObjectIndex,
+    /// Arrays from there on in the block, one bit each.
+    wanted: u64,
+    scratch: Scratch,
+    findings: ArrayFindings,
+}
+
+impl<'a> HeapVisitor<'a> for Arrays<'_> {
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        if self.wanted & 1 == 0 || !matches!(record.element, BasicType::Byte | BasicType::Char) {
+            return;
+        }
+        let Some(elements) = record.elements else { return };
+        let ArrayFindings { found, names, omitted } = &mut self.findings;
+        // What a chunk finds beyond the limit is not taken: looking for it would only take time.
+        self.scratch.is_full = found.len() >= MAX_FOUND;
+        let mut add = |finding| {
+            if found.len() < MAX_FOUND {
+                found.push(finding);
+            } else {
+                *omitted += 1;
+            }
+        };
+        let is_name = self.search.array(record.element, elements, self.object.0, &mut self.scratch, &mut add);
+        match is_name {
+            true if names.len() < MAX_FOUND => names.push(self.object),
+            // Its value is not looked for.
+            true => *omitted += 1,
+            false => {}
+        }
+    }
+}

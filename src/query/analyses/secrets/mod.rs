@@ -1,0 +1,315 @@
+//! Credentials in a heap: what texts look like, and what holds them.
+//!
+//! One pass over the arrays of bytes and chars searches all texts for the keywords of the rules, and only around these for
+//! their expressions. The same pass finds names, such as `spring.datasource.password`, whose values are looked up by what
+//! refers to the names. A pass over the instances of known classes, and of those with fields of such names, reads their
+//! fields. `docs/secrets.md` describes the rules.
+
+mod arrays;
+mod from_name;
+mod held;
+mod values;
+
+use std::collections::hash_map::Entry;
+
+use roaring::RoaringBitmap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::{ObjectId, names};
+
+use crate::waste;
+use hprof_base::sorting::SortRows;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::strings::contents::random_seed;
+
+pub use hprof_model::secret_rules::rules::{SecretLevel, SecretRule, SecretRuleError, SecretRules};
+use hprof_model::secret_rules::search::{TextFinding, TextSearch};
+use values::{HeldValue, KnownValue};
+
+/// Maximum number of referrers of an array that are looked at.
+const MAX_REFERRERS: usize = 64;
+
+/// Maximum number of rows, and of values of fields and of names that are looked at.
+const MAX_ROWS: usize = 1 << 16;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretQuery {
+    /// `true` to return the values. Otherwise they are in memory only as long as a rule looks at them.
+    pub with_values: bool,
+    /// Seed of the hashes of values: rows of two dumps can be compared if it is the same.
+    pub(crate) seed: u64,
+}
+
+impl SecretQuery {
+    /// Creates a query.
+    pub fn new(with_values: bool) -> Self {
+        Self { with_values, seed: random_seed() }
+    }
+}
+
+/// A credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Number of the rule ([`SecretRules::rules`]).
+    pub rule: usize,
+    /// ID of the rule.
+    pub id: String,
+    /// Object that has the text: a String, a builder or an array. Of equal values a reachable one, with the lowest ID.
+    pub object: ObjectId,
+    /// Class of the object.
+    pub class: String,
+    /// Class and field of the program that hold it, past arrays and the JDK's collections; `None` if only a thread's
+    /// stack or another GC root holds it, or nothing.
+    pub holder: Option<String>,
+    /// Number of objects with an equal value.
+    pub copies: u64,
+    /// `true` if the object is reachable.
+    pub is_reachable: bool,
+    /// Beginning and end of the value, if it is long.
+    pub masked: String,
+    /// Number of characters of the value; of a key, bytes.
+    pub length: u64,
+    /// The value, if it was asked for; of a key in hexadecimal digits.
+    pub value: Option<String>,
+    /// Hash of the value.
+    pub hash: u64,
+    /// Place of the value in the text.
+    start: u32,
+}
+
+/// Result of the search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Credentials, by rule and object.
+    pub rows: Vec<SecretRow>,
+    /// Number of findings beyond the limits, which only an unusual dump exceeds.
+    pub omitted: u64,
+}
+
+/// A value that a rule about structure has found.
+#[derive(Debug)]
+struct Candidate {
+    /// Number of the rule; `None` if it depends on what holds the value.
+    rule: Option<usize>,
+    /// Object that has the value.
+    object: ObjectIndex,
+    value: KnownValue,
+    /// Object from which the holder is looked for: an entry of a map, an object with the field.
+    from: ObjectIndex,
+    /// Class and field, if they are the program's.
+    holder: Option<String>,
+    /// `true` if only a name says that the value is secret.
+    is_general: bool,
+}
+
+/// A value, as it was found.
+#[derive(Debug)]
+enum Source {
+    Text(TextFinding),
+    Held(KnownValue),
+}
+
+/// Equal values that one rule has found, and the one that is shown.
+#[derive(Debug)]
+struct Group {
+    rule: usize,
+    /// Objects with the value, each once.
+    copies: u64,
+    /// `true` if the one that is shown is unreachable.
+    is_unreachable: bool,
+    object: ObjectIndex,
+    from: ObjectIndex,
+    holder: Option<String>,
+    source: Source,
+}
+
+/// Finds credentials.
+pub fn secrets(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    rules: &SecretRules,
+    query: SecretQuery,
+) -> Secrets {
+    let objects = ObjectReader::new(heap.summary(), graph, bytes);
+    let (held, mut omitted) = held::find(&objects, rules, query);
+    let mut all = Groups {
+        objects,
+        query,
+        is_key: rules.texts.iter().map(|rule| rule.is_key).collect(),
+        groups: FxHashMap::default(),
+        seen: FxHashSet::default(),
+        of_array: (None, FxHashSet::default()),
+        with_secrets: RoaringBitmap::new(),
+        omitted: 0,
+    };
+    // What a rule knows by its class is not said again because of its form, and neither because of a name.
+    let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
+    let held: FxHashSet<(u32, u64)> = explicit.iter().map(|held| (held.object.0, held.value.hash)).collect();
+    let search = TextSearch::new(rules, query.seed);
+    let texts = arrays::read(&objects, &search, |finding| all.add_text(finding, &held));
+    omitted += texts.omitted;
+    explicit.into_iter().for_each(|candidate| all.add_held(candidate));
+    let known = all.with_secrets.clone();
+    let is_new = |candidate: &Candidate| !known.contains(candidate.object.0);
+    general.into_iter().filter(is_new).for_each(|candidate| all.add_held(candidate));
+    let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
+    omitted += unnamed;
+    named.retain(is_new);
+    // The holders of all at once.
+    let mut groups: Vec<&mut Group> =
+        all.groups.values_mut().filter(|group| group.holder.is_none()).collect();
+    let from: Vec<ObjectIndex> =
+        groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
+    let mut holders = waste::held_by(heap, graph, bytes, &from).into_iter();
+    // A field of the JDK says nothing about a value, but for those that rules know.
+    let is_known = |pattern: &String, held: &str| {
+        pattern != "*" && hprof_model::secret_rules::rules::is_like(pattern, held)
+    };
+    let says = |held: &String| {
+        !names::is_of_jdk(held)
+            || rules.named.iter().any(|rule| rule.holders.iter().any(|pattern| is_known(pattern, held)))
+    };
+    for (group, holder) in groups.iter_mut().zip(holders.by_ref()) {
+        group.holder = holder.filter(says);
+    }
+    for (mut candidate, holder) in named.into_iter().zip(holders) {
+        let held = holder.as_deref().unwrap_or_default();
+        let is_it = |pattern: &String| hprof_model::secret_rules::rules::is_like(pattern, held);
+        let number = rules.named.iter().position(|rule| rule.holders.iter().any(is_it));
+        let Some(number) = number else { continue };
+        candidate.rule = Some(rules.texts.len() + rules.held.len() + number);
+        candidate.holder = holder.filter(says);
+        all.add_held(candidate);
+    }
+    let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
+    let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
+    rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.start));
+    Secrets { rows, omitted: omitted + all.omitted }
+}
+
+/// Findings, grouped by rule and value.
+struct Groups<'a> {
+    objects: ObjectReader<'a>,
+    query: SecretQuery,
+    /// By rule about texts, whether it finds keys.
+    is_key: Vec<bool>,
+    groups: FxHashMap<(usize, u64), Group>,
+    /// Rules, values and objects of candidates that are counted.
+    seen: FxHashSet<(usize, u64, u32)>,
+    /// The same of the texts of the last array.
+    of_array: (Option<u32>, FxHashSet<(usize, u64)>),
+    /// Objects with a secret.
+    with_secrets: RoaringBitmap,
+    /// Number of findings beyond [`MAX_ROWS`].
+    omitted: u64,
+}
+
+impl Groups<'_> {
+    /// Adds a text, unless it is all of what a rule about a class has found in the object.
+    fn add_text(&mut self, finding: TextFinding, held: &FxHashSet<(u32, u64)>) {
+        let object = self.owner(ObjectIndex(finding.array));
+        if held.contains(&(object.0, finding.hash)) {
+            return;
+        }
+        let key = (usize::from(finding.rule), finding.hash);
+        // An array has one owner, and its findings follow each other.
+        if self.of_array.0.replace(finding.array) != Some(finding.array) {
+            self.of_array.1.clear();
+        }
+        let is_first = self.of_array.1.insert(key);
+        self.add((key, is_first), (object, object), None, |_| Source::Text(finding));
+    }
+
+    fn add_held(&mut self, candidate: Candidate) {
+        let Candidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
+        let key = (rule, value.hash);
+        let is_first = self.seen.insert((rule, value.hash, object.0));
+        self.add((key, is_first), (object, from), holder, |_| Source::Held(value));
+    }
+
+    fn add(
+        &mut self,
+        (key, is_first): ((usize, u64), bool),
+        (object, from): (ObjectIndex, ObjectIndex),
+        holder: Option<String>,
+        source: impl FnOnce(()) -> Source,
+    ) {
+        self.with_secrets.insert(object.0);
+        let (rule, is_full) = (key.0, self.groups.len() >= MAX_ROWS);
+        let is_unreachable = self.objects.graph.tree.reachable_position(object).is_none();
+        let new = |source| Group { rule, copies: 1, is_unreachable, object, from, holder, source };
+        match self.groups.entry(key) {
+            Entry::Vacant(_) if is_full => self.omitted += 1,
+            Entry::Vacant(place) => {
+                place.insert(new(source(())));
+            }
+            Entry::Occupied(mut place) => {
+                let group = place.get_mut();
+                let copies = group.copies + u64::from(is_first);
+                let order = (is_unreachable, object.0, from.0);
+                if order < (group.is_unreachable, group.object.0, group.from.0) {
+                    *group = new(source(()));
+                }
+                group.copies = copies;
+            }
+        }
+    }
+
+    /// Returns the String or builder to which an array belongs; the array itself if there is none.
+    fn owner(&self, array: ObjectIndex) -> ObjectIndex {
+        let graph = self.objects.graph;
+        let is_text = |object: &ObjectIndex| {
+            let class = graph.objects.class(*object).and_then(|class| self.objects.summary.class(class));
+            class.is_some_and(|class| {
+                values::TEXT_CLASSES.into_iter().any(|name| self.objects.summary.is_named(class, name))
+            })
+        };
+        let texts = graph.referrers(array).take(MAX_REFERRERS).filter(is_text);
+        texts.min_by_key(|text| (graph.tree.reachable_position(*text).is_none(), text.0)).unwrap_or(array)
+    }
+
+    /// Returns a row; `None` only if the dump has changed since.
+    fn row(&self, group: &Group, ids: &[&str]) -> Option<SecretRow> {
+        let (summary, graph) = (self.objects.summary, self.objects.graph);
+        let text;
+        let (value, start) = match &group.source {
+            Source::Text(finding) => {
+                text = self.known(finding, group.rule)?;
+                (&text, finding.start)
+            }
+            Source::Held(value) => (value, 0),
+        };
+        let class = graph.objects.class(group.object).and_then(|class| summary.class(class));
+        Some(SecretRow {
+            rule: group.rule,
+            id: ids.get(group.rule).copied().unwrap_or_default().to_owned(),
+            object: graph.objects.addresses.id_of(group.object)?,
+            class: class.map_or("", |class| summary.class_name(class)).to_owned(),
+            holder: group.holder.clone(),
+            copies: group.copies,
+            is_reachable: !group.is_unreachable,
+            masked: value.masked.clone(),
+            length: value.length as u64,
+            value: value.shown.clone(),
+            hash: value.hash,
+            start,
+        })
+    }
+
+    /// Reads the value of a finding again.
+    fn known(&self, finding: &TextFinding, rule: usize) -> Option<KnownValue> {
+        let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
+        let (start, end) = finding.range();
+        let is_key = self.is_key.get(rule) == Some(&true);
+        let value = match elements.get(start..end).filter(|_| is_key) {
+            Some(bytes) => HeldValue::Key(bytes.to_vec()),
+            None => HeldValue::Text(finding.view.text(elements, finding.range())),
+        };
+        // The hash of what was found: that of the expression's text.
+        Some(KnownValue { hash: finding.hash, ..KnownValue::of(&value, self.query) })
+    }
+}

@@ -1,0 +1,137 @@
+//! Boxes of primitive values: their sizes, and those that the JVM's caches contain or could contain.
+
+use super::WasteSearch;
+use super::findings::{PartKey, PartSum, Saving, Sink};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::storage::id_map::IdSet;
+use hprof_model::objects::reader::{Bits, FieldPlace};
+use hprof_parser::{BasicType, ObjectId, RootKind};
+
+/// Box classes with the type of their value.
+const BOXES: [(&str, BasicType); 8] = [
+    ("java.lang.Boolean", BasicType::Boolean),
+    ("java.lang.Byte", BasicType::Byte),
+    ("java.lang.Short", BasicType::Short),
+    ("java.lang.Character", BasicType::Char),
+    ("java.lang.Integer", BasicType::Int),
+    ("java.lang.Long", BasicType::Long),
+    ("java.lang.Float", BasicType::Float),
+    ("java.lang.Double", BasicType::Double),
+];
+
+/// Classes whose static fields hold the caches, or arrays of cached objects.
+const CACHES: [&str; 6] = [
+    "java.lang.Boolean",
+    "java.lang.Byte$ByteCache",
+    "java.lang.Short$ShortCache",
+    "java.lang.Character$CharacterCache",
+    "java.lang.Integer$IntegerCache",
+    "java.lang.Long$LongCache",
+];
+
+/// A class of boxes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Boxed {
+    pub(super) value: FieldPlace,
+    /// Size of a box in bytes.
+    pub(super) bytes: u64,
+    /// Size of the value minus that of a reference, in bytes.
+    pub(super) growth: u64,
+}
+
+impl Boxed {
+    pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
+        let summary = search.summary;
+        let name = summary.class_name(summary.class(class)?);
+        let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
+        let mut slots = search.objects.slots(class);
+        let value = slots.find(|slot| slot.name == "value" && slot.kind == *element)?.place;
+        let layout = search.sizes.layout();
+        let growth = layout.value_bytes(*element).saturating_sub(layout.value_bytes(BasicType::Object));
+        Some(Self { value, bytes: search.sizes.instance(class).0, growth })
+    }
+
+    /// Examines a box.
+    pub(super) fn look(
+        &self,
+        search: &WasteSearch<'_>,
+        (object, class): (ObjectIndex, ClassNumber),
+        value: Bits,
+        sink: &mut Sink,
+    ) {
+        let bytes = self.saving(search, object);
+        if bytes == 0 {
+            return;
+        }
+        sink.push(Saving::of(object, bytes), Some(PartKey::Class(class)), (0, 0));
+        if is_in_range(value) {
+            sink.parts.entry(PartKey::Cached).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
+        }
+    }
+
+    /// Returns the saving of a box: the value replaces the reference in each object that refers to it.
+    fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
+        if self.growth == 0 {
+            return self.bytes;
+        }
+        let graph = search.graph;
+        let referrers = graph.referrers(object).filter(|from| search.reachable.contains(*from));
+        // More referrers would save nothing.
+        let enough = usize::try_from(self.bytes / self.growth).unwrap_or(usize::MAX);
+        let referrers = referrers.take(enough).count() as u64;
+        self.bytes.saturating_sub(self.growth.saturating_mul(referrers))
+    }
+}
+
+/// Returns whether `valueOf` returns the same box for a value each time.
+fn is_in_range(value: Bits) -> bool {
+    match value.kind {
+        BasicType::Boolean => true,
+        BasicType::Char => value.bits <= 127,
+        _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+    }
+}
+
+/// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
+/// are not initialized yet, within an array that a JNI global refers to.
+pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
+    let summary = search.summary;
+    let mut cached = IdSet::default();
+    let elements = |array: ObjectIndex| {
+        let ids = search.objects.ids(array).into_iter().flatten();
+        ids.filter_map(|id| search.graph.objects.addresses.index_of(id))
+    };
+    let mut seen = IdSet::default();
+    let mut take = |held: ObjectIndex| {
+        if seen.insert(held.0) {
+            cached.insert(held.0);
+            cached.extend(elements(held).map(|object| object.0));
+        }
+    };
+    let is_of_boxes = |object: &ObjectIndex| {
+        let class = search.class(*object).and_then(|class| summary.class(class));
+        let element = class.and_then(|class| summary.class_name(class).strip_suffix("[]"));
+        element.is_some_and(|element| BOXES.iter().any(|(name, _)| *name == element))
+            && search.graph.referrers(*object).only().is_some()
+    };
+    let globals = search.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
+    let globals: IdSet<u32> = globals.map(|root| root.object.0).collect();
+    globals
+        .into_iter()
+        .flat_map(|global| elements(ObjectIndex(global)))
+        .filter(is_of_boxes)
+        .for_each(&mut take);
+    for (_, row) in summary.numbered_classes() {
+        if row.loader.get() != 0 || !CACHES.contains(&summary.class_name(row)) {
+            continue;
+        }
+        for (_, kind, value) in summary.statics(row) {
+            let held = search.graph.objects.addresses.index_of(ObjectId(value));
+            if let Some(held) = held.filter(|_| kind == BasicType::Object) {
+                take(held);
+            }
+        }
+    }
+    cached
+}

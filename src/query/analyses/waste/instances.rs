@@ -1,0 +1,280 @@
+//! Pass over the instances: their statements about arrays, boxes, and fields with equal values.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::boxes::{Boxed, cached};
+use super::findings::{NO_OBJECT, Parts, Saving, Sink};
+use super::plan::{Buffer, Plan, Plans};
+use super::votes::Votes;
+use super::{BlockCursor, WasteSearch, WasteWalk};
+use hprof_base::parallel;
+use hprof_index::storage::id_map::IdSet;
+use hprof_index::storage::scratch::Array;
+use hprof_model::objects::collections::Collections;
+use hprof_model::objects::collections::usage::{Count, Usage};
+use hprof_model::objects::reader::Bits;
+use hprof_parser::ObjectId;
+use hprof_parser::heap::{HeapVisitor, Instance};
+
+/// An instance and its statement about its array.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Held {
+    /// Object index of the array.
+    pub(super) array: u32,
+    /// Object index of the instance.
+    pub(super) holder: u32,
+    /// Statement, by class of the instance: the part of a String, the number of elements, the ends of a ring.
+    pub(super) says: [u32; 2],
+}
+
+/// A collection of at most one element, or one whose size is known only after examining it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub(super) struct Loose {
+    pub(super) object: u32,
+    /// Number of elements, or [`UNKNOWN`].
+    pub(super) elements: u32,
+}
+
+/// Unknown number of elements.
+pub(super) const UNKNOWN: u32 = u32::MAX;
+
+/// A wrapper, and the collection in it.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Wrapper {
+    pub(super) object: u32,
+    pub(super) inner: u32,
+}
+
+/// Results of the pass.
+pub(super) struct InstanceFindings {
+    /// Statements about arrays by chunk, ascending by array within.
+    pub(super) held: Vec<Array<Held>>,
+    /// Collections of few elements.
+    pub(super) loose: Vec<Array<Loose>>,
+    /// Wrappers of collections, and the collection in each.
+    pub(super) wrappers: Vec<Array<Wrapper>>,
+    /// Boxes, ascending.
+    pub(super) boxes: Vec<(Array<Saving>, Parts)>,
+    pub(super) votes: Votes,
+}
+
+/// Reads the instances.
+pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<InstanceFindings> {
+    let pool: Mutex<Vec<Votes>> = Mutex::default();
+    let cached = cached(search);
+    let chunk = |chunk: Range<u32>| {
+        let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut pass = InstancePass {
+            search,
+            plans,
+            cached: &cached,
+            collections: Collections::with(&search.objects, search.forms.clone()),
+            cursor: BlockCursor::NONE,
+            held: Vec::new(),
+            ids: Vec::new(),
+            loose: Vec::new(),
+            wrappers: Vec::new(),
+            wrapped: Vec::new(),
+            boxes: Sink::default(),
+            votes: votes.unwrap_or_else(|| Votes::new(plans)),
+        };
+        search.walk(chunk, &plans.is_read, &mut pass);
+        let (held, wrappers) = pass.looked_up();
+        let InstancePass { loose, boxes, votes, .. } = pass;
+        pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
+        let room = &search.room;
+        Ok((
+            room.copy(&held)?,
+            room.copy(&loose)?,
+            room.copy(&wrappers)?,
+            (room.copy(&boxes.savings)?, boxes.parts),
+        ))
+    };
+    let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
+    let mut found = InstanceFindings {
+        held: Vec::with_capacity(chunks.len()),
+        loose: Vec::new(),
+        wrappers: Vec::new(),
+        boxes: Vec::new(),
+        votes: Votes::new(plans),
+    };
+    for (held, loose, wrappers, boxes) in chunks {
+        found.held.push(held);
+        found.loose.push(loose);
+        found.wrappers.push(wrappers);
+        found.boxes.push(boxes);
+    }
+    for votes in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        found.votes.add(&votes);
+    }
+    Ok(found)
+}
+
+/// Visitor of instances.
+struct InstancePass<'v, 'a> {
+    search: &'v WasteSearch<'a>,
+    plans: &'v Plans,
+    cached: &'v IdSet<u32>,
+    collections: Collections<'v, 'a>,
+    cursor: BlockCursor,
+    held: Vec<Held>,
+    /// IDs of their arrays.
+    ids: Vec<ObjectId>,
+    loose: Vec<Loose>,
+    wrappers: Vec<u32>,
+    /// IDs of the wrapped collections.
+    wrapped: Vec<ObjectId>,
+    boxes: Sink,
+    votes: Votes,
+}
+
+impl InstancePass<'_, '_> {
+    /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
+    fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
+        let finder = self.search.graph.objects.addresses.finder();
+        let mut held = std::mem::take(&mut self.held);
+        let mut arrays = held.iter_mut();
+        finder.find(&self.ids, |array| {
+            if let Some(held) = arrays.next() {
+                held.array = array.map_or(NO_OBJECT, |array| array.0);
+            }
+        });
+        held.retain(|held| held.array != NO_OBJECT);
+        held.sort_unstable_by_key(|held| (held.array, held.holder));
+        let mut pairs = Vec::with_capacity(self.wrappers.len());
+        let mut wrappers = self.wrappers.iter();
+        finder.find(&self.wrapped, |inner| {
+            if let (Some(wrapper), Some(inner)) = (wrappers.next(), inner) {
+                pairs.push(Wrapper { object: *wrapper, inner: inner.0 });
+            }
+        });
+        (held, pairs)
+    }
+
+    /// Adds the instance's statement about its array.
+    fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
+        self.ids.push(array);
+        self.held.push(Held { array: 0, holder: self.cursor.object().0, says });
+    }
+
+    fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
+        let Some(value) = self.search.objects.value_at(fields, boxed.value) else { return };
+        if self.cached.contains(&self.cursor.object().0) {
+            return;
+        }
+        let box_of_class = (self.cursor.object(), self.cursor.class());
+        boxed.look(self.search, box_of_class, value, &mut self.boxes);
+    }
+
+    fn buffer(&mut self, buffer: &Buffer, fields: &[u8]) {
+        let objects = &self.search.objects;
+        let number = |place| objects.value_at(fields, place)?.integer();
+        let used = number(buffer.used).and_then(|used| u32::try_from(used).ok());
+        let wide = u32::from(buffer.coder.and_then(number) == Some(1));
+        let array = objects.value_at(fields, buffer.array).and_then(Bits::reference);
+        if let (Some(array), Some(used)) = (array, used) {
+            self.hold(array, [used.saturating_mul(1 + wide), 0]);
+        }
+    }
+
+    fn collection(&mut self, usage: &Usage, fields: &[u8]) {
+        let objects = &self.search.objects;
+        let value = |place| objects.value_at(fields, place);
+        // Negative numbers are invalid.
+        let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
+        if let Some(wraps) = usage.wraps {
+            if let Some(id) = value(wraps).and_then(Bits::reference).filter(|_| usage.is_counted) {
+                self.wrappers.push(self.cursor.object().0);
+                self.wrapped.push(id);
+            }
+            return;
+        }
+        let mut ring = None;
+        let elements = match usage.count {
+            Count::Number(place) => number(place),
+            Count::Between(head, tail) => {
+                ring = number(head).zip(number(tail));
+                ring.filter(|(head, tail)| head == tail).map(|_| 0)
+            }
+            Count::Cells(base, cells) => match value(cells).and_then(Bits::reference) {
+                None => number(base),
+                Some(cells) => self.counted_in_cells(cells),
+            },
+            Count::Length | Count::Entries => None,
+        };
+        let array = usage.array.and_then(value).and_then(Bits::reference);
+        if let Some(array) = array {
+            let says = match (ring, elements) {
+                (Some((head, tail)), _) => [head, tail],
+                (None, elements) => {
+                    let load = usage.load_factor(objects, fields).map_or(0, f32::to_bits);
+                    [elements.unwrap_or(UNKNOWN), load]
+                }
+            };
+            self.hold(array, says);
+        }
+        if !usage.is_counted {
+            return;
+        }
+        let is_unknown = matches!(usage.count, Count::Entries) || usage.array.is_some() && array.is_none();
+        match elements {
+            // Plain lists of one element are found by their arrays.
+            Some(1) if usage.is_plain && array.is_some() => {}
+            Some(elements) if elements <= 1 || usage.is_linked => {
+                self.loose.push(Loose { object: self.cursor.object().0, elements });
+            }
+            None if is_unknown => {
+                self.loose.push(Loose { object: self.cursor.object().0, elements: UNKNOWN })
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the number of entries of a ConcurrentHashMap that many threads have written to. Cells that another map
+    /// shares are not read for each.
+    fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
+        let (graph, map) = (self.search.graph, self.cursor.object());
+        let cells = graph.objects.addresses.index_of(cells)?;
+        self.search.is_dominated_by(cells, map).then_some(())?;
+        let collection = self.collections.collection(map)?;
+        u32::try_from(self.collections.count(&collection)?).ok()
+    }
+}
+
+impl<'a> WasteWalk<'a> for InstancePass<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
+        &mut self.cursor
+    }
+}
+
+impl<'a> HeapVisitor<'a> for InstancePass<'_, 'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        if !self.cursor.is_wanted() {
+            return;
+        }
+        let plans = self.plans;
+        let class = self.cursor.class();
+        self.votes.vote(plans, self.search.summary, class, record.fields);
+        match plans.of(Some(class)) {
+            Plan::Nothing => {}
+            Plan::String(fields) => {
+                if let Some((id, part)) = fields.read(record.fields, self.search.summary.id_size()) {
+                    self.hold(id, part.words());
+                }
+            }
+            Plan::Boxed(boxed) => self.boxed(boxed, record.fields),
+            Plan::Buffer(buffer) => self.buffer(buffer, record.fields),
+            Plan::Collection(usage) => self.collection(usage, record.fields),
+        }
+    }
+}

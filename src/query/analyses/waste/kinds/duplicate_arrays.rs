@@ -1,0 +1,54 @@
+//! Primitive arrays of the same content.
+
+use std::io;
+
+use crate::waste::WasteSearch;
+use crate::waste::equal::{Content, ContentItem, find_all};
+use crate::waste::findings::{Findings, Saving};
+use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_model::objects::reader::Record;
+use hprof_parser::BasicType;
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "duplicate_arrays",
+    summary: "Primitive arrays of the same content",
+    meaning: "Primitive arrays of the type and content of an earlier one, compared byte by byte; not those \
+        of Strings. Freed: each but the first.",
+    harmless: "If the arrays are written to later: equal now does not mean the same.",
+    remedy: "Share arrays that are never written to: load a resource once, cache what was decoded.",
+    frees: Frees::Objects,
+    is_sampled: true,
+    finds: Finds::AfterPasses(find),
+};
+
+struct Arrays<'v, 'a>(&'v WasteSearch<'a>);
+
+impl<'v, 'a> Content for Arrays<'v, 'a> {
+    type Read<'r>
+        = (BasicType, &'a [u8])
+    where
+        Self: 'r;
+
+    fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
+        match self.0.objects.record_at(item.place >> 2)? {
+            Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
+            _ => None,
+        }
+    }
+
+    fn same(a: &(BasicType, &[u8]), b: &(BasicType, &[u8])) -> bool {
+        a == b
+    }
+
+    fn saving(&self, item: &ContentItem) -> Saving {
+        Saving::of(ObjectIndex(item.object), item.bytes)
+    }
+}
+
+fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
+    let (savings, groups) = find_all(search, &Arrays(search), &mut passes.contents)?;
+    let mut findings = Findings::by_class(savings, |object| search.class(object));
+    findings.groups = groups;
+    Ok(findings)
+}

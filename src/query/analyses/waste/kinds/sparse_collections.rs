@@ -1,0 +1,36 @@
+//! Collections that need at most half of their table.
+
+use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::visited::VisitedTable;
+use hprof_model::objects::collections::usage::Needs;
+use hprof_parser::BasicType;
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "sparse_collections",
+    summary: "Collections that need at most half of their table",
+    meaning: "Collections that need at most half of the table that they have. `ratio` is the fill ratio: elements \
+        by slots. Freed: what a table of the needed size would save.",
+    harmless: "If they are about to be filled: capacity was reserved on purpose.",
+    remedy: "Give the expected number of elements to the constructor and no more, trimToSize() an ArrayList \
+        that is complete, copy a map that has shrunk.",
+    frees: Frees::Part,
+    is_sampled: true,
+    finds: Finds::Tables(look),
+};
+
+fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
+    let VisitedTable { usage, length, elements, .. } = *table;
+    if usage.needs == Needs::All {
+        return;
+    }
+    let needed = usage.needs.slots(elements, usage.load.map(|_| table.load));
+    if needed <= length / 2 {
+        let size = |length| table.search.sizes.layout().array_size(BasicType::Object, length);
+        let bytes = size(length).saturating_sub(size(needed));
+        if bytes > 0 {
+            let saving = Saving { bytes, object: table.collection.0, other: table.object.0 };
+            sink.push(saving, Some(PartKey::Class(table.class)), (elements, length));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Wasted memory: the objects of each kind of waste, the fields that hold them, and the bytes that would be freed.
+//!
+//! Each kind is a file of `kinds`, with its definition ([`WasteKind`]) and its search. Two passes over the records of the
+//! dump call nearly all of these. `instances` reads the instances of known classes: Strings, boxes, collections,
+//! buffers; and compares the fields of the program's own classes. `arrays` reads the arrays together with the
+//! statements of instances about them: which are the characters of a String, how much of a table is used.
+//! `collections` examines collections of zero or one element, `equal` finds duplicates, `holding` attributes the
+//! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
+
+mod arrays;
+mod boxes;
+mod collection_look;
+mod collections;
+mod equal;
+pub mod estimate;
+pub mod fields;
+mod findings;
+mod holding;
+mod instances;
+mod kind;
+mod kinds;
+mod plan;
+mod union;
+mod visited;
+mod votes;
+
+use std::cmp::Reverse;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use hprof_base::sorting::SortRows;
+use hprof_index::graph::numbers::{ObjectIndex, chunks};
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::object_table::BLOCK;
+use hprof_index::storage::scratch::ScratchArena;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_model::objects::collections::Forms;
+use hprof_model::objects::label::Labels;
+use hprof_model::objects::object_set::Bits;
+use hprof_model::objects::reader::ObjectReader;
+use hprof_model::strings::contents::random_seed;
+use hprof_parser::ObjectId;
+use hprof_parser::heap::HeapVisitor;
+
+pub use fields::{FieldGroupBy, FieldSum};
+pub use findings::{Example, FindingPart};
+use findings::{Findings, Reachable};
+pub(crate) use holding::held_by;
+pub use kind::WasteKind;
+use kind::{Finds, Hooks, KindFindings, Passes};
+pub use kinds::KINDS;
+pub(crate) use kinds::duplicate_classes::is_made;
+
+/// Findings for one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WasteRow {
+    /// Kind of waste.
+    pub kind: &'static WasteKind,
+    /// Number of objects.
+    pub count: u64,
+    /// Bytes that would be freed if only this kind were fixed.
+    pub wasted_bytes: u64,
+    /// Bytes freed beyond the kinds before it in the order of [`KINDS`].
+    pub added_bytes: u64,
+    /// Parts, most bytes first.
+    pub parts: Vec<FindingPart>,
+    /// Fields that hold the objects, or the requested groups of them, most bytes first.
+    pub fields: Vec<FieldSum>,
+    /// Examples, most bytes first.
+    pub examples: Vec<Example>,
+}
+
+/// The waste of a heap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waste {
+    /// Kinds that were found, most bytes first.
+    pub rows: Vec<WasteRow>,
+    /// Bytes that would be freed if all kinds of `rows` were fixed.
+    pub wasted_bytes: u64,
+    /// Shallow size of reachable objects in bytes.
+    pub reachable_bytes: u64,
+    /// Shallow size of all objects in bytes.
+    pub all_bytes: u64,
+}
+
+/// Query for waste.
+#[derive(Debug, Clone)]
+pub struct WasteQuery {
+    /// Kinds; all if empty.
+    pub kinds: Vec<&'static WasteKind>,
+    /// Grouping of fields.
+    pub group_by: FieldGroupBy,
+    /// Maximum number of examples of each kind.
+    pub examples: usize,
+}
+
+impl WasteQuery {
+    fn asks_for(&self, kind: &'static WasteKind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+}
+
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
+
+/// A walk over the records of a block of objects.
+#[derive(Debug, Clone, Copy)]
+struct BlockCursor {
+    /// First object of the block.
+    first: ObjectIndex,
+    /// Index in the block of the object being visited.
+    within: u32,
+    /// Objects of the block to visit, one bit each.
+    bits: u64,
+    /// Classes of the objects.
+    classes: [ClassNumber; BLOCK as usize],
+}
+
+impl BlockCursor {
+    /// Cursor before the first block.
+    const NONE: Self =
+        Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
+
+    /// Returns the number of objects to visit so that all marked ones are included.
+    fn count(&self) -> u32 {
+        u64::BITS - self.bits.leading_zeros()
+    }
+
+    #[inline(always)]
+    fn is_wanted(&self) -> bool {
+        self.bits & (1 << self.within) != 0
+    }
+
+    #[inline(always)]
+    fn object(&self) -> ObjectIndex {
+        ObjectIndex(self.first.0 + self.within)
+    }
+
+    #[inline(always)]
+    fn class(&self) -> ClassNumber {
+        self.classes.get(self.within as usize).copied().unwrap_or(ClassNumber(u32::MAX))
+    }
+}
+
+/// State shared by all steps.
+struct WasteSearch<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    objects: ObjectReader<'a>,
+    sizes: Sizes,
+    room: ScratchArena,
+    reachable: Reachable,
+    /// Objects that GC roots refer to.
+    roots: Bits,
+    labels: Labels<'a>,
+    /// Readers of collections, by class.
+    forms: Arc<Forms>,
+    /// Hash seed.
+    seed: u64,
+}
+
+/// A visitor of the records of some objects.
+trait WasteWalk<'a>: HeapVisitor<'a> {
+    /// Returns the current position.
+    fn cursor(&mut self) -> &mut BlockCursor;
+}
+
+impl<'a> WasteSearch<'a> {
+    fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
+        let summary = heap.summary();
+        let mut roots = Bits::new(graph.objects.len());
+        graph.roots.objects().into_iter().for_each(|root| {
+            roots.insert(root);
+        });
+        let objects = ObjectReader::new(summary, graph, bytes);
+        Self {
+            summary,
+            graph,
+            bytes,
+            forms: Forms::of(summary),
+            objects,
+            sizes: Sizes::new(summary, None),
+            room: graph.room(),
+            reachable,
+            roots,
+            labels: Labels::new(heap, graph, bytes),
+            seed: random_seed(),
+        }
+    }
+
+    /// Returns the shallow size of all objects in bytes.
+    fn all_bytes(&self) -> u64 {
+        hprof_model::histogram::all_bytes(self.summary, &self.sizes)
+    }
+
+    fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        self.graph.objects.class(object)
+    }
+
+    /// Returns the size of an instance of a class of the boot loader.
+    fn boot_size(&self, class: &str) -> Option<u64> {
+        Some(self.sizes.instance(self.summary.boot_class(class)?).0)
+    }
+
+    fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.graph.objects.addresses.id_of(object).unwrap_or_default()
+    }
+
+    /// Returns chunks of all objects that consist of whole blocks.
+    fn chunks(&self) -> Vec<Range<u32>> {
+        let count = self.graph.objects.len();
+        chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
+    }
+
+    /// Walks over the blocks of a chunk that contain reachable objects of some classes.
+    #[inline(always)]
+    fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
+        for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
+            let reachable = self.reachable.of_block(block);
+            if reachable == 0 {
+                continue;
+            }
+            let first = ObjectIndex(block * BLOCK);
+            let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
+            let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
+            let of_objects = self.graph.objects.classes(range.clone());
+            for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
+                let Some(class) = class else { continue };
+                *place = class;
+                cursor.bits |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
+            }
+            cursor.bits &= reachable;
+            if cursor.bits != 0 {
+                *walk.cursor() = cursor;
+                let places = &self.graph.objects.places;
+                places.visit(self.bytes, self.summary.id_size(), block, cursor.count(), walk, |walk| {
+                    walk.cursor().within += 1;
+                });
+            }
+        }
+    }
+
+    /// Returns whether an object, to which another refers, is dominated by that and would be freed with it.
+    fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
+        self.dominator(object) == Some(by)
+    }
+
+    /// Returns the dominator of a reachable object; `None` if only roots dominate it.
+    fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        let (graph, tree) = (self.graph, &self.graph.tree);
+        // An object with a single referrer that is not a root is dominated by it; except class objects, to which their
+        // instances refer without being listed.
+        let only = graph.referrers(object).only().map(ObjectIndex);
+        if only.is_some() && !self.roots.contains(object) && graph.class_of_class_object(object).is_none() {
+            return only;
+        }
+        tree.object_at(tree.dominator(tree.reachable_position(object)?)?)
+    }
+
+    fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
+        self.graph.tree.position(object).map_or(0, |position| self.graph.tree.shallow_bytes(position))
+    }
+}
+
+/// Finds the waste of a heap.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each wasted object.
+pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQuery) -> io::Result<Waste> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
+    let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
+    let all = findings(&search, question)?;
+    let added = union::add(&search, &all);
+    let mut rows = Vec::new();
+    for (KindFindings { kind, findings }, added_bytes) in all.into_iter().zip(added) {
+        let fields = holding::fields(&search, kind.frees, &findings, question.group_by);
+        let examples = findings.examples(&search, question.examples);
+        rows.push(WasteRow {
+            kind,
+            count: findings.count,
+            wasted_bytes: findings.bytes,
+            added_bytes,
+            parts: findings.named_parts(&search),
+            fields,
+            examples,
+        });
+    }
+    rows.sort_rows_by_key(|row| (Reverse(row.wasted_bytes), row.kind));
+    let wasted_bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.added_bytes));
+    Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
+}
+
+/// Returns the findings of the requested kinds, in their order.
+fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<KindFindings>> {
+    let (hooks, plans) = (Hooks::new(), plan::plans(search));
+    let mut all: Vec<Findings> = KINDS.iter().map(|_| Findings::default()).collect();
+    let instances = instances::read(search, &plans)?;
+    let look = collection_look::CollectionLook::new(search, &plans);
+    let arrays = arrays::read(&look, &hooks, &instances.held, &mut all)?;
+    let few = collections::Few {
+        loose: instances.loose,
+        wrappers: instances.wrappers,
+        tables: arrays.few,
+        plain: arrays.plain,
+    };
+    few.find(&look, &hooks, &mut all)?;
+    drop(look);
+    let mut passes = Passes {
+        plans,
+        boxes: instances.boxes,
+        votes: instances.votes,
+        texts: arrays.texts,
+        contents: arrays.contents,
+        zero_length: arrays.zero_length,
+    };
+    for (kind, findings) in KINDS.iter().zip(&mut all) {
+        if let Finds::AfterPasses(find) = kind.finds {
+            *findings = find(search, &mut passes)?;
+        }
+    }
+    let all = KINDS.into_iter().zip(all).map(|(kind, findings)| KindFindings { kind, findings });
+    Ok(all.filter(|found| found.findings.count > 0 && question.asks_for(found.kind)).collect())
+}

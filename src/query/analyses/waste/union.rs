@@ -1,0 +1,124 @@
+//! Totals of all kinds in which nothing counts twice.
+//!
+//! Kinds are taken in order. An object that an earlier kind freed frees nothing more; one that an earlier kind made
+//! smaller frees the rest.
+
+use super::WasteSearch;
+use super::findings::{Findings, NO_OBJECT, Saving};
+use super::kind::{Frees, KindFindings};
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_model::objects::object_set::Bits;
+
+/// Returns the bytes that each kind frees beyond those before it.
+pub(super) fn add(search: &WasteSearch<'_>, all: &[KindFindings]) -> Vec<u64> {
+    let freed = Bits::new(search.graph.objects.len());
+    let mut union = Union { search, freed, shrinks: &[] };
+    let mut added = Vec::with_capacity(all.len());
+    for (at, found) in all.iter().enumerate() {
+        added.push(union.take(found, all.get(..at).unwrap_or_default()));
+    }
+    added
+}
+
+struct Union<'u, 'a> {
+    search: &'u WasteSearch<'a>,
+    freed: Bits,
+    /// Shrinkage of the instances, by class.
+    shrinks: &'u [u64],
+}
+
+impl<'u> Union<'u, '_> {
+    fn take(&mut self, KindFindings { kind, findings }: &'u KindFindings, before: &[KindFindings]) -> u64 {
+        let tree = &self.search.graph.tree;
+        // An object that shrinks by one kind may be freed by a later one.
+        let parts =
+            || before.iter().filter(|found| found.kind.frees == Frees::Part).map(|found| &found.findings);
+        let was_freed = if parts().next().is_some() { self.freed.clone() } else { Bits::default() };
+        let mut added = match kind.frees {
+            Frees::Objects => findings.all().map(|saving| self.objects(saving)).sum(),
+            Frees::Unboxed => findings.all().map(|saving| self.first(saving)).sum(),
+            Frees::Listed => {
+                let objects = findings.freed.iter().flat_map(|list| list.iter());
+                objects.map(|object| self.object(ObjectIndex(*object))).sum()
+            }
+            Frees::Retained => {
+                let positions = findings.all().filter(|saving| saving.bytes > 0);
+                let positions =
+                    positions.filter_map(|saving| tree.reachable_position(ObjectIndex(saving.object)));
+                let objects = positions.flat_map(|position| tree.objects_at(position..tree.end(position)));
+                objects.map(|object| self.object(object)).sum()
+            }
+            Frees::Part => {
+                let is_there = |saving: &&Saving| !self.freed.contains(saving.smaller());
+                findings.all().filter(is_there).map(|saving| signed(saving.bytes)).sum()
+            }
+            Frees::OfClass => {
+                self.shrinks = &findings.shrinks;
+                signed(findings.bytes) - self.freed_of_classes(&findings.shrinks)
+            }
+            Frees::Unreachable => signed(findings.bytes),
+        };
+        if !matches!(kind.frees, Frees::Part | Frees::OfClass | Frees::Unreachable) {
+            for saving in parts().flat_map(Findings::all) {
+                let object = saving.smaller();
+                if self.freed.contains(object) && !was_freed.contains(object) {
+                    added -= signed(saving.bytes);
+                }
+            }
+        }
+        u64::try_from(added).unwrap_or(0)
+    }
+
+    /// Returns the bytes freed with an object and those freed with it.
+    fn objects(&mut self, saving: &Saving) -> i64 {
+        let both = [saving.object, saving.other].map(ObjectIndex);
+        if saving.other == NO_OBJECT && self.shrinks.is_empty() {
+            return self.first(saving);
+        }
+        if self.shrinks.is_empty() && !both.iter().any(|object| self.freed.contains(*object)) {
+            both.iter().for_each(|object| {
+                self.freed.insert(*object);
+            });
+            return signed(saving.bytes);
+        }
+        both.into_iter().map(|object| self.object(object)).sum()
+    }
+
+    /// Returns the bytes saved if an object is freed now.
+    fn first(&mut self, saving: &Saving) -> i64 {
+        if self.freed.insert(ObjectIndex(saving.object)) { signed(saving.bytes) } else { 0 }
+    }
+
+    /// Returns the bytes freed with an object.
+    fn object(&mut self, object: ObjectIndex) -> i64 {
+        // Objects outside of a sample do not count.
+        if !self.search.reachable.contains(object) || !self.freed.insert(object) {
+            return 0;
+        }
+        let class = self.search.class(object).filter(|_| !self.shrinks.is_empty());
+        let shrink = class.and_then(|class| self.shrinks.get(class.0 as usize)).copied().unwrap_or(0);
+        signed(self.search.shallow_bytes(object)) - signed(shrink)
+    }
+
+    /// Returns the shrinkage of instances that are already freed.
+    fn freed_of_classes(&self, shrinks: &[u64]) -> i64 {
+        if shrinks.iter().all(|shrink| *shrink == 0) {
+            return 0;
+        }
+        let graph = self.search.graph;
+        let mut sum = 0;
+        for (object, class) in
+            ObjectIndex::range(graph.objects.all()).zip(graph.objects.classes(graph.objects.all()))
+        {
+            let shrink = class.and_then(|class| shrinks.get(class.0 as usize)).copied().unwrap_or(0);
+            if shrink > 0 && self.freed.contains(object) {
+                sum += signed(shrink);
+            }
+        }
+        sum
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,65 @@
+//! Answers that are kept in the index of a heap: finding them takes a pass over all of it.
+
+use hprof_index::storage::store::Stage;
+use hprof_index::{Heap, ObjectGraph};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// An answer about a heap, in its index.
+#[derive(Debug)]
+pub struct KeptAnswer<'h> {
+    heap: &'h Heap,
+    graph: &'h ObjectGraph,
+    stage: Stage,
+    key: u64,
+}
+
+impl<'h> KeptAnswer<'h> {
+    /// Creates the place of an answer, which depends on the dump, the version of this program, and `depends_on`.
+    pub fn new(heap: &'h Heap, graph: &'h ObjectGraph, stage: Stage, depends_on: &[u8]) -> Self {
+        let all = [depends_on, env!("CARGO_PKG_VERSION").as_bytes()].concat();
+        Self { heap, graph, stage, key: xxh3_64_with_seed(&all, 0) }
+    }
+
+    /// Returns the answer, if it is there. It may contain values of objects: if those are hidden, none is read.
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        if self.heap.hides_values() {
+            return None;
+        }
+        serde_json::from_slice(&self.heap.kept_answer(self.stage, self.key)?).ok()
+    }
+
+    /// Keeps an answer, unless values are hidden in it or it was found with a damaged index.
+    pub fn write<T: Serialize>(&self, answer: &T) {
+        if self.heap.hides_values() || self.graph.is_damaged() {
+            return;
+        }
+        let answer = serde_json::to_vec(answer).unwrap_or_default();
+        if !answer.is_empty() {
+            self.write_bytes(&answer);
+        }
+    }
+
+    /// Keeps an answer as bytes.
+    pub fn write_bytes(&self, answer: &[u8]) {
+        self.heap.keep_answer(self.stage, self.key, answer);
+    }
+}
+
+/// Object IDs as numbers.
+pub mod object_id {
+    use hprof_parser::ObjectId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes an object ID as a number.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    pub fn serialize<S: Serializer>(object: &ObjectId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(object.0)
+    }
+
+    /// Reads an object ID that was written as a number.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectId, D::Error> {
+        u64::deserialize(from).map(ObjectId)
+    }
+}

@@ -1,0 +1,12 @@
+//! What all queries of hprof-cli build on: parallel work, sorting, answers kept in the index, keyed functions, the dictionary
+//! of all names of facts, and names: patterns, suggestions, names that mean the same in several dumps.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+pub mod change;
+pub mod dictionary;
+pub mod kept;
+pub mod keyed;
+pub mod naming;
+pub mod parallel;
+pub mod sorting;

@@ -1,0 +1,51 @@
+//! Size of the unreachable part of a dump: garbage that the JVM had not collected yet, or that was included with
+//! `-all`.
+
+use crate::histogram::all_bytes;
+use hprof_index::ObjectGraph;
+use hprof_index::layout::sizes::Sizes;
+use hprof_index::model::summary::Summary;
+
+/// Unreachable bytes are significant above this size, however large the heap is.
+const MUCH_BYTES: u64 = 16 << 20;
+/// They are also significant above all bytes divided by this: 5 percent.
+const MUCH_PART: u64 = 20;
+/// They are never significant below this size.
+const LITTLE_BYTES: u64 = 64 << 10;
+
+/// Size of the unreachable objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Shallow bytes of the unreachable objects.
+    pub bytes: u64,
+    /// Shallow bytes of all objects.
+    pub all_bytes: u64,
+}
+
+impl Unreachable {
+    /// Computes the sizes from the dominator tree, with the fitted layout.
+    pub fn of(summary: &Summary, graph: &ObjectGraph) -> Self {
+        let all_bytes = all_bytes(summary, &Sizes::new(summary, None));
+        Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
+    }
+
+    /// Returns whether an answer about reachable objects misleads unless it says so: more than 16 MiB are unreachable,
+    /// or more than 5 percent of all bytes, if these are more than 64 KiB.
+    pub fn is_much(self) -> bool {
+        self.bytes > MUCH_BYTES || self.bytes > LITTLE_BYTES && self.bytes > self.all_bytes / MUCH_PART
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_is_five_percent_or_16_mib() {
+        let is_much = |bytes, all_bytes| Unreachable { bytes, all_bytes }.is_much();
+        assert!(!is_much(0, 0));
+        assert!(!is_much(5 << 20, 100 << 20) && is_much((5 << 20) + 1, 100 << 20));
+        assert!(!is_much(64 << 10, 64 << 10) && is_much((64 << 10) + 1, 64 << 10));
+        assert!(!is_much(16 << 20, 1 << 40) && is_much((16 << 20) + 1, 1 << 40));
+    }
+}

@@ -1,0 +1,283 @@
+//! Numeric fields that stay because an answer needs them, and what becomes of all others.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use hprof_parser::{BasicType, names};
+
+use crate::framework_rules::numbers;
+use crate::objects::bound_names::is_bound;
+
+/// The list of fields: what stays, for which command.
+const LIST: &str = include_str!("kept_fields.txt");
+
+/// A rule of the list.
+#[derive(Debug)]
+pub struct KeptField {
+    /// Class that declares the fields.
+    pub class: &'static str,
+    /// Names of fields.
+    pub fields: Vec<&'static str>,
+    /// Classes in whose instances the fields stay; all if empty.
+    pub instances: Vec<&'static str>,
+    /// What it keeps.
+    pub kind: KeptKind,
+    /// Commands whose answers need them.
+    pub commands: &'static str,
+    /// What the answer says by them.
+    pub answer: &'static str,
+}
+
+/// What a rule of the list keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptKind {
+    /// Numbers without which an answer is wrong.
+    Needed,
+    /// Numbers without which an answer is only less precise.
+    Finer,
+    /// Numbers in the counters to which the fields refer.
+    Held,
+}
+
+/// Rules of the list.
+#[derive(Debug, Default)]
+pub struct FieldList {
+    /// The rules.
+    pub kept: Vec<KeptField>,
+    /// Numbers of the rules about a class.
+    by_class: HashMap<&'static str, Vec<usize>>,
+    /// Numbers of the rules about instances of some classes.
+    of_instances: Vec<usize>,
+    /// Names that are read only to show the value.
+    pub shown: Vec<&'static str>,
+}
+
+impl FieldList {
+    /// Returns the rules about fields that a class declares, with their numbers.
+    fn of_class(&self, class: &str) -> impl Iterator<Item = (usize, &KeptField)> {
+        let rules = self.by_class.get(class).into_iter().flatten();
+        rules.filter_map(|number| Some((*number, self.kept.get(*number)?)))
+    }
+}
+
+/// The list.
+pub static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
+    let mut list = FieldList::default();
+    for line in LIST.lines() {
+        let mut parts = line.split('|').map(str::trim);
+        let mut words = parts.next().unwrap_or_default().split_whitespace();
+        let kind = match words.next() {
+            Some("stay") => KeptKind::Needed,
+            Some("finer") => KeptKind::Finer,
+            Some("held") => KeptKind::Held,
+            Some("shown") => {
+                list.shown.extend(words.next().into_iter().flat_map(|names| names.split(',')));
+                continue;
+            }
+            _ => continue,
+        };
+        let (Some(class), Some(fields)) = (words.next(), words.next()) else { continue };
+        let instances = if words.next() == Some("in") { words.next() } else { None };
+        list.by_class.entry(class).or_default().push(list.kept.len());
+        if instances.is_some() {
+            list.of_instances.push(list.kept.len());
+        }
+        list.kept.push(KeptField {
+            class,
+            fields: fields.split(',').collect(),
+            instances: instances.into_iter().flat_map(|names| names.split(',')).collect(),
+            kind,
+            commands: parts.next().unwrap_or_default(),
+            answer: parts.next().unwrap_or_default(),
+        });
+    }
+    list
+});
+
+/// Returns `true` if a number that the analyses read is the same in a redacted dump, or is read only to show it.
+pub fn is_known(class: &str, field: &str) -> bool {
+    let treatment = treatment(class, field, BasicType::Int);
+    FIELDS.shown.contains(&field)
+        || !matches!(treatment, FieldTreatment::Mapped | FieldTreatment::Hash | FieldTreatment::MarkedHash)
+}
+
+/// Treatment of the number in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldTreatment {
+    /// A reference.
+    Reference,
+    /// An answer needs it.
+    Stays,
+    /// An answer is more precise with it.
+    Finer,
+    /// It stays in instances of some classes ([`instance_rules`]); the number of the rule.
+    InInstances(u8),
+    /// A counter of `java.util.concurrent.atomic`: it stays if a field of the list holds it.
+    Counter,
+    /// A boolean, whose equality in all objects `waste` reads.
+    Boolean,
+    /// A cached hash.
+    Hash,
+    /// A cached hash; negative ones are marks.
+    MarkedHash,
+    /// The value of a box.
+    Boxed,
+    /// Any other.
+    Mapped,
+}
+
+impl FieldTreatment {
+    /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends
+    /// on the class, or on whether all numbers go that only make answers more precise.
+    #[inline(always)]
+    pub fn in_instance(self, rules: u32, is_strict: bool) -> Self {
+        let stays = match self {
+            Self::Finer | Self::Boolean => !is_strict,
+            Self::InInstances(rule) => rules >> rule & 1 == 1 && !(is_strict && is_finer(rule)),
+            _ => return self,
+        };
+        if stays { Self::Stays } else { Self::Mapped }
+    }
+}
+
+/// Classes whose instances are boxes.
+const BOXES: [&str; 8] = [
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Short",
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Float",
+    "java.lang.Double",
+];
+/// Classes of counters that a field may hold, and their fields.
+const COUNTERS: [(&str, &str); 3] = [
+    ("java.util.concurrent.atomic.AtomicInteger", "value"),
+    ("java.util.concurrent.atomic.AtomicLong", "value"),
+    ("java.util.concurrent.atomic.Striped64", "base"),
+];
+
+/// Returns whether the value of a field that a class declares says nothing but how the heap is built, in an instance of
+/// a class.
+pub(crate) fn is_structure(instance: &str, class: &str, field: &str, kind: BasicType) -> bool {
+    match treatment(class, field, kind) {
+        FieldTreatment::Reference
+        | FieldTreatment::Stays
+        | FieldTreatment::Finer
+        | FieldTreatment::Boolean => true,
+        FieldTreatment::InInstances(rule) => instance_rules(instance) >> rule & 1 == 1,
+        _ => false,
+    }
+}
+
+/// Returns the treatment of a field that a class declares.
+pub fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreatment {
+    if kind == BasicType::Object {
+        return FieldTreatment::Reference;
+    }
+    let class = names::java_class_name(class);
+    let mut rules = FIELDS.of_class(&class);
+    let rule = rules.find(|(_, rule)| rule.kind != KeptKind::Held && rule.fields.contains(&field));
+    if let Some((number, rule)) = rule {
+        let of_instances = FIELDS.of_instances.iter().position(|known| *known == number);
+        return match (of_instances.map(u8::try_from), rule.kind) {
+            (Some(Ok(number)), _) => FieldTreatment::InInstances(number),
+            (_, KeptKind::Finer) => FieldTreatment::Finer,
+            _ => FieldTreatment::Stays,
+        };
+    }
+    if numbers::framework(&class, field).is_some() || is_kept_bound(&class, field, kind) {
+        FieldTreatment::Stays
+    } else if kind == BasicType::Boolean {
+        FieldTreatment::Boolean
+    } else if COUNTERS.contains(&(&*class, field)) {
+        FieldTreatment::Counter
+    } else if BOXES.contains(&&*class) && field == "value" {
+        FieldTreatment::Boxed
+    } else if field == "hash" && class.starts_with("java.util.concurrent.ConcurrentHashMap") {
+        FieldTreatment::MarkedHash
+    } else if matches!(field, "hash" | "hashCode" | "h") {
+        FieldTreatment::Hash
+    } else {
+        FieldTreatment::Mapped
+    }
+}
+
+/// Returns whether a number is a bound by its name, in any class outside the JDK: verdicts follow from it.
+fn is_kept_bound(class: &str, field: &str, kind: BasicType) -> bool {
+    matches!(kind, BasicType::Int | BasicType::Long) && !names::is_of_jdk(class) && is_bound(field)
+}
+
+/// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
+pub fn instance_rules(class: &str) -> u32 {
+    static RULES: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
+        let mut rules = HashMap::new();
+        let all = FIELDS.of_instances.iter().filter_map(|rule| FIELDS.kept.get(*rule));
+        for (number, rule) in (0..u32::BITS).zip(all) {
+            for class in &rule.instances {
+                *rules.entry(*class).or_default() |= 1 << number;
+            }
+        }
+        rules
+    });
+    RULES.get(&*names::java_class_name(class)).copied().unwrap_or_default()
+}
+
+/// Returns whether a rule makes answers only more precise.
+pub(crate) fn is_finer(rule: u8) -> bool {
+    let rule = FIELDS.of_instances.get(usize::from(rule)).and_then(|rule| FIELDS.kept.get(*rule));
+    rule.is_some_and(|rule| rule.kind == KeptKind::Finer)
+}
+
+/// Returns `true` if the counter to which a field refers stays.
+pub fn holds_counter(class: &str, field: &str) -> bool {
+    let class = names::java_class_name(class);
+    let mut rules = FIELDS.of_class(&class);
+    rules.any(|(_, rule)| rule.kind == KeptKind::Held && rule.fields.contains(&field))
+        || numbers::holds_counter(&class, field)
+}
+
+/// Who needs a number that stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberNeed {
+    /// Commands.
+    pub commands: &'static str,
+    /// What the answer says by it, or the framework whose rules compute with it.
+    pub answer: String,
+}
+
+/// Returns who needs a number that stays.
+pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
+    let class = names::java_class_name(class);
+    let of = |commands, answer: &str| NumberNeed { commands, answer: answer.to_owned() };
+    let mut rules = FIELDS.of_class(&class);
+    let rule = rules.find(|(_, rule)| rule.kind != KeptKind::Held && rule.fields.contains(&field));
+    if let Some((_, rule)) = rule {
+        return Some(of(rule.commands, rule.answer));
+    }
+    if let Some(framework) = numbers::framework(&class, field) {
+        return Some(of("leaks", &format!("rules about {framework}")));
+    }
+    if is_kept_bound(&class, field, kind) {
+        return Some(of("leaks", "bounds by their names"));
+    }
+    match treatment(&class, field, kind) {
+        FieldTreatment::Counter => {
+            Some(of("collections, leaks", "sizes and counts that another object holds"))
+        }
+        FieldTreatment::Boolean => Some(of("waste", "booleans: fields with one value")),
+        FieldTreatment::MarkedHash => Some(of("collections", "marks of nodes")),
+        _ => None,
+    }
+}
+
+/// Returns the answers that are less precise without the numbers of rules that make them finer.
+pub fn finer_answers() -> Vec<String> {
+    let finer = FIELDS.kept.iter().filter(|rule| rule.kind == KeptKind::Finer);
+    let mut answers: Vec<String> = finer.map(|rule| format!("{}: {}", rule.commands, rule.answer)).collect();
+    answers.push("waste: booleans that are equal in nearly all objects".to_owned());
+    answers.sort_unstable();
+    answers.dedup();
+    answers
+}

@@ -1,0 +1,145 @@
+//! Meaning of objects of well-known classes: the text of a String, the number of a BigInteger, the day of a LocalDate.
+//!
+//! This is the only place that defines the fields of these classes. Labels are the same, truncated ([`super::label`]).
+//! Reading is bounded, whatever the dump contains: by the number of characters, the number of objects read, and their
+//! nesting depth.
+
+mod known;
+mod number;
+mod read;
+mod stack;
+mod text;
+mod time;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::BasicType;
+use hprof_parser::heap::{Instance, PrimitiveArray};
+
+use super::reader::{Characters, ObjectReader, Record};
+use hprof_index::objects::fields::Fields;
+use known::{How, KNOWN};
+use text::Text;
+
+pub use number::{double, float};
+pub use stack::Stack;
+
+/// Maximum number of objects read in succession.
+const MAX_STEPS: u32 = 5;
+
+/// Meaning of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meaning {
+    /// The meaning as text.
+    pub text: String,
+    /// `true` if the text is truncated.
+    pub is_cut: bool,
+}
+
+/// By class number: how its instances are read, and the known class that determines this.
+#[derive(Debug)]
+struct KnownClasses(Vec<Option<(How, ClassNumber)>>);
+
+/// Reader of the meanings of objects.
+#[derive(Debug)]
+pub struct Meanings<'a> {
+    objects: ObjectReader<'a>,
+    known: Arc<KnownClasses>,
+}
+
+impl KnownClasses {
+    fn new(summary: &Summary) -> Self {
+        let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
+        let own = summary
+            .numbered_classes()
+            .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
+        Self(summary.class_table().inherit(&own.collect::<Vec<_>>()))
+    }
+}
+
+impl<'a> Meanings<'a> {
+    /// Prepares reading the meanings of objects of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let known = summary.derived(|| KnownClasses::new(summary));
+        Self { objects: ObjectReader::new(summary, graph, bytes), known }
+    }
+
+    /// Returns the meaning of an object in at most `most` characters. Not escaped; an unpaired surrogate is `\udXXX`.
+    pub fn meaning(&self, object: ObjectIndex, most: usize) -> Option<Meaning> {
+        let mut text = Text::new(most, true);
+        self.append(&mut text, object, MAX_STEPS)?;
+        Some(Meaning { is_cut: text.is_cut(), text: text.into_text() })
+    }
+
+    /// Like [`Self::meaning`], truncated to a short text that ends with an ellipsis.
+    pub fn short(&self, object: ObjectIndex, most: usize) -> Option<String> {
+        let mut text = Text::new(most, false);
+        self.append(&mut text, object, MAX_STEPS)?;
+        Some(text.into_short())
+    }
+
+    /// Returns how an instance is read, and the fields that this uses.
+    fn how(&self, whole: Fields<'a>) -> Option<(How, Fields<'a>)> {
+        let (how, known) = self.known.0.get(whole.class().0 as usize).copied().flatten()?;
+        Some((how, whole.of(known)?))
+    }
+
+    fn class_name(&self, class: ClassNumber) -> Option<&'a str> {
+        self.objects.summary.class(class).map(|class| self.objects.summary.class_name(class))
+    }
+
+    /// Returns the object in a field; `None` also for null.
+    fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
+        self.objects.object(fields.value(name)?)
+    }
+
+    /// Returns the type and elements of the array of primitives in a field.
+    fn primitives(&self, fields: Fields<'a>, name: &str) -> Option<(BasicType, &'a [u8])> {
+        self.objects.primitives(self.object(fields, name)?)
+    }
+
+    fn append(&self, text: &mut Text, object: ObjectIndex, steps: u32) -> Option<()> {
+        let steps = steps.checked_sub(1)?;
+        text.look()?;
+        let graph = self.objects.graph;
+        if let Some(class) = graph.class_of_class_object(object) {
+            text.push(self.class_name(class)?);
+            return Some(());
+        }
+        match self.objects.record(object)? {
+            // Buffers are padded with zeros.
+            Record::PrimitiveArray(PrimitiveArray {
+                element: BasicType::Char,
+                elements: Some(elements),
+                ..
+            }) => {
+                let units = Characters::Utf16Be(elements).units();
+                text.grow(|text| text.push_utf16(units.take_while(|unit| *unit != 0)))
+            }
+            Record::Instance(Instance { fields, .. }) => {
+                let whole = Fields::new(self.objects.summary, graph.objects.class(object)?, fields);
+                let (how, fields) = self.how(whole)?;
+                self.instance(text, how, fields, whole, steps)
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends the object in a field; returns `None` if that is null, or has no meaning.
+    fn append_field(&self, text: &mut Text, fields: Fields<'a>, name: &str, steps: u32) -> Option<()> {
+        self.append(text, self.object(fields, name)?, steps)
+    }
+
+    /// Returns the text of the object in a field; empty if it is null.
+    fn text_of(&self, text: &mut Text, fields: Fields<'a>, name: &str, steps: u32) -> String {
+        let mut part = text.part();
+        let found = self.object(fields, name).and_then(|object| self.append(&mut part, object, steps));
+        text.look_as(&part);
+        found.map(|()| part.into_text()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,344 @@
+//! Names of references: the field, slot or static field, read from the record of the object that holds them.
+//!
+//! The graph contains that one object references another; by which fields is only in the dump. Several may hold the
+//! same object.
+
+use rustc_hash::FxHashSet;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::objects::fields;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray};
+use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
+
+use super::reference_kind::ReferenceKind;
+use super::strength::{Excluded, Strength, Strengths, is_referent};
+use crate::objects::root_index::RootIndex;
+
+/// Maximum number of kinds kept for one reference; others are only counted. Two fields at once are rare, slots of an
+/// array are not.
+const KEPT: usize = 3;
+
+/// Reference by which one object holds another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holding<'a> {
+    /// References in the order of the record; not all of them if there are many.
+    pub meanings: Vec<ReferenceKind<'a>>,
+    /// Number of references that are not in `meanings`.
+    pub more: u64,
+    /// `true` if there is a reference other than the referent of a Reference.
+    beyond_referent: bool,
+}
+
+impl<'a> Holding<'a> {
+    fn add(&mut self, meaning: ReferenceKind<'a>) {
+        self.beyond_referent |= !is_referent(&meaning);
+        if self.meanings.len() < KEPT {
+            self.meanings.push(meaning);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Returns whether a static field is among the references.
+    pub fn is_static(&self) -> bool {
+        matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
+    }
+
+    /// Returns whether the only reference is the referent of a Reference.
+    fn is_referent_only(&self) -> bool {
+        !self.beyond_referent && !self.meanings.is_empty()
+    }
+}
+
+/// Writes `first, last`, or `[0], [5], [7], 21 more`; nothing if the record does not contain the reference.
+impl fmt::Display for Holding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, meaning) in self.meanings.iter().enumerate() {
+            write!(f, "{}{meaning}", if at > 0 { ", " } else { "" })?;
+        }
+        if self.more > 0 { write!(f, ", {} more", self.more) } else { Ok(()) }
+    }
+}
+
+/// Reader of the references of a heap.
+#[derive(Debug)]
+pub struct Edges<'a> {
+    /// Summary of the dump.
+    pub summary: &'a Summary,
+    /// Graph of the dump.
+    pub graph: &'a ObjectGraph,
+    /// Bytes of the dump.
+    pub bytes: &'a [u8],
+    /// The GC roots.
+    pub roots: RootIndex<'a>,
+    /// Classes that hold their referents weakly.
+    pub strengths: Strengths,
+    /// By class number: its reference fields, determined when the first instance is read.
+    fields: Vec<OnceLock<Box<[ReferenceField<'a>]>>>,
+}
+
+/// A reference field: offset in an instance's bytes, name, and name of the class that declares it.
+type ReferenceField<'a> = (u32, &'a str, &'a str);
+
+/// Maximum size of instances whose fields are cached. Fields of larger ones, which only hostile dumps have, are
+/// determined each time: all classes of a long chain would store those of all above them.
+const MAX_KEPT_BYTES: u64 = 1 << 12;
+
+impl<'a> Edges<'a> {
+    /// Creates a reader of the references of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
+        let fields = summary.classes().iter().map(|_| OnceLock::new()).collect();
+        Self { summary, graph, bytes, roots, strengths, fields }
+    }
+
+    /// Returns the reference fields of the instances of a class, in the order of the record.
+    fn reference_fields(&self, class: ClassNumber) -> Option<&[ReferenceField<'a>]> {
+        if self.summary.class_table().bytes(class) > MAX_KEPT_BYTES {
+            return None;
+        }
+        let make = || {
+            let slots = fields::slots(self.summary, class).filter(|slot| slot.kind == BasicType::Object);
+            let owner = |class| self.summary.class(class).map_or("", |row| self.summary.class_name(row));
+            slots.map(|slot| (slot.place.start(), slot.name, owner(slot.class))).collect()
+        };
+        Some(self.fields.get(class.0 as usize)?.get_or_init(make))
+    }
+
+    /// Returns the class that an object is the class object of.
+    pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        self.graph.class_of_class_object(object)
+    }
+
+    /// Returns the class that an object is the class object of, if objects of that class are in the dump.
+    pub fn class_with_objects(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        let class = self.class_of_class_object(object)?;
+        let objects = self.summary.class(class)?.objects.get();
+        (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
+    }
+
+    /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
+    pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        let class = self.graph.objects.class(from);
+        let mut reader = ReferenceReader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
+        self.read(&mut reader);
+        reader.locals();
+        if let Some(id) = self.class_id_of(from) {
+            reader.take(ReferenceKind::Class, id);
+        }
+    }
+
+    /// Like [`Edges::each`], for the stack of a thread.
+    pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        ReferenceReader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }
+            .locals();
+    }
+
+    /// Returns the object ID of the class object of an object's class.
+    pub fn class_id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
+        self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)
+    }
+
+    /// Like [`Edges::each`], for the objects of a block whose bits are set, counted from `first`, which is the first of
+    /// the block; without their references to class objects. Finding them in sequence is faster than one by one.
+    pub fn each_of_block(
+        &self,
+        first: ObjectIndex,
+        wanted: u64,
+        mut visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
+    ) {
+        let count = u64::BITS - wanted.leading_zeros();
+        let places = &self.graph.objects.places;
+        let each = |from: ObjectIndex, kind: ReferenceKind<'a>, id: ObjectId| {
+            if wanted & (1 << (from.0 - first.0)) != 0 {
+                visit(from, kind, id);
+            }
+        };
+        let last = ObjectIndex(first.0.saturating_add(count));
+        let mut classes = self.graph.objects.classes(first..last);
+        let class = classes.next().flatten();
+        let mut reader = ReferenceReader { edges: self, from: first, class, visit: each };
+        places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
+            if self.roots.contains(reader.from) {
+                reader.locals();
+            }
+            reader.from.0 += 1;
+            reader.class = classes.next().flatten();
+        });
+    }
+
+    /// Reads the references in an object's record.
+    fn read(
+        &self,
+        reader: &mut ReferenceReader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>,
+    ) {
+        let id_size = self.summary.id_size();
+        if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
+            && let Ok(at) = usize::try_from(offset)
+        {
+            // A record that cannot be read has no references.
+            let _ = heap::visit_one(self.bytes, id_size, at, self.bytes.len(), reader);
+        }
+    }
+
+    /// Returns the references by which one object holds others, reading its record once. `targets` must ascend; results
+    /// are in their order.
+    pub fn holdings(&self, from: ObjectIndex, targets: &[ObjectIndex]) -> Vec<Holding<'a>> {
+        // IDs are in ascending order of indices.
+        let id = |target: &ObjectIndex| self.graph.objects.addresses.id_of(*target).unwrap_or_default();
+        let ids: Vec<ObjectId> = targets.iter().map(id).collect();
+        let mut holdings = vec![Holding::default(); ids.len()];
+        self.each(from, |meaning, id| {
+            let holding = ids.binary_search(&id).ok().and_then(|at| holdings.get_mut(at));
+            if let Some(holding) = holding {
+                holding.add(meaning);
+            }
+        });
+        holdings
+    }
+
+    /// Returns the reference by which one object holds another.
+    pub fn holding(&self, from: ObjectIndex, to: ObjectIndex) -> Holding<'a> {
+        self.holdings(from, &[to]).pop().unwrap_or_default()
+    }
+
+    /// Returns the kinds of all references from one object to another, up to `most`.
+    pub fn meanings(&self, from: ObjectIndex, to: ObjectIndex, most: usize) -> Vec<ReferenceKind<'a>> {
+        let to = self.graph.objects.addresses.id_of(to);
+        let mut meanings = Vec::new();
+        self.each(from, |meaning, id| {
+            if Some(id) == to && meanings.len() < most {
+                meanings.push(meaning);
+            }
+        });
+        meanings
+    }
+
+    /// Returns the strength of a reference from `from`.
+    pub fn strength(&self, from: ObjectIndex, holding: &Holding<'a>) -> Strength {
+        if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
+    }
+
+    /// Returns whether any reference from `from` to `to` is not excluded.
+    #[inline]
+    pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
+        excluded.follows_all()
+            || !excluded.contains(self.strengths.of(self.graph, from))
+            || !self.holding(from, to).is_referent_only()
+    }
+
+    /// Returns whether one object holds another only because it is a thread with the other on its stack.
+    pub fn is_stack_only(&self, from: ObjectIndex, to: ObjectIndex) -> bool {
+        self.roots.is_local_of(from, to) && !self.beyond_stack(from).contains(&to)
+    }
+
+    /// Returns the objects that a thread references other than by its stack; empty for objects without locals.
+    pub fn beyond_stack(&self, thread: ObjectIndex) -> FxHashSet<ObjectIndex> {
+        let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
+        if self.roots.locals_of(thread).next().is_some() {
+            let addresses = &self.graph.objects.addresses;
+            let visit =
+                |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
+            let class = self.graph.objects.class(thread);
+            self.read(&mut ReferenceReader { edges: self, from: thread, class, visit });
+            beyond.extend(self.graph.class_object_of(thread));
+        }
+        beyond
+    }
+
+    /// Returns the object that a Reference holds only as its referent, if such references are excluded.
+    pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
+        if excluded.follows_all() || !excluded.contains(self.strengths.of(self.graph, from)) {
+            return None;
+        }
+        let mut referent = None;
+        self.each(from, |meaning, id| {
+            if is_referent(&meaning) {
+                referent = Some(id);
+            }
+        });
+        let referent = referent.and_then(|id| self.graph.objects.addresses.index_of(id))?;
+        self.holding(from, referent).is_referent_only().then_some(referent)
+    }
+}
+
+/// Reads the record of one object.
+struct ReferenceReader<'e, 'a, F> {
+    edges: &'e Edges<'a>,
+    from: ObjectIndex,
+    class: Option<ClassNumber>,
+    visit: F,
+}
+
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_, 'a, F> {
+    fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
+        if !id.is_null() {
+            (self.visit)(self.from, meaning, id);
+        }
+    }
+
+    /// Finds the objects referenced by the stack of a thread.
+    fn locals(&mut self) {
+        let edges = self.edges;
+        for root in edges.roots.locals_of(self.from) {
+            if let Some(id) = edges.graph.objects.addresses.id_of(root.object) {
+                self.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
+            }
+        }
+    }
+}
+
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for ReferenceReader<'_, 'a, F> {
+    fn instance(&mut self, record: Instance<'a>) {
+        let summary = self.edges.summary;
+        let id_size = summary.id_size();
+        let (edges, mut class) = (self.edges, self.class);
+        if let Some(fields) = class.and_then(|class| edges.reference_fields(class)) {
+            for (at, name, class) in fields {
+                let Some(id) = be_id(record.fields, *at as usize, id_size) else { return };
+                self.take(ReferenceKind::Field { name, class }, ObjectId(id));
+            }
+            return;
+        }
+        let mut at = 0;
+        while let Some((number, row)) = class.and_then(|class| Some((class, summary.class(class)?))) {
+            for (name, kind) in summary.fields(row) {
+                if at >= record.fields.len() {
+                    return;
+                }
+                if kind == BasicType::Object {
+                    let id = be_id(record.fields, at, id_size).map(ObjectId).unwrap_or_default();
+                    self.take(ReferenceKind::Field { name, class: summary.class_name(row) }, id);
+                }
+                at += kind.dump_bytes(id_size);
+            }
+            class = summary.class_table().superclass_with_fields(number);
+        }
+    }
+
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        for (index, id) in (0u32..).zip(be_ids(record.elements, self.edges.summary.id_size())) {
+            self.take(ReferenceKind::Slot(index), id);
+        }
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.take(ReferenceKind::Super, record.super_class);
+        self.take(ReferenceKind::Loader, record.loader);
+        let summary = self.edges.summary;
+        let class = self.edges.class_of_class_object(self.from).and_then(|class| summary.class(class));
+        let Some(class) = class else { return };
+        for (name, kind, value) in summary.statics(class) {
+            if kind == BasicType::Object {
+                self.take(ReferenceKind::Static(name), ObjectId(value));
+            }
+        }
+    }
+}

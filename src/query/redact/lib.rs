@@ -1,0 +1,163 @@
+//! Redaction of a dump: its structure stays, its values go.
+//!
+//! * `symbol` and `cipher` are the keyed permutations, with the functions of [`hprof_base::keyed`]; `contents` maps arrays and numbers with them.
+//! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
+//! * `renames` gives classes other names, if requested.
+//! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
+//!   threads and the properties from a file.
+//! * `proof` compares a dump with the redacted one.
+//! * `stream` reads the records once; `filter` and `values` write the redacted ones.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod bytes;
+mod cipher;
+mod contents;
+mod counters;
+mod counts;
+mod families;
+mod filter;
+mod heap_texts;
+mod kept;
+mod plan;
+pub mod proof;
+pub mod recover;
+mod renames;
+mod stream;
+mod symbol;
+mod tables;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+mod tests;
+mod values;
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use contents::Contents;
+use counters::KeptCounters;
+use filter::Filter;
+use values::Mapping;
+
+use hprof_base::keyed::Key;
+use hprof_base::naming::pattern::ClassPattern;
+
+pub use counts::RedactCounts;
+pub use hprof_model::objects::hiding::fields::finer_answers;
+pub use kept::{KeptReason, KeptValues, TextPatterns};
+pub use plan::Plan;
+pub use renames::ClassRenames;
+pub use stream::{DumpBytes, StreamEnd};
+
+/// Options of a redaction.
+#[derive(Debug, Clone, Default)]
+pub struct RedactOptions {
+    /// Texts that stay.
+    pub keep: TextPatterns,
+    /// Names of threads and groups go.
+    pub thread_names: bool,
+    /// Line numbers of frames go.
+    pub lines: bool,
+    /// Values of counters go.
+    pub strict_numbers: bool,
+    /// Numbers become 0.
+    pub zero: bool,
+    /// Equal contents of two objects become different ones.
+    pub break_equality: bool,
+    /// Classes that get other names.
+    pub classes: Vec<ClassPattern>,
+}
+
+/// Result of a redaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Redacted {
+    /// Counts of what was done.
+    pub counts: RedactCounts,
+    /// End of the input.
+    pub end: StreamEnd,
+    /// Number of bytes written.
+    pub written: u64,
+    /// New names of classes.
+    pub renames: Arc<ClassRenames>,
+}
+
+impl Redacted {
+    /// Returns `true` if part of the input was not copied.
+    pub fn is_damaged(&self) -> bool {
+        self.end.lost_from.is_some()
+            || self.end.damaged_records > 0
+            || self.counts.damaged_regions > 0
+            || self.counts.unknown_instances > 0
+    }
+}
+
+/// Number of bytes at the start of a pipe from which the plan is read: the classes are in it, unless the writer puts
+/// them among the objects.
+pub const HELD_BACK: u64 = 64 << 20;
+
+/// Returns the texts that stay in a dump, as far as the plan has them.
+pub fn kept_values(plan: &Plan, options: &RedactOptions) -> KeptValues {
+    let mut kept = KeptValues::new(options.keep.clone(), plan.renames.clone());
+    plan.add_names(&mut kept, options.thread_names);
+    kept
+}
+
+/// Like [`kept_values`], with the names of threads, the properties and the counters of a file. `bytes` is the dump.
+pub fn kept_values_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -> KeptValues {
+    let mut kept = kept_values(plan, options);
+    heap_texts::add(&mut kept, plan, options, bytes);
+    kept.counters = KeptCounters::of_dump(plan, bytes);
+    kept
+}
+
+/// Reads a dump from `from` and writes the redacted dump to `to`. Memory is bounded: it does not depend on the size
+/// of the dump, except for `plan` and `kept`.
+///
+/// # Errors
+/// Those of `from` and `to`; [`io::ErrorKind::InvalidData`] if `from` is not a dump.
+pub fn redact(
+    plan: &Plan,
+    kept: &KeptValues,
+    options: &RedactOptions,
+    key: Key,
+    from: DumpBytes<'_>,
+    to: &mut dyn Write,
+    advance: &dyn Fn(u64),
+) -> io::Result<Redacted> {
+    let mapping = Mapping::new(plan, kept, options, Contents::new(key));
+    write(Filter::new(mapping, to, advance), from)
+}
+
+/// Writes what a filter lets through.
+fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<Redacted> {
+    let end = stream::read_records(from, &mut filter)?;
+    filter.out.flush()?;
+    let renames = filter.mapping.plan.renames.clone();
+    Ok(Redacted { counts: filter.counts, end, written: filter.written, renames })
+}
+
+/// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
+/// threads and all properties go, and counters that come before what holds them.
+///
+/// # Errors
+/// Those of [`redact`].
+pub fn redact_pipe(
+    options: &RedactOptions,
+    key: Key,
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    advance: &dyn Fn(u64),
+) -> io::Result<Redacted> {
+    let mut start = Vec::new();
+    from.take(HELD_BACK).read_to_end(&mut start)?;
+    let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()), &options.classes)?;
+    let options = RedactOptions { thread_names: true, ..options.clone() };
+    let mut kept = kept_values(&plan, &options);
+    kept.counters = KeptCounters::of_dump(&plan, &start);
+    // What holds a counter may come long after it.
+    kept.counters.has_more = true;
+    let mapping = Mapping::new(&plan, &kept, &options, Contents::new(key));
+    let filter = Filter { finds_counters: true, ..Filter::new(mapping, to, advance) };
+    let mut from = start.as_slice().chain(from);
+    write(filter, DumpBytes::Stream(&mut from))
+}

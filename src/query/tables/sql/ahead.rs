@@ -1,0 +1,212 @@
+//! Read-ahead of a table's chunks: other threads read the next ones while SQLite processes this one.
+//!
+//! A chunk that no thread has started by its turn is read by the thread that needs it: nothing waits for busy threads,
+//! and a pool of one thread cannot deadlock. The only wait is for data that a table prepares for readers of most of its
+//! rows.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::dump::{SqlDump, TableNumber};
+use super::guard::{Clock, INTERRUPTED};
+use crate::{Batch, Prepared, Table, TableChunk, Wanted};
+
+/// Reader of the chunks of a query, in order.
+#[derive(Debug)]
+pub(super) struct ChunkReader {
+    dump: Arc<SqlDump>,
+    clock: Arc<Clock>,
+    table: TableNumber,
+    wanted: Wanted,
+    /// Chunks not yet requested, the next one last.
+    left: Vec<TableChunk>,
+    /// Chunks requested from other threads, the next one first.
+    ahead: VecDeque<Arc<ChunkSlot>>,
+    /// Number of chunks to request from other threads: one more with each chunk, since most lookups end with the first.
+    now: usize,
+    spare: Vec<Batch>,
+    /// Number of chunks read so far.
+    read: usize,
+}
+
+/// Maximum number of chunks that are read ahead: they wait in memory.
+const MAX_AHEAD: usize = 4;
+
+/// Number of chunks after which the rest is expected to be read as well: a query for a few rows has them by then.
+const MANY: usize = 64;
+/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to pay off.
+const PART: u64 = 8;
+
+/// Returns whether these chunks are most of a table of `rows` rows.
+fn are_most(chunks: &[TableChunk], rows: u64) -> bool {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
+}
+
+/// A chunk that is read ahead.
+#[derive(Debug)]
+struct ChunkSlot {
+    chunk: TableChunk,
+    state: Mutex<SlotState>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+enum SlotState {
+    /// Not started.
+    Waiting(Batch),
+    /// A thread is reading it.
+    Reading,
+    /// Complete.
+    Read(io::Result<Batch>),
+    /// Taken, or no longer needed.
+    Taken,
+}
+
+impl ChunkReader {
+    /// Creates a reader of these chunks of a table.
+    pub(super) fn new(
+        dump: Arc<SqlDump>,
+        clock: Arc<Clock>,
+        table: TableNumber,
+        wanted: Wanted,
+        mut chunks: Vec<TableChunk>,
+    ) -> Self {
+        chunks.reverse();
+        Self {
+            dump,
+            clock,
+            table,
+            wanted,
+            left: chunks,
+            ahead: VecDeque::new(),
+            now: 0,
+            spare: Vec::new(),
+            read: 0,
+        }
+    }
+
+    /// Reads the next chunk into `batch`; `None` at the end. Stores data that speeds up reading in `prepared`.
+    pub(super) fn next(
+        &mut self,
+        batch: &mut Batch,
+        prepared: &mut Option<Prepared>,
+    ) -> io::Result<Option<TableChunk>> {
+        if self.read == MANY && prepared.is_none() {
+            let stop = || self.clock.is_over();
+            let prepare = |table: &dyn Table| {
+                if are_most(&self.left, table.rows()) { table.prepare(self.wanted, &stop) } else { None }
+            };
+            *prepared = self.dump.table(self.table, prepare).flatten();
+        }
+        self.read = self.read.saturating_add(1);
+        let chunk = match self.ahead.pop_front() {
+            Some(slot) => {
+                self.take(&slot, batch)?;
+                slot.chunk.clone()
+            }
+            None => {
+                let Some(chunk) = self.left.pop() else { return Ok(None) };
+                self.dump.read(self.table, &chunk, self.wanted, batch)?;
+                chunk
+            }
+        };
+        self.ask();
+        if !self.left.is_empty() {
+            // Starts other threads only now: most lookups need none.
+            let others = rayon::current_num_threads().saturating_sub(1);
+            self.now = self.now.saturating_add(1).min(others).min(MAX_AHEAD);
+        }
+        Ok(Some(chunk))
+    }
+
+    /// Takes a chunk that another thread reads.
+    fn take(&mut self, slot: &ChunkSlot, batch: &mut Batch) -> io::Result<()> {
+        let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match std::mem::replace(&mut *state, SlotState::Taken) {
+                SlotState::Waiting(mut own) => {
+                    drop(state);
+                    self.dump.read(self.table, &slot.chunk, self.wanted, &mut own)?;
+                    self.spare.push(std::mem::replace(batch, own));
+                    return Ok(());
+                }
+                SlotState::Reading => {
+                    *state = SlotState::Reading;
+                    state = slot.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                SlotState::Read(read) => {
+                    self.spare.push(std::mem::replace(batch, read?));
+                    return Ok(());
+                }
+                SlotState::Taken => return Err(io::Error::other("a chunk was taken twice")),
+            }
+        }
+    }
+
+    /// Requests the next chunks from other threads.
+    fn ask(&mut self) {
+        while self.ahead.len() < self.now {
+            let Some(chunk) = self.left.pop() else { return };
+            let (number, wanted) = (self.table, self.wanted);
+            let empty = || self.dump.table(number, |table| table.batch(wanted));
+            let Some(batch) = self.spare.pop().or_else(empty) else { return self.left.push(chunk) };
+            let state = Mutex::new(SlotState::Waiting(batch));
+            let slot = Arc::new(ChunkSlot { chunk, state, done: Condvar::new() });
+            self.ahead.push_back(slot.clone());
+            let (dump, clock) = (self.dump.clone(), self.clock.clone());
+            rayon::spawn(move || slot.read(&dump, &clock, number, wanted));
+        }
+    }
+}
+
+impl Drop for ChunkReader {
+    fn drop(&mut self) {
+        for slot in &self.ahead {
+            let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*state, SlotState::Waiting(_)) {
+                *state = SlotState::Taken;
+            }
+        }
+    }
+}
+
+impl ChunkSlot {
+    /// Reads the chunk, unless another thread did.
+    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: Wanted) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {
+            SlotState::Waiting(batch) => batch,
+            other => {
+                *state = other;
+                return;
+            }
+        };
+        drop(state);
+        // A waiting thread must not wait forever.
+        let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // The rows of a query that has to end are not needed: other queries wait for this thread.
+            if clock.is_over() {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, INTERRUPTED));
+            }
+            dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
+        }));
+        let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = SlotState::Read(read);
+        self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_index::graph::numbers::ObjectIndex;
+
+    #[test]
+    fn a_part_of_a_table_is_not_most_of_it() {
+        let objects = |count: u32| TableChunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
+        assert!(are_most(&[objects(900), objects(101)], 8000));
+        assert!(!are_most(&[objects(900), objects(100)], 8000));
+        assert!(!are_most(&[], 0));
+    }
+}

@@ -1,0 +1,361 @@
+//! An opened dump and its tables, as one value that SQLite can own.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::path_text;
+use crate::{About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted};
+use hprof_analyses::frameworks::Frameworks;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_model::objects::collections::{Collections, Forms};
+use hprof_model::objects::condition::path::{Path, StepPlaces};
+use hprof_model::objects::hiding::{self, HIDDEN};
+use hprof_model::objects::label::Labels;
+use hprof_model::objects::reader::Bits;
+use hprof_model::paths::steps::View;
+use hprof_model::strings::TextKey;
+use hprof_parser::{BasicType, ObjectId};
+use hprof_recordings::profile::flight::FlightFile;
+
+/// A dump to query.
+#[derive(Debug, Clone)]
+pub struct SqlSource {
+    /// Schema of its tables.
+    pub schema: String,
+    /// Dump.
+    pub heap: Arc<Heap>,
+    /// Graph of the dump.
+    pub graph: Arc<ObjectGraph>,
+    /// Rules about frameworks.
+    pub frameworks: Frameworks,
+    /// Recording of Flight Recorder beside the dump.
+    pub recording: Option<Arc<FlightFile>>,
+}
+
+/// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
+/// both are one value.
+pub struct SqlDump(DumpCell);
+
+self_cell::self_cell!(
+    struct DumpCell {
+        owner: SqlSource,
+
+        #[not_covariant]
+        dependent: Inside,
+    }
+);
+
+impl fmt::Debug for SqlDump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dump").field(&self.schema()).finish()
+    }
+}
+
+/// A path of fields as written, with the places of the fields.
+type KnownPath = (String, Arc<(Path, StepPlaces)>);
+
+/// State that borrows from the dump, created on demand.
+struct Inside<'a> {
+    tables: Tables<'a>,
+    of_classes: Mutex<Vec<Arc<dyn Table + 'a>>>,
+    labels: OnceLock<Labels<'a>>,
+    view: OnceLock<View<'a>>,
+    forms: OnceLock<Arc<Forms>>,
+    /// Paths of fields used so far, with the places of the fields.
+    paths: Mutex<Vec<KnownPath>>,
+}
+
+/// Maximum number of steps, over all cached paths: a query has a few, and each has a place for every class.
+const MAX_KEPT: usize = 128;
+/// Maximum number of steps of a path of fields.
+const MAX_STEPS: usize = 32;
+/// Maximum length of a path of fields in bytes.
+const MAX_PATH: usize = 4096;
+/// Maximum number of characters of a text.
+const MAX_TEXT: usize = 1 << 20;
+
+/// A table of a dump, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableNumber {
+    /// A table that every dump has.
+    Fixed(usize),
+    /// A table of a single class.
+    OfClass(usize),
+}
+
+/// Result of a function of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum FunctionValue {
+    Nothing,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<Option<String>> for FunctionValue {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Self::Nothing, Self::Text)
+    }
+}
+
+impl SqlDump {
+    /// Opens the tables of a dump.
+    ///
+    /// # Errors
+    /// If the dump's bytes cannot be read.
+    pub fn new(source: SqlSource) -> Result<Self, hprof_index::Error> {
+        let cell = DumpCell::try_new(source, |source| {
+            let bytes = source.heap.bytes(&Quiet)?;
+            let about = About {
+                name: source.schema.clone(),
+                labels: Vec::new(),
+                recording: source.recording.clone(),
+                // Texts can be read beside their hashes.
+                text_key: TextKey::default(),
+            };
+            Ok::<_, hprof_index::Error>(Inside {
+                tables: Tables::with_frameworks(
+                    &source.heap,
+                    &source.graph,
+                    bytes,
+                    about,
+                    source.frameworks.clone(),
+                ),
+                of_classes: Mutex::new(Vec::new()),
+                labels: OnceLock::new(),
+                view: OnceLock::new(),
+                forms: OnceLock::new(),
+                paths: Mutex::new(Vec::new()),
+            })
+        })?;
+        Ok(Self(cell))
+    }
+
+    /// Returns the schema of the tables.
+    pub fn schema(&self) -> &str {
+        &self.0.borrow_owner().schema
+    }
+
+    /// Returns the definitions of the tables, except those of single classes.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.0
+            .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
+    }
+
+    /// Returns the tables that a query may refer to, by its text in lower case: names occur in it unescaped. A query
+    /// that lists tables, such as one on sqlite_schema, refers to all.
+    pub(super) fn tables_in(&self, query: &str) -> Vec<(TableNumber, String)> {
+        let is_all = ["sqlite_", "pragma"].iter().any(|name| query.contains(name));
+        self.0.with_dependent(|_, inside| {
+            let named = inside.tables.all().enumerate().map(|(at, table)| (at, &*table.definition().name));
+            let meant = named.filter(|(_, name)| is_all || query.contains(*name));
+            meant.map(|(at, name)| (TableNumber::Fixed(at), name.to_owned())).collect()
+        })
+    }
+
+    /// Returns the definition of the table of a class.
+    pub fn definition_of_class(&self, name: &str) -> Option<Definition> {
+        self.table(self.of_class(name).ok()?, |table| table.definition().clone())
+    }
+
+    /// Returns the names of the classes.
+    pub fn class_names(&self) -> ColumnNames {
+        self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
+    }
+
+    /// Returns the table of a single class.
+    ///
+    /// # Errors
+    /// If there is no class of this name.
+    pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
+        self.0.with_dependent(|_, inside| {
+            let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
+            // Tables made for another query of the shell are reused.
+            let known = made.iter().position(|table| table.definition().name == name);
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    made.push(Arc::from(inside.tables.of_class_in_any_case(name)?));
+                    made.len() - 1
+                }
+            };
+            Ok(TableNumber::OfClass(number))
+        })
+    }
+
+    /// Calls a function with a table.
+    pub(super) fn table<T>(&self, number: TableNumber, ask: impl FnOnce(&dyn Table) -> T) -> Option<T> {
+        self.0.with_dependent(|_, inside| match number {
+            TableNumber::Fixed(number) => {
+                inside.tables.all().nth(number).map(|table| ask(table as &dyn Table))
+            }
+            TableNumber::OfClass(number) => {
+                let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
+                let table = made.get(number).cloned();
+                // Unlocked for other threads.
+                drop(made);
+                table.map(|table| ask(&*table))
+            }
+        })
+    }
+
+    /// Returns the chunks of a query.
+    pub(super) fn chunks(&self, number: TableNumber, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
+        self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Reads the rows of a chunk into a batch, replacing its rows.
+    pub(super) fn read(
+        &self,
+        number: TableNumber,
+        chunk: &TableChunk,
+        wanted: Wanted,
+        batch: &mut Batch,
+    ) -> io::Result<()> {
+        batch.clear();
+        self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
+    }
+
+    /// Queries the object with an ID; returns nothing if it is not in the dump.
+    fn of_object(
+        &self,
+        id: i64,
+        ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<FunctionValue>,
+    ) -> FunctionValue {
+        let told = self.0.with_dependent(|_, inside| {
+            let object = inside.tables.context().object(id)?;
+            ask(inside, object)
+        });
+        told.unwrap_or(FunctionValue::Nothing)
+    }
+
+    /// `text(id)`: description of an object.
+    pub(super) fn text(&self, id: i64) -> FunctionValue {
+        self.of_object(id, |inside, object| {
+            let context = inside.tables.context();
+            if let Some(text) = context.objects.string(object) {
+                let hides = context.heap.hides_values();
+                return Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides)));
+            }
+            let labels =
+                inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
+            Some(labels.whole(object).into())
+        })
+    }
+
+    /// `class_of(id)`: name of an object's class.
+    pub(super) fn class_of(&self, id: i64) -> FunctionValue {
+        self.of_object(id, |inside, object| {
+            let context = inside.tables.context();
+            let class = context.graph.objects.class(object)?;
+            context
+                .summary
+                .class(class)
+                .map(|class| FunctionValue::Text(context.summary.class_name(class).to_owned()))
+        })
+    }
+
+    /// `size(id)`: number of elements of a collection or an array. Shown also if values are hidden, though that of a
+    /// collection is read from a field.
+    pub(super) fn size(&self, id: i64) -> FunctionValue {
+        self.of_object(id, |inside, object| {
+            let objects = &inside.tables.context().objects;
+            let elements = match objects.record(object)?.length() {
+                Some(length) => u64::from(length),
+                None => {
+                    let forms = inside.forms.get_or_init(|| Forms::of(objects.summary));
+                    let collections = Collections::with(objects, forms.clone());
+                    collections.count(&collections.collection(object)?)?
+                }
+            };
+            Some(FunctionValue::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
+        })
+    }
+
+    /// `dominates(a, b)`: whether all paths to `b` lead through `a`, or both are the same. `None` if one of them is not
+    /// in the dump, or unreachable.
+    pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
+        self.0.with_dependent(|_, inside| {
+            let context = inside.tables.context();
+            let tree = &context.graph.tree;
+            let position = |id| tree.reachable_position(context.object(id)?);
+            Some(tree.dominates(position(dominator)?, position(dominated)?))
+        })
+    }
+
+    /// `path(id)`: shortest path from a root to an object.
+    pub(super) fn path(&self, id: i64) -> FunctionValue {
+        self.of_object(id, |inside, object| {
+            let context = inside.tables.context();
+            let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
+            path_text::of(view, object).map(FunctionValue::Text)
+        })
+    }
+
+    /// `value(id, 'a.b')`: value of a field, or of a field of the object in it. Nothing for unreasonably long paths:
+    /// each step takes memory for every class.
+    pub(super) fn value(&self, id: i64, path: &str) -> FunctionValue {
+        if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
+            return FunctionValue::Nothing;
+        }
+        self.of_object(id, |inside, object| {
+            let context = inside.tables.context();
+            let (objects, hides) = (&context.objects, context.heap.hides_values());
+            let known = inside.path(path)?;
+            let (fields, places) = &*known;
+            let value = fields.value(objects, object, &objects.record(object)?, places)?;
+            let Some(target) = objects.object(value) else {
+                let is_hidden = hides && value.kind != BasicType::Object;
+                return if is_hidden {
+                    Some(FunctionValue::Text(HIDDEN.to_owned()))
+                } else {
+                    primitive(value)
+                };
+            };
+            match objects.string(target) {
+                Some(text) => Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides))),
+                None => reference(value),
+            }
+        })
+    }
+}
+
+impl Inside<'_> {
+    /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
+    fn path(&self, text: &str) -> Option<Arc<(Path, StepPlaces)>> {
+        let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
+            return Some(path.clone());
+        }
+        let path = Path::new(text)?;
+        let places = path.places(&self.tables.context().objects);
+        let made = Arc::new((path, places));
+        let steps: usize = known.iter().map(|(_, path)| path.1.len()).sum();
+        if steps.saturating_add(made.1.len()) > MAX_KEPT {
+            known.clear();
+        }
+        known.push((text.to_owned(), made.clone()));
+        Some(made)
+    }
+}
+
+/// Converts a reference to SQL: the ID, also of an object that is not in the dump.
+fn reference(value: Bits) -> Option<FunctionValue> {
+    value.reference().map(|ObjectId(id)| FunctionValue::Integer(id.cast_signed()))
+}
+
+/// Converts the value of a field to SQL.
+fn primitive(value: Bits) -> Option<FunctionValue> {
+    Some(match value.kind {
+        BasicType::Object => return reference(value),
+        BasicType::Boolean => FunctionValue::Integer(i64::from(value.bits & 0xff != 0)),
+        BasicType::Char => FunctionValue::Text(value.as_character().into()),
+        BasicType::Float => FunctionValue::Real(value.as_float().into()),
+        BasicType::Double => FunctionValue::Real(f64::from_bits(value.bits)),
+        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
+            FunctionValue::Integer(value.integer()?)
+        }
+    })
+}
