@@ -3,7 +3,7 @@
 //! An object ID is hexadecimal with `0x`, and decimal without, as tables for other engines and OQL's `@objectAddress` have it.
 //! Digits with letters among them can only be hexadecimal, as the agent's texts print them: without `0x` they have to begin
 //! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
-//! if the dump contains one of that name, else the object: [`Selection::settled`](hprof_model::objects::selection::Selection::settled).
+//! if the dump contains one of that name, else the object: `Selection::settled`.
 
 use hprof_parser::ObjectId;
 

@@ -17,7 +17,7 @@ use crate::secret_rules::kind;
 pub const HIDDEN: &str = "*";
 
 /// Returns what stands for a hidden text: its length, and its kind if it contains a credential that
-/// [`hprof_analyses::secrets`] recognizes.
+/// `hprof_analyses::secrets` recognizes.
 pub fn masked(characters: &Characters<'_>) -> String {
     let length = characters.len();
     let kind = kind::of_text(characters).map(|kind| format!(", {kind}")).unwrap_or_default();

@@ -49,7 +49,7 @@ impl StringEncoding {
 }
 
 /// Returns the characters of a String by their place: the offset of the array's record, shifted left by two, and the
-/// [`Form`]. `None` only if the dump has changed since.
+/// [`StringEncoding`]. `None` only if the dump has changed since.
 pub fn characters_at<'a>(
     objects: &ObjectReader<'a>,
     place: u64,

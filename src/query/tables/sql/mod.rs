@@ -1,6 +1,6 @@
 //! SQL over the tables of one or several dumps: SQLite with virtual tables over the mapped index.
 //!
-//! Nothing is copied or loaded first: `virtual_table` passes SQLite the rows of [`crate::`], restricted by the
+//! Nothing is copied or loaded first: `virtual_table` passes SQLite the rows of this crate, restricted by the
 //! lookups in its conditions. `SqlDump` keeps an opened dump and its tables together; [`ask`] runs a query on a thread
 //! of its own, within limits (`guard`), and returns its rows while they are produced. Read only: an authorizer decides
 //! what a query may do, and the connection has no file.
