@@ -1,7 +1,7 @@
 //! Queries on an open heap, answered as plain data: no text, no terminal.
 //!
 //! A facade over the crates that answer them: `hprof_base`, `hprof_model`, `hprof_recordings`, `hprof_analyses`,
-//! `hprof_redact` and `hprof_tables`, each of which sees only those before it. Renderers are in the crate above,
+//! `hprof_redact` and `hprof_tables`, each of which sees only some of those before it. Renderers are in the crate above,
 //! `hprof-report`.
 
 pub use hprof_analyses::{check, compare, containers, frameworks, leaks, oql, overview, secrets, waste};

@@ -1,5 +1,6 @@
 //! `redact`: a dump without its values, which answers as before; and the proof that it does.
 
+mod analyses;
 mod answer;
 pub(crate) mod manifest;
 pub(crate) mod mapping;
@@ -27,6 +28,7 @@ use hprof_query::redact::{
 use hprof_report::answer::Answer;
 use hprof_report::table::TableBuilder;
 
+use self::analyses::CommandAnalyses;
 use self::answer::RedactedDump;
 pub(crate) use self::answer::declared;
 use self::mapping::ClassMapping;
@@ -287,7 +289,7 @@ fn proof(
     let proved = input.with_threads(|| {
         let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()), &options.classes)?;
         let kept = redact::kept_values_of_file(&plan, options, original.bytes);
-        let rows = redact::proof::prove(&plan, &kept, options, original, redacted, &bar)?;
+        let rows = redact::proof::prove(&plan, &kept, options, [original, redacted], &CommandAnalyses, &bar)?;
         std::io::Result::Ok((rows, plan))
     })?;
     let (rows, plan) = proved.with_context(|| format!("cannot analyse {}", args.file.display()))?;

@@ -7,8 +7,7 @@ use hprof_parser::ObjectId;
 
 use super::super::kept::KeptValues;
 use super::pairs::readers;
-use super::{ProofDump, ProofRow};
-use hprof_analyses::secrets::{SecretQuery, SecretRules, secrets};
+use super::{ProofAnalyses, ProofDump, ProofRow};
 use hprof_model::objects::reader::ObjectReader;
 
 /// Minimum number of characters of a value: shorter ones meet by chance.
@@ -17,10 +16,13 @@ const SHORTEST: u64 = 4;
 const MAX_CHARACTERS: usize = 1 << 14;
 
 /// Searches both dumps for credentials.
-pub(super) fn compare(kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
-    let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
-    let of = |dump: ProofDump<'_>| secrets(dump.heap, dump.graph, dump.bytes, &rules, query);
-    let [before, after] = [a, b].map(of);
+pub(super) fn compare(
+    kept: &KeptValues,
+    analyses: &dyn ProofAnalyses,
+    a: ProofDump<'_>,
+    b: ProofDump<'_>,
+) -> ProofRow {
+    let [before, after] = [a, b].map(|dump| analyses.credentials(dump));
     let [one, other] = readers(a, b);
     let is_long = |length: u64| length >= SHORTEST;
     let (mut found, mut allowed) = (FxHashSet::default(), FxHashSet::default());
@@ -28,20 +30,18 @@ pub(super) fn compare(kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> 
         (if is_kept { &mut allowed } else { &mut found }).insert(object);
     };
     // The same text in the same object, although the redacted dump may not say that it is a credential any more.
-    for row in before.rows.iter().filter(|row| is_long(row.length)) {
+    for row in before.iter().filter(|row| is_long(row.length)) {
         let text = Contents::read(&one, row.object);
         if text.is_some() && text == Contents::read(&other, row.object) {
             add(row.object, text.is_some_and(|text| text.stays(kept)));
         }
     }
     // The same value elsewhere.
-    let known: FxHashSet<u64> =
-        before.rows.iter().filter(|row| is_long(row.length)).map(|row| row.hash).collect();
-    let texts = rules.about_texts();
-    for row in &after.rows {
+    let known: FxHashSet<u64> = before.iter().filter(|row| is_long(row.length)).map(|row| row.hash).collect();
+    for row in &after {
         if is_long(row.length) && known.contains(&row.hash) {
             add(row.object, Contents::read(&other, row.object).is_some_and(|text| text.stays(kept)));
-        } else if row.rule < texts {
+        } else if row.is_by_text {
             // A text that looks like a credential, and was none.
             add(row.object, true);
         }

@@ -21,6 +21,7 @@ mod windows;
 use std::io;
 
 use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_parser::ObjectId;
 
 use super::RedactOptions;
 use super::kept::KeptValues;
@@ -80,6 +81,37 @@ pub struct ProofDump<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Analyses whose results on both dumps are compared.
+pub trait ProofAnalyses {
+    /// Returns the leak suspects, a text for each; `rename` returns the name of a class with which they are compared.
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per object.
+    fn suspects(&self, dump: ProofDump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>>;
+
+    /// Returns the kinds of waste with their figures, a text for each that begins with the name of the kind.
+    ///
+    /// # Errors
+    /// If neither memory nor disk has space for a few numbers per object.
+    fn waste(&self, dump: ProofDump<'_>) -> io::Result<Vec<String>>;
+
+    /// Returns the credentials.
+    fn credentials(&self, dump: ProofDump<'_>) -> Vec<FoundCredential>;
+}
+
+/// A credential in a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundCredential {
+    /// Object that has the text: a String, a builder or an array.
+    pub object: ObjectId,
+    /// Number of characters; of a key, bytes.
+    pub length: u64,
+    /// Hash of the value.
+    pub hash: u64,
+    /// `true` if a rule about texts recognizes it, rather than one about what holds it.
+    pub is_by_text: bool,
+}
+
 /// Compares a dump with the redacted one.
 ///
 /// # Errors
@@ -88,19 +120,19 @@ pub fn prove(
     plan: &Plan,
     kept: &KeptValues,
     options: &RedactOptions,
-    original: ProofDump<'_>,
-    redacted: ProofDump<'_>,
+    [original, redacted]: [ProofDump<'_>; 2],
+    analyses: &dyn ProofAnalyses,
     progress: &dyn Progress,
 ) -> io::Result<Vec<ProofRow>> {
     progress.begin("comparing the analyses", 0);
-    let mut rows = structure::compare(plan, options, original, redacted)?;
+    let mut rows = structure::compare(plan, options, analyses, original, redacted)?;
     rows.push(equality::compare(options, original, redacted));
     rows.extend(numbers::compare(plan, options, kept, original, redacted));
     progress.begin("searching for texts", 0);
     rows.push(texts::same_place(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));
     progress.begin("searching for credentials", 0);
-    rows.push(credentials::compare(kept, original, redacted));
+    rows.push(credentials::compare(kept, analyses, original, redacted));
     progress.end();
     Ok(rows)
 }

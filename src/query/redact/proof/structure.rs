@@ -7,11 +7,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
 use super::super::{ClassRenames, Plan, RedactOptions};
-use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
-use hprof_analyses::frameworks::Frameworks;
-use hprof_analyses::leaks::heap_places::HeapPlaces;
-use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
-use hprof_analyses::waste::{FieldGroupBy, WasteQuery, waste};
+use super::{ProofAnalyses, ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
 use hprof_model::histogram::{HistogramQuery, histogram};
 use hprof_model::objects::collections::Collections;
 use hprof_model::threads::frames::Frame;
@@ -24,6 +20,7 @@ const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
 pub(super) fn compare(
     plan: &Plan,
     options: &RedactOptions,
+    analyses: &dyn ProofAnalyses,
     a: ProofDump<'_>,
     b: ProofDump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
@@ -37,9 +34,10 @@ pub(super) fn compare(
     rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
     let of_threads = |dump, names| threads(dump, names, options.strict_numbers);
     rows.push(ProofRow::compared("threads", differences(&of_threads(a, old), &of_threads(b, new))));
+    let suspects = |dump, names: NewNames<'_>| analyses.suspects(dump, &|name| names.class(name));
     let found = differences(&suspects(a, old)?, &suspects(b, new)?);
     rows.push(ProofRow::compared("leak_suspects", found));
-    let (one, two) = (wasted(a)?, wasted(b)?);
+    let (one, two) = (analyses.waste(a)?, analyses.waste(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
     let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
     if waste.differences > 0 && (is_broken || is_shared || options.zero || options.strict_numbers) {
@@ -88,12 +86,6 @@ impl NewNames<'_> {
             let new = part.as_deref().and_then(text);
             replace(part, new);
         }
-    }
-
-    /// Returns an object without what its label says.
-    fn object(self, object: &NamedObject) -> NamedObject {
-        let class = object.class.as_deref().map(|name| self.class(name));
-        NamedObject { class, label: None, ..object.clone() }
     }
 }
 
@@ -184,39 +176,4 @@ fn threads(dump: ProofDump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<Str
         format!("{thread:?}")
     };
     report.rows.iter().map(row).collect()
-}
-
-fn suspects(dump: ProofDump<'_>, names: NewNames<'_>) -> io::Result<Vec<String>> {
-    let ProofDump { heap, graph, bytes } = dump;
-    let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
-    let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
-    let named = |object: &NamedObject| names.object(object);
-    let suspect = |one: &leaks::Suspect| {
-        let members: Vec<_> = one.members.iter().map(named).collect();
-        let (point, object) = (one.point.as_ref().map(named), named(&one.object));
-        format!(
-            "{:?} {:?} {:?} {:?} {} {} {} {object:?} {members:?} {:?} {:?} {point:?} {}",
-            one.rule,
-            one.kind,
-            one.what,
-            one.verdict,
-            one.objects,
-            one.shallow_bytes,
-            one.retained_bytes,
-            one.group_class.as_deref().map(|name| names.class(name)),
-            one.loader,
-            one.accumulated_bytes,
-        )
-    };
-    Ok(leaks.suspects.iter().map(suspect).collect())
-}
-
-/// Kinds of waste, duplicates among them.
-fn wasted(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
-    let query = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
-    let found = waste(dump.heap, dump.graph, dump.bytes, &query)?;
-    let row = |row: &hprof_analyses::waste::WasteRow| {
-        format!("{} {} {}", row.kind.name, row.count, row.wasted_bytes)
-    };
-    Ok(found.rows.iter().map(row).collect())
 }
