@@ -438,6 +438,29 @@ fn rules_of_a_file_are_added_and_checked() {
     let output = folder.run(&["secrets", &dump, "--rules", &wrong]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("wrong.toml:4:9: not a regular expression"), "{}", stderr(&output));
+    // All errors of a file, each in a line of its own.
+    let wrong = folder.write("wrong.toml", "[[text]]\nid = \"A\"\nkeyword = [\"abc\"]\nregex = 3\n");
+    let said = stderr(&folder.run(&["secrets", &dump, "--rules", &wrong]));
+    let lines: Vec<_> = said.lines().filter(|line| line.contains(": error: ")).collect();
+    for (line, expected) in lines.iter().zip([
+        "wrong.toml:1:1: [[text]] has no `keywords`",
+        "wrong.toml:2:6: an `id` has",
+        "wrong.toml:3:1: unknown key `keyword`; did you mean keywords?",
+        "wrong.toml:4:9: `regex` is of type integer; expected a text in quotes",
+    ]) {
+        assert!(line.contains(expected), "{said}");
+    }
+    assert_eq!(lines.len(), 4, "{said}");
+    // Files that are no rules files.
+    for (file, expected) in [
+        (&*dump, "rules.hprof is not a rules file: it is a heap dump; docs/secrets.md describes rules files"),
+        (folder.path("").to_str().unwrap(), "is a directory; name a rules file in it"),
+        (&*folder.write("latin.toml", b"# \xe9\n"), "latin.toml:1:3: not UTF-8, which TOML requires"),
+    ] {
+        let output = folder.run(&["secrets", &dump, "--rules", file]);
+        assert_eq!(output.status.code(), Some(2), "{file}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
 }
 
 #[test]

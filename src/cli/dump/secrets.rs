@@ -18,10 +18,10 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::frameworks;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
+use crate::cli::shared::rules_file;
 use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -101,8 +101,10 @@ pub(crate) struct SecretsArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome> {
-    let rules = args.rules.iter().try_fold(SecretRules::bundled(), |rules, path| -> anyhow::Result<_> {
-        Ok(rules.with(&frameworks::read(path)?, &path.display().to_string())?)
+    let rules = args.rules.iter().try_fold(SecretRules::bundled(), |rules, path| {
+        rules_file::read(cx, path, "docs/secrets.md describes rules files", |text, file| {
+            rules.with(text, file)
+        })
     })?;
     let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| {
         Ok(secrets::secrets(

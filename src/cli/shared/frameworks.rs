@@ -3,20 +3,13 @@
 use std::borrow::Cow;
 #[cfg(any(feature = "serve", feature = "browse"))]
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
+use std::path::PathBuf;
 
 use hprof_query::frameworks::{FrameworkFact, Frameworks};
 use hprof_report::value::Value;
 
 use super::context::RunContext;
-use super::object;
-
-/// Maximum size of a rules file in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+use super::{object, rules_file};
 
 /// Rules about frameworks.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -38,28 +31,15 @@ impl FrameworksArgs {
     /// Returns the built-in rules, those of the command that runs this one, and those of the files.
     ///
     /// # Errors
-    /// If a file cannot be read or contains an error; the message contains line and column.
+    /// If a file cannot be read or contains errors. All but the last were printed.
     pub(crate) fn rules(&self, cx: &RunContext) -> anyhow::Result<Frameworks> {
         let known = cx.frameworks.clone().unwrap_or_else(Frameworks::bundled);
         self.frameworks.iter().try_fold(known, |rules, path| {
-            let text = read(path)?;
-            Ok(rules.with(&text, &path.display().to_string())?)
+            rules_file::read(cx, path, "docs/frameworks.md describes rules files", |text, file| {
+                rules.with(text, file)
+            })
         })
     }
-}
-
-/// Reads a file with rules.
-///
-/// # Errors
-/// If it cannot be read, is too long, or is not UTF-8.
-pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
-    let shown = path.display();
-    let fail = || format!("cannot read the rules file {shown}");
-    let mut bytes = Vec::new();
-    let file = File::open(path).with_context(fail)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
-    anyhow::ensure!(bytes.len() as u64 <= MAX_BYTES, "{shown} is larger than 1 MiB");
-    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is not valid UTF-8, which TOML requires"))
 }
 
 /// Facts as a record: `{"sessions": 12000, "path": "/shop"}`.

@@ -28,6 +28,7 @@ pub(crate) mod output;
 pub(crate) mod paths;
 pub(crate) mod query_text;
 pub(crate) mod recording;
+pub(crate) mod rules_file;
 pub(crate) mod session;
 pub(crate) mod several;
 pub(crate) mod signals;

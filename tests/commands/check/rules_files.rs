@@ -11,10 +11,10 @@ fn wrong_rules_are_named_with_line_and_column() {
     let cases: [(String, &str); 27] = [
         (String::new(), ":1:1: there are no rules"),
         ("baseline = \"x\"\n".to_owned(), ":1:1: there are no rules"),
-        ("rule = 3\n".to_owned(), ":1:8: `rule` is one integer; expected tables"),
+        ("rule = 3\n".to_owned(), ":1:8: `rule` is of type integer; expected tables"),
         ("rule = []\n".to_owned(), ":1:8: there are no rules"),
-        ("rule = [1]\n".to_owned(), ":1:8: `rule` is an array of other values"),
-        ("[rule]\nname = 1\n".to_owned(), ":1:1: `rule` is one table"),
+        ("rule = [1]\n".to_owned(), ":1:9: `rule` is of type integer; expected tables, each after [[rule]]"),
+        ("[rule]\nname = 1\n".to_owned(), ":1:1: `rule` is of type table; expected tables"),
         (format!("{heap}maxi = 3\n"), ":4:1: unknown key `maxi`; did you mean max"),
         (format!("rules = 1\n{heap}max = 3\n"), ":1:1: unknown key `rules`; did you mean rule?"),
         (format!("{heap}max = -1\n"), ":4:7: `max` is -1; expected a size"),
@@ -37,7 +37,7 @@ fn wrong_rules_are_named_with_line_and_column() {
         ),
         (format!("{heap}max = 1\noptional = \"yes\"\n"), ":5:12: `optional` is of type string"),
         (format!("{heap}max = 1\n{heap}max = 2\n"), ":6:8: rule `a` already exists in line 1"),
-        ("[[rule]]\nmeasure = \"heap\"\nmax = 1\n".to_owned(), ":1:1: the rule has no `name`"),
+        ("[[rule]]\nmeasure = \"heap\"\nmax = 1\n".to_owned(), ":1:1: [[rule]] has no `name`"),
         (rule("damaged", "measure = \"heap\"\nmax = 1"), ":2:8: `damaged` is a reserved name"),
         (rule(&long, "measure = \"heap\"\nmax = 1"), ":2:8: `name` is 201 bytes long"),
         (
@@ -60,7 +60,8 @@ fn wrong_rules_are_named_with_line_and_column() {
     // All of them at once.
     let rules = place.write("rules.toml", format!("{heap}maxi = 3\n{heap}max = \"x\"\n"));
     let said = stderr(&place.run(&["check", &dump, "--rules", &rules]));
-    assert_eq!(said.lines().filter(|line| line.contains(": error: ")).count(), 3, "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(": error: ")).count(), 4, "{said}");
+    assert!(said.contains("rules.toml:6:8: rule `a` already exists in line 1"), "{said}");
 }
 
 #[test]

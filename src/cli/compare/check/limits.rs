@@ -1,9 +1,7 @@
 //! Limits as written in a rules file: `100`, `"50 MiB"`, `"20 %"`.
 
-use toml::de::DeValue;
-
-use super::words::quoted;
 use hprof_query::check::{Percent, Range, RuleLimits, Unit};
+use hprof_query::naming::toml_file::{DeValue, quoted};
 use hprof_query::objects::condition::size;
 
 /// A limit as given.

@@ -30,7 +30,7 @@ use hprof_report::number::{counted, grouped};
 use dumps::{CheckedState, Subject};
 use reports::Reports;
 use rows::{Baseline, Damage, Dumps, RuleRow};
-use rules::{Rules, WrongRules};
+use rules::Rules;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli check --init heap.hprof -o heap-rules.toml
@@ -103,10 +103,7 @@ pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> 
     // clap requires one.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
     let Some(path) = args.rules.as_deref() else { return init::run(cx, first, args.out.as_deref()) };
-    let rules = match rules::read(path) {
-        Ok(rules) => rules,
-        Err(error) => return Err(said(cx, error)),
-    };
+    let rules = rules::read(cx, path)?;
     let old = baseline_path(cx, args, &rules)?;
     // Includes a baseline that no rule needs: nobody intends to overwrite it.
     let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
@@ -212,18 +209,6 @@ impl AnswerSource for Shown<'_> {
 
     fn is_damaged(&self) -> bool {
         self.0.rows().any(|row| row.rule == rules::DAMAGED)
-    }
-}
-
-/// Prints all errors of the rules but the last, which ends the run.
-fn said(cx: &RunContext, error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<WrongRules>() {
-        Ok(WrongRules(mut all)) => {
-            let last = all.pop().unwrap_or_default();
-            all.iter().for_each(|one| cx.say("error", one));
-            anyhow::Error::msg(last)
-        }
-        Err(other) => other,
     }
 }
 

@@ -14,9 +14,6 @@ use crate::cli::retention::leaks::words as leak_words;
 pub(super) const EXAMPLE: &str =
     "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
 
-/// Maximum number of characters quoted from the file.
-const MAX_QUOTED: usize = 80;
-
 /// Values of `objects`.
 pub(super) const SCOPES: &[(&str, Scope)] =
     &[("all", Scope::All), ("reachable", Scope::Reachable), ("unreachable", Scope::Unreachable)];
@@ -168,19 +165,6 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
         MeasureDetails::Suspects(leaks) => Some(leak_words::largest(leaks)),
-    }
-}
-
-/// Quotes text from a rules file, shortened if it is long.
-pub(super) fn quoted(text: &str) -> String {
-    beginning(text, MAX_QUOTED)
-}
-
-/// Returns at most `most` characters of a text.
-pub(super) fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
     }
 }
 

@@ -17,6 +17,4 @@ mod tests;
 pub use fact::FrameworkFact;
 pub use known::{FrameworkDescription, FrameworkRuleId, KnownFrameworks};
 pub(crate) use rules::PooledField;
-pub use rules::{
-    FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks, Naming,
-};
+pub use rules::{FrameworkAbout, FrameworkRuleAbout, FrameworkVerdict, Frameworks, Naming};

@@ -1,14 +1,12 @@
 //! Rules files: TOML without unknown keys, and errors with line and column.
 
-use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use toml::de::DeTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::template::Template;
 use crate::oql::BoundExpression;
-use hprof_base::naming::toml_file::{self, Wrong, boolean, keys, position, string, strings, tables, text_of};
+use hprof_base::naming::toml_file::{self, TomlErrors, TomlTable, TomlText};
 use hprof_model::framework_rules::bundled::BUNDLED;
 
 /// Maximum number of rules of all files, and of facts and of sentences of a rule.
@@ -70,20 +68,6 @@ pub struct FrameworkRuleAbout {
     pub facts: Vec<String>,
     /// Its sentences and their verdicts.
     pub says: Vec<(String, Option<FrameworkVerdict>)>,
-}
-
-/// An error in a rules file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {what}")]
-pub struct FrameworkRuleError {
-    /// Name of the file.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u64,
-    /// Column in characters, from 1.
-    pub column: u64,
-    /// Description of the error.
-    pub what: String,
 }
 
 /// Verdict on an object by its rule.
@@ -174,16 +158,16 @@ impl Frameworks {
     /// Adds the rules of a file. They take precedence over existing rules of the same class.
     ///
     /// # Errors
-    /// If the file contains an error.
-    pub fn with(mut self, text: &str, file: &str) -> Result<Self, FrameworkRuleError> {
-        let wrong = |wrong: Wrong| {
-            let (line, column) = position(text, wrong.at);
-            FrameworkRuleError { file: file.to_owned(), line, column, what: wrong.what }
-        };
-        let read = read(text).map_err(wrong)?;
-        if self.rules.len() + read.rules.len() > MAX_RULES {
-            return Err(wrong(Wrong::new(0, format!("more than {MAX_RULES} rules"))));
-        }
+    /// All errors of the file.
+    pub fn with(mut self, text: &str, file: &str) -> Result<Self, TomlErrors> {
+        let read = toml_file::read(text, file, |root| {
+            let read = read(root);
+            let count = self.rules.len() + read.rules.len();
+            if count > MAX_RULES {
+                root.report(format!("too many rules ({count}); expected at most {MAX_RULES}"));
+            }
+            read
+        })?;
         let older = std::mem::replace(&mut self.rules, read.rules.into_iter().map(Arc::new).collect());
         self.rules.extend(older);
         self.passed.extend(read.passed);
@@ -216,53 +200,50 @@ struct FrameworkFile {
     about: FrameworkAbout,
 }
 
-/// Text of a file, used to locate errors within values.
-#[derive(Clone, Copy)]
-struct Source<'t>(&'t str);
-
-fn read(text: &str) -> Result<FrameworkFile, Wrong> {
-    let table = toml_file::parse(text)?;
-    let source = Source(text);
-    let table = table.get_ref();
-    keys(table, TOP, "the file")?;
-    let framework = string(table, "framework")?
-        .ok_or_else(|| Wrong::new(0, "the file has no `framework`; write framework = \"its name\""))?;
-    let framework: Arc<str> = framework.0.into();
-    let owned = |key| string(table, key).map(|value| value.map(|(text, _)| text.to_owned()));
+fn read(root: &TomlTable<'_>) -> FrameworkFile {
+    root.check_keys(TOP);
+    let framework = root.required_text("framework", "write framework = \"its name\"");
+    let framework: Arc<str> = framework.map_or("", |name| name.text).into();
+    let owned = |key| root.text(key).map(|text| text.text.to_owned());
     let mut rules = Vec::new();
-    for (class, at) in tables(table, "class")? {
-        rules.extend(source.classes(class, at, &framework)?);
-    }
-    let section = |key: &str, known: &[&str], name: &str| {
-        let Some(value) = table.get(key) else { return Ok(None) };
-        let of = value.get_ref().as_table();
-        let of = of.ok_or_else(|| Wrong::new(value.span().start, format!("`{key}` is a table")))?;
-        keys(of, known, name).map(|()| Some(of))
-    };
-    let mut passed = Vec::new();
-    if let Some(of) = section("passed", PASSED, "[passed]")? {
-        passed = strings(of, "classes")?.into_iter().map(|(name, _)| name.into()).collect();
-    }
-    let mut pooled = Vec::new();
-    if let Some(of) = section("memory", MEMORY, "[memory]")? {
-        for (name, at) in strings(of, "pooled")? {
-            let (class, field) = name
-                .rsplit_once('.')
-                .ok_or_else(|| Wrong::new(at.start, "write class and field: \"com.acme.Pool.memory\""))?;
-            pooled.push(PooledField { class: class.into(), field: field.into() });
+    for table in root.tables("class") {
+        table.check_keys(CLASS);
+        table.require("name", "write name = \"the.name.of.a.Class\"");
+        for name in table.text_or_texts("name") {
+            rules.push(class_rule(&table, name.text, &framework));
+            // Rules of the other names have the same errors.
+            if root.has_errors() {
+                break;
+            }
         }
     }
-    if rules.is_empty() && passed.is_empty() && pooled.is_empty() {
-        return Err(Wrong::new(0, "there are no rules; a rule begins with [[class]]"));
+    let section = |key: &str, known: &[&str]| root.table(key).inspect(|table| table.check_keys(known));
+    let passed = section("passed", PASSED).map_or_else(Vec::new, |table| table.texts("classes"));
+    let pooled = section("memory", MEMORY).map_or_else(Vec::new, |table| table.texts("pooled"));
+    if rules.is_empty() && passed.is_empty() && pooled.is_empty() && !root.has_errors() {
+        root.report("there are no rules; a rule begins with [[class]]");
     }
     let about = FrameworkAbout {
         framework: framework.to_string(),
-        versions: owned("versions")?.unwrap_or_default(),
-        source: owned("source")?.unwrap_or_default(),
-        tried: owned("tried")?,
+        versions: owned("versions").unwrap_or_default(),
+        source: owned("source").unwrap_or_default(),
+        tried: owned("tried"),
         rules: rules.iter().map(FrameworkRule::about).collect(),
     };
-    Ok(FrameworkFile { rules, passed, pooled, about })
+    FrameworkFile {
+        rules,
+        passed: passed.iter().map(|name| name.text.into()).collect(),
+        pooled: pooled.iter().filter_map(pooled_field).collect(),
+        about,
+    }
+}
+
+fn pooled_field(name: &TomlText<'_>) -> Option<PooledField> {
+    let Some((class, field)) = name.text.rsplit_once('.') else {
+        name.report("expected class and field: \"com.acme.Pool.memory\"");
+        return None;
+    };
+    Some(PooledField { class: class.into(), field: field.into() })
 }
 
 impl FrameworkRule {
@@ -276,148 +257,64 @@ impl FrameworkRule {
     }
 }
 
-impl Source<'_> {
-    /// Returns a rule for each class that the table names.
-    fn classes(
-        self,
-        table: &DeTable<'_>,
-        at: usize,
-        framework: &Arc<str>,
-    ) -> Result<Vec<FrameworkRule>, Wrong> {
-        keys(table, CLASS, "[[class]]")?;
-        let missing = || Wrong::new(at, "the rule has no `name`; write name = \"the.name.of.a.Class\"");
-        let name = table.get("name").ok_or_else(missing)?;
-        let names = match name.get_ref().as_array() {
-            Some(_) => strings(table, "name")?,
-            None => vec![(text_of(name, "name")?, name.span())],
-        };
-        names.into_iter().map(|(class, _)| self.class(table, at, class, framework)).collect()
-    }
-
-    fn class(
-        self,
-        table: &DeTable<'_>,
-        at: usize,
-        class: &str,
-        framework: &Arc<str>,
-    ) -> Result<FrameworkRule, Wrong> {
-        let fields = strings(table, "fields")?.into_iter().map(|(name, _)| name.to_owned()).collect();
-        let mut facts: Vec<(String, BoundExpression)> = Vec::new();
-        if let Some(value) = table.get("facts") {
-            let of = value.get_ref().as_table();
-            let of = of.ok_or_else(|| Wrong::new(value.span().start, "`facts` is a table: [class.facts]"))?;
-            let mut in_order: Vec<_> = of.iter().collect();
-            in_order.sort_by_key(|(name, _)| name.span().start);
-            for (name, value) in in_order {
-                let text: &str = name.get_ref();
-                let is_name = text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-                if !is_name || text == THIS || text.is_empty() {
-                    let what = "a fact is named in small letters, digits and `_`, and not `this`";
-                    return Err(Wrong::new(name.span().start, what));
-                }
-                let expression = text_of(value, text)?;
-                let expression = self.expression(expression, &value.span(), &facts)?;
-                facts.push((text.to_owned(), expression));
-            }
+fn class_rule(table: &TomlTable<'_>, class: &str, framework: &Arc<str>) -> FrameworkRule {
+    // Including those with errors: each error is reported once, not where the name is used.
+    let mut names = Vec::new();
+    let mut facts = Vec::new();
+    for (name, value) in table.table("facts").map(|facts| facts.entries()).into_iter().flatten() {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if name.text == THIS || name.text.is_empty() || !name.text.bytes().all(is_name) {
+            name.report("a fact is named in small letters, digits and `_`, and not `this`");
         }
-        let called = match string(table, "called")? {
-            Some((text, span)) => Some(self.template(text, &span, &facts)?),
-            None => None,
-        };
-        let entries = match string(table, "entries")? {
-            Some((text, span)) => Some(self.entries(text, &span, &facts)?),
-            None => None,
-        };
-        let mut says = Vec::new();
-        for (of, at) in tables(table, "says")? {
-            says.push(self.sentence(of, at, &facts)?);
-        }
-        if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
-            return Err(Wrong::new(at, format!("a rule can have at most {MAX_PARTS} facts and sentences")));
-        }
-        let named_entries = string(table, "named_entries")?.map(|(word, _)| word.to_owned());
-        let is_of_many = boolean(table, "many")?;
-        Ok(FrameworkRule {
-            framework: framework.clone(),
-            class: class.to_owned(),
-            fields,
-            called,
-            is_of_many,
-            entries,
-            named_entries,
-            facts,
-            says,
-        })
+        facts.extend(value.and_then(|value| Some((name.text.to_owned(), expression(&value, &names)?))));
+        names.push(name.text);
     }
+    let tables = table.tables("says");
+    let says: Vec<_> = tables.iter().filter_map(|table| sentence(table, &names)).collect();
+    if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
+        table.report(format!("a rule can have at most {MAX_PARTS} facts and sentences"));
+    }
+    FrameworkRule {
+        framework: framework.clone(),
+        class: class.to_owned(),
+        fields: table.texts("fields").iter().map(|name| name.text.to_owned()).collect(),
+        called: table.text("called").and_then(|text| template(&text, &names)),
+        is_of_many: table.boolean("many").unwrap_or_default(),
+        entries: table.text("entries").and_then(|path| entries(&path)),
+        named_entries: table.text("named_entries").map(|word| word.text.to_owned()),
+        facts,
+        says,
+    }
+}
 
-    fn sentence(
-        self,
-        table: &DeTable<'_>,
-        at: usize,
-        facts: &[(String, BoundExpression)],
-    ) -> Result<FrameworkSentence, Wrong> {
-        keys(table, SAYS, "[[class.says]]")?;
-        let expression = |key| -> Result<Option<BoundExpression>, Wrong> {
-            let Some((text, span)) = string(table, key)? else { return Ok(None) };
-            self.expression(text, &span, facts).map(Some)
-        };
-        let (text, span) = string(table, "text")?.ok_or_else(|| {
-            Wrong::new(at, "the sentence has no `text`; write text = \"{fact} of {other}\"")
-        })?;
-        let verdict = match string(table, "verdict")? {
-            None => None,
-            Some((name, span)) => {
-                let found = FrameworkVerdict::ALL.into_iter().find(|verdict| verdict.name() == name);
-                let what = "a verdict is \"leak\", \"content\" or \"healthy\"";
-                Some(found.ok_or_else(|| Wrong::new(span.start, what))?)
-            }
-        };
-        let text = self.template(text, &span, facts)?;
-        Ok(FrameworkSentence { when: expression("when")?, text, verdict, retains: expression("retains")? })
-    }
+fn sentence(table: &TomlTable<'_>, facts: &[&str]) -> Option<FrameworkSentence> {
+    table.check_keys(SAYS);
+    let text = table.required_text("text", "write text = \"{fact} of {other}\"");
+    let text = text.and_then(|text| template(&text, facts));
+    let verdict = table.keyword("verdict", &FrameworkVerdict::ALL.map(|verdict| (verdict.name(), verdict)));
+    let optional = |key| table.text(key).and_then(|text| expression(&text, facts));
+    let (when, retains) = (optional("when"), optional("retains"));
+    Some(FrameworkSentence { when, text: text?, verdict, retains })
+}
 
-    /// Parses `entries`, a path from the object: `sessions` means `this.sessions`.
-    fn entries(
-        self,
-        text: &str,
-        span: &Range<usize>,
-        facts: &[(String, BoundExpression)],
-    ) -> Result<BoundExpression, Wrong> {
-        let is_path = text.split('.').all(|name| {
-            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'))
-        });
-        if !is_path {
-            return Err(Wrong::new(span.start, "`entries` is a path of fields: \"sessions\", \"a.b\""));
-        }
-        self.expression(&format!("{THIS}.{text}"), span, facts)
+/// Parses `entries`, a path from the object: `sessions` means `this.sessions`.
+fn entries(path: &TomlText<'_>) -> Option<BoundExpression> {
+    let is_field =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
+    if !path.text.split('.').all(is_field) {
+        path.report("`entries` is a path of fields: \"sessions\", \"a.b\"");
+        return None;
     }
+    let parsed = BoundExpression::parse(&format!("{THIS}.{}", path.text), &|name| name == THIS);
+    parsed.map_err(|error| path.report(error.text)).ok()
+}
 
-    fn expression(
-        self,
-        text: &str,
-        span: &Range<usize>,
-        facts: &[(String, BoundExpression)],
-    ) -> Result<BoundExpression, Wrong> {
-        let is_bound = |name: &str| name == THIS || facts.iter().any(|(fact, _)| fact == name);
-        BoundExpression::parse(text, &is_bound)
-            .map_err(|error| Wrong::new(self.within(text, span, error.at), error.text))
-    }
+fn expression(text: &TomlText<'_>, facts: &[&str]) -> Option<BoundExpression> {
+    let parsed = BoundExpression::parse(text.text, &|name| name == THIS || facts.contains(&name));
+    parsed.map_err(|error| text.report_within(error.at, error.text)).ok()
+}
 
-    fn template(
-        self,
-        text: &str,
-        span: &Range<usize>,
-        facts: &[(String, BoundExpression)],
-    ) -> Result<Template, Wrong> {
-        let is_fact = |name: &str| facts.iter().any(|(fact, _)| fact == name);
-        Template::parse(text, &is_fact).map_err(|(at, what)| Wrong::new(self.within(text, span, at), what))
-    }
-
-    /// Returns the offset in the file of a byte of a value; of the start of the value if it contains escapes.
-    fn within(self, text: &str, span: &Range<usize>, at: usize) -> usize {
-        let written = self.0.get(span.clone()).unwrap_or_default();
-        written.find(text).map_or(span.start, |start| span.start + start + at)
-    }
+fn template(text: &TomlText<'_>, facts: &[&str]) -> Option<Template> {
+    let parsed = Template::parse(text.text, &|name| facts.contains(&name));
+    parsed.map_err(|(at, message)| text.report_within(at, message)).ok()
 }

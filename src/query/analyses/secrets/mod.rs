@@ -24,7 +24,7 @@ use hprof_base::sorting::SortRows;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::strings::contents::random_seed;
 
-pub use hprof_model::secret_rules::rules::{SecretLevel, SecretRule, SecretRuleError, SecretRules};
+pub use hprof_model::secret_rules::rules::{SecretLevel, SecretRule, SecretRules};
 use hprof_model::secret_rules::search::{TextFinding, TextSearch};
 use values::{HeldValue, KnownValue};
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use super::bundled::BUNDLED;
-use hprof_base::naming::toml_file::{self, Wrong, string, strings, tables};
+use hprof_base::naming::toml_file::{self, TomlTable};
 
 /// Fields that the rules of a file read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,8 @@ struct AllNumbers {
 
 static NUMBERS: LazyLock<AllNumbers> = LazyLock::new(|| {
     // Bundled files have no errors: a test reads all of them.
-    let files: Vec<_> = BUNDLED.iter().filter_map(|(_, text)| read(text).ok()).collect();
+    let files = BUNDLED.iter().filter_map(|(name, text)| toml_file::read(text, name, numbers).ok());
+    let files: Vec<_> = files.collect();
     let mut by_package: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, file) in files.iter().enumerate() {
         for package in &file.packages {
@@ -80,21 +81,14 @@ fn of_class(class: &str) -> impl Iterator<Item = &'static FrameworkNumbers> {
 }
 
 /// Reads the paths of a rules file.
-fn read(text: &str) -> Result<FrameworkNumbers, Wrong> {
-    let table = toml_file::parse(text)?;
-    let table = table.get_ref();
-    let framework = string(table, "framework")?.map_or("", |(name, _)| name).to_owned();
+fn numbers(root: &TomlTable<'_>) -> FrameworkNumbers {
+    let framework = root.text("framework").map_or_else(String::new, |name| name.text.to_owned());
     let mut numbers = FrameworkNumbers { framework, ..FrameworkNumbers::default() };
-    for (rule, _) in tables(table, "class")? {
-        let names = match string(rule, "name") {
-            Ok(name) => name.into_iter().collect(),
-            Err(_) => strings(rule, "name")?,
-        };
-        numbers.packages.extend(names.into_iter().filter_map(|(name, _)| package(name)));
-        let facts = rule.get("facts").and_then(|facts| facts.get_ref().as_table());
-        for (_, fact) in facts.into_iter().flatten() {
-            let expression = fact.get_ref().as_str().unwrap_or_default();
-            each_path(expression, &mut |holder, field| {
+    for rule in root.tables("class") {
+        numbers.packages.extend(rule.text_or_texts("name").iter().filter_map(|name| package(name.text)));
+        let facts = rule.table("facts").map(|facts| facts.entries());
+        for (_, expression) in facts.into_iter().flatten() {
+            each_path(expression.map_or("", |expression| expression.text), &mut |holder, field| {
                 numbers.fields.insert(field.to_owned());
                 if COUNTED.contains(&field) {
                     numbers.counters.extend(holder.map(str::to_owned));
@@ -102,7 +96,7 @@ fn read(text: &str) -> Result<FrameworkNumbers, Wrong> {
             });
         }
     }
-    Ok(numbers)
+    numbers
 }
 
 /// Returns the package of a class with its last dot, or its start if it is longer.

@@ -3,9 +3,8 @@
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
-use toml::de::DeTable;
 
-use hprof_base::naming::toml_file::{self, Wrong, boolean, keys, number, position, string, strings, tables};
+use hprof_base::naming::toml_file::{self, TomlErrors, TomlTable, TomlText, quoted};
 
 /// Maximum number of rules of all files, and of keywords of a rule.
 const MAX_RULES: usize = 4096;
@@ -45,7 +44,8 @@ pub enum SecretLevel {
 }
 
 impl SecretLevel {
-    const ALL: [(&str, Self); 3] = [("error", Self::Error), ("warning", Self::Warning), ("note", Self::Note)];
+    const KEYWORDS: &[(&str, Self)] =
+        &[("error", Self::Error), ("warning", Self::Warning), ("note", Self::Note)];
 }
 
 /// A rule, for answers and documents.
@@ -104,6 +104,10 @@ pub enum HeldKind {
     Key,
 }
 
+impl HeldKind {
+    const KEYWORDS: &[(&str, Self)] = &[("text", Self::Text), ("key", Self::Key)];
+}
+
 /// A rule about fields.
 #[derive(Debug)]
 pub struct HeldRule {
@@ -159,29 +163,15 @@ pub struct SecretRules {
     pub names: Option<Arc<SecretNames>>,
 }
 
-/// An error in a rules file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {what}")]
-pub struct SecretRuleError {
-    /// Name of the file.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u64,
-    /// Column in characters, from 1.
-    pub column: u64,
-    /// Description of the error.
-    pub what: String,
-}
-
 impl SecretRules {
     /// Reads the rules that are compiled in.
     pub fn bundled() -> Self {
         static READ: LazyLock<SecretRules> = LazyLock::new(|| {
             // These files have no errors: a test reads all of them.
-            BUNDLED.iter().fold(SecretRules::default(), |all, (_, text)| match read(text) {
-                Ok(file) => all.add(file),
-                Err(_) => all,
-            })
+            let files = BUNDLED
+                .iter()
+                .filter_map(|(name, text)| toml_file::read(text, name, |root| rules(root, &|_| Ok(()))).ok());
+            files.fold(SecretRules::default(), SecretRules::add)
         });
         READ.clone()
     }
@@ -189,19 +179,16 @@ impl SecretRules {
     /// Adds the rules of a file. They take precedence, and replace those with the same ID.
     ///
     /// # Errors
-    /// If the file contains an error.
-    pub fn with(self, text: &str, file: &str) -> Result<Self, SecretRuleError> {
-        let wrong = |wrong: Wrong| {
-            let (line, column) = position(text, wrong.at);
-            SecretRuleError { file: file.to_owned(), line, column, what: wrong.what }
-        };
-        let (read, spans) = read_checked(text).map_err(wrong)?;
-        for (rule, at) in read.texts.iter().zip(spans) {
-            compile(&rule.written).map_err(|what| wrong(Wrong::new(at, what)))?;
-        }
-        if self.rules().count() + read.rules().count() > MAX_RULES {
-            return Err(wrong(Wrong::new(0, format!("more than {MAX_RULES} rules"))));
-        }
+    /// All errors of the file.
+    pub fn with(self, text: &str, file: &str) -> Result<Self, TomlErrors> {
+        let read = toml_file::read(text, file, |root| {
+            let read = rules(root, &|expression| compile(expression).map(drop));
+            let count = self.rules().count() + read.rules().count();
+            if count > MAX_RULES {
+                root.report(format!("too many rules ({count}); expected at most {MAX_RULES}"));
+            }
+            read
+        })?;
         Ok(read.add_after(self))
     }
 
@@ -250,136 +237,111 @@ fn compile(written: &str) -> Result<Regex, String> {
     })
 }
 
-fn read(text: &str) -> Result<SecretRules, Wrong> {
-    read_checked(text).map(|(rules, _)| rules)
-}
-
-/// Returns the rules of a file, and the places of the expressions.
-fn read_checked(text: &str) -> Result<(SecretRules, Vec<usize>), Wrong> {
-    let table = toml_file::parse(text)?;
-    let table = table.get_ref();
-    keys(table, TOP, "the file")?;
-    let (mut rules, mut places) = (SecretRules::default(), Vec::new());
-    for (table, at) in tables(table, "text")? {
-        let (rule, place) = text_rule(table, at)?;
-        rules.texts.push(Arc::new(rule));
-        places.push(place);
-    }
-    for (table, at) in tables(table, "held")? {
-        rules.held.push(Arc::new(held_rule(table, at)?));
-    }
-    for (table, at) in tables(table, "named")? {
-        keys(table, NAMED, "[[named]]")?;
-        rules
-            .named
-            .push(Arc::new(NamedRule { about: about(table, at)?, holders: list(table, "holders", at)? }));
-    }
-    if let Some(value) = table.get("names") {
-        let what = || Wrong::new(value.span().start, "`names` is a table");
-        let of = value.get_ref().as_table().ok_or_else(what)?;
-        rules.names = Some(Arc::new(names(of, value.span().start)?));
-    }
-    if rules.rules().next().is_none() && rules.names.is_none() {
-        return Err(Wrong::new(0, "there are no rules; a rule begins with [[text]], [[held]] or [[named]]"));
-    }
-    Ok((rules, places))
-}
-
-fn about(table: &DeTable<'_>, at: usize) -> Result<SecretRule, Wrong> {
-    let missing = || Wrong::new(at, "the rule has no `id`; write id = \"a-short-name\"");
-    let (id, span) = string(table, "id")?.ok_or_else(missing)?;
-    let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if id.is_empty() || id.len() > 64 || !id.bytes().all(is_id) {
-        return Err(Wrong::new(span.start, "an `id` has lowercase letters, digits and `-`, at most 64"));
-    }
-    let level = match string(table, "level")? {
-        None => SecretLevel::Error,
-        Some((name, span)) => {
-            let known = SecretLevel::ALL.into_iter().find(|(level, _)| *level == name);
-            let what = "a level is \"error\", \"warning\" or \"note\"";
-            known.ok_or_else(|| Wrong::new(span.start, what))?.1
-        }
+/// Reads the rules of a file. `check` checks the expressions of rules about texts, which are compiled when they are used.
+fn rules(root: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) -> SecretRules {
+    root.check_keys(TOP);
+    let texts = root.tables("text");
+    let (held, named) = (root.tables("held"), root.tables("named"));
+    let rules = SecretRules {
+        texts: texts.iter().filter_map(|table| text_rule(table, check)).map(Arc::new).collect(),
+        held: held.iter().filter_map(held_rule).map(Arc::new).collect(),
+        named: named.iter().filter_map(named_rule).map(Arc::new).collect(),
+        names: root.table("names").as_ref().and_then(names).map(Arc::new),
     };
-    let name = string(table, "name")?.map_or(id, |(name, _)| name);
-    Ok(SecretRule { id: id.to_owned(), name: name.chars().take(200).collect(), level })
+    if rules.rules().next().is_none() && rules.names.is_none() && !root.has_errors() {
+        root.report("there are no rules; a rule begins with [[text]], [[held]] or [[named]]");
+    }
+    rules
+}
+
+fn about(table: &TomlTable<'_>) -> Option<SecretRule> {
+    let id = table.required_text("id", "write id = \"a-short-name\"");
+    let level = table.keyword("level", SecretLevel::KEYWORDS).unwrap_or_default();
+    let name = table.text("name");
+    let id = id?;
+    let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if id.text.is_empty() || id.text.len() > 64 || !id.text.bytes().all(is_id) {
+        id.report("an `id` has lowercase letters, digits and `-`, at most 64");
+    }
+    let name = name.map_or(id.text, |name| name.text);
+    Some(SecretRule { id: id.text.to_owned(), name: name.chars().take(200).collect(), level })
 }
 
 /// Returns a list that is not empty; one text is a list of one.
-fn list(table: &DeTable<'_>, key: &str, at: usize) -> Result<Vec<String>, Wrong> {
-    let all: Vec<String> = match table.get(key).and_then(|value| value.get_ref().as_str()) {
-        Some(one) => vec![one.to_owned()],
-        None => strings(table, key)?.into_iter().map(|(text, _)| text.to_owned()).collect(),
-    };
-    if all.is_empty() || all.len() > MAX_KEYWORDS || all.iter().any(|text| text.is_empty()) {
-        return Err(Wrong::new(
-            at,
-            format!("`{key}` is a list of 1 to {MAX_KEYWORDS} texts, none of them empty"),
-        ));
+fn list<'r>(table: &TomlTable<'r>, key: &str) -> Vec<TomlText<'r>> {
+    let expected = format!("expected 1 to {MAX_KEYWORDS} texts, none of them empty");
+    let texts = table.text_or_texts(key);
+    if let Some(empty) = texts.iter().find(|text| text.text.is_empty()) {
+        empty.report(format!("`{key}` has an empty text; {expected}"));
     }
-    Ok(all)
+    if table.require(key, &expected) && (table.has_empty_array(key) || texts.len() > MAX_KEYWORDS) {
+        table.report_at(key, format!("`{key}` has {} texts; {expected}", texts.len()));
+    }
+    texts
 }
 
-fn text_rule(table: &DeTable<'_>, at: usize) -> Result<(TextRule, usize), Wrong> {
-    keys(table, TEXT, "[[text]]")?;
-    let about = about(table, at)?;
-    let keywords = list(table, "keywords", at)?;
-    if let Some(short) = keywords.iter().find(|keyword| keyword.len() < 2 || !keyword.is_ascii()) {
-        let what = format!("a keyword has at least 2 characters, all ASCII: `{}`", short.escape_debug());
-        return Err(Wrong::new(at, what));
+fn to_strings(texts: &[TomlText<'_>]) -> Vec<String> {
+    texts.iter().map(|text| text.text.to_owned()).collect()
+}
+
+fn text_rule(table: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) -> Option<TextRule> {
+    table.check_keys(TEXT);
+    let about = about(table);
+    let keywords = list(table, "keywords");
+    for keyword in keywords.iter().filter(|keyword| keyword.text.len() == 1 || !keyword.text.is_ascii()) {
+        keyword
+            .report(format!("keyword `{}`; expected at least 2 characters, all ASCII", quoted(keyword.text)));
     }
-    let missing = || Wrong::new(at, "the rule has no `regex`");
-    let (written, span) = string(table, "regex")?.ok_or_else(missing)?;
+    let regex = table.required_text("regex", "write regex = 'an expression'");
+    if let Some(regex) = &regex
+        && let Err(message) = check(regex.text)
+    {
+        regex.report(message);
+    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-    let around = |key, default| -> Result<u32, Wrong> {
-        Ok(number(table, key)?.map_or(default, |number| number as u32).min(MAX_AROUND))
-    };
-    let rule = TextRule {
-        about,
-        keywords,
-        written: written.to_owned(),
+    let around = |key, default| table.number(key).map_or(default, |number| number as u32).min(MAX_AROUND);
+    let is_set = |key| table.boolean(key).unwrap_or_default();
+    Some(TextRule {
+        keywords: to_strings(&keywords),
         compiled: OnceLock::new(),
-        entropy: number(table, "entropy")?.unwrap_or(0.0),
-        is_mixed: boolean(table, "mixed")?,
-        is_pair: boolean(table, "pair")?,
-        is_password: boolean(table, "password")?,
-        is_key: boolean(table, "key")?,
-        is_generic: boolean(table, "generic")?,
-        before: around("before", BEFORE)?,
-        after: around("after", AFTER)?,
-    };
-    Ok((rule, span.start))
+        entropy: table.number("entropy").unwrap_or(0.0),
+        is_mixed: is_set("mixed"),
+        is_pair: is_set("pair"),
+        is_password: is_set("password"),
+        is_key: is_set("key"),
+        is_generic: is_set("generic"),
+        before: around("before", BEFORE),
+        after: around("after", AFTER),
+        about: about?,
+        written: regex?.text.to_owned(),
+    })
 }
 
-fn held_rule(table: &DeTable<'_>, at: usize) -> Result<HeldRule, Wrong> {
-    keys(table, HELD, "[[held]]")?;
-    let kind = match string(table, "kind")? {
-        None | Some(("text", _)) => HeldKind::Text,
-        Some(("key", _)) => HeldKind::Key,
-        Some((_, span)) => return Err(Wrong::new(span.start, "a kind is \"text\" or \"key\"")),
-    };
-    let mut fields = list(table, "fields", at)?;
+fn held_rule(table: &TomlTable<'_>) -> Option<HeldRule> {
+    table.check_keys(HELD);
+    let about = about(table);
+    let kind = table.keyword("kind", HeldKind::KEYWORDS).unwrap_or(HeldKind::Text);
+    let mut fields = to_strings(&list(table, "fields"));
     if fields.iter().any(|field| field == "*") {
         fields.clear();
     }
-    Ok(HeldRule { about: about(table, at)?, classes: list(table, "class", at)?, fields, kind })
+    Some(HeldRule { classes: to_strings(&list(table, "class")), about: about?, fields, kind })
 }
 
-fn names(table: &DeTable<'_>, at: usize) -> Result<SecretNames, Wrong> {
-    keys(table, NAMES, "[names]")?;
-    let regex = |key| -> Result<Option<Regex>, Wrong> {
-        let Some((written, span)) = string(table, key)? else { return Ok(None) };
-        compile(written).map(Some).map_err(|what| Wrong::new(span.start, what))
-    };
-    let missing = || Wrong::new(at, "[names] has no `pattern`");
-    Ok(SecretNames {
-        keywords: list(table, "keywords", at)?,
-        pattern: regex("pattern")?.ok_or_else(missing)?,
-        except: regex("except")?,
-        except_classes: strings(table, "except_classes")?
-            .into_iter()
-            .map(|(name, _)| name.to_owned())
-            .collect(),
-    })
+fn named_rule(table: &TomlTable<'_>) -> Option<NamedRule> {
+    table.check_keys(NAMED);
+    let (about, holders) = (about(table), to_strings(&list(table, "holders")));
+    Some(NamedRule { about: about?, holders })
+}
+
+fn names(table: &TomlTable<'_>) -> Option<SecretNames> {
+    table.check_keys(NAMES);
+    let compiled = |written: TomlText<'_>| compile(written.text).map_err(|what| written.report(what)).ok();
+    let pattern = table.required_text("pattern", "write pattern = 'an expression'").and_then(compiled);
+    let keywords = to_strings(&list(table, "keywords"));
+    let except = table.text("except").and_then(compiled);
+    let except_classes = to_strings(&table.texts("except_classes"));
+    Some(SecretNames { keywords, pattern: pattern?, except, except_classes })
 }
 
 /// Returns the words of a name in lowercase, joined by `-`: `db-password` for `dbPassword`, `DB_PASSWORD` and `db.password`.
@@ -449,9 +411,25 @@ mod tests {
         let rule = |more: &str| format!("[[text]]\nid = \"a\"\nkeywords = [\"abc\"]\n{more}\n");
         assert!(error(&rule("regex = '('")).starts_with("mine.toml:4:9: not a regular expression"));
         assert!(error(&rule("regex = 'a'\nentrpy = 3")).contains("mine.toml:5:1: unknown key `entrpy`"));
-        assert!(error(&rule("regex = 'a'\nlevel = 'bad'")).contains("5:9: a level is"));
+        assert!(
+            error(&rule("regex = 'a'\nlevel = 'bad'")).contains("5:9: unknown level `bad`; expected one of")
+        );
         assert!(error("").contains("there are no rules"));
+        assert!(error("[[text]]").contains("1:1: [[text]] has no `id`; write id = "));
+        assert!(error("[[held]]\nclass = []").contains("2:9: `class` has 0 texts; expected 1 to 256 texts"));
         assert!(error("[[text]]\nid = \"A\"").contains("2:6: an `id` has"));
+    }
+
+    #[test]
+    fn all_errors_of_a_file_are_reported() {
+        let text = "[[text]]\nid = \"a\"\nkeywords = [\"abc\", \"x\"]\nregex = '('\n[[held]]\nid = \"b\"\nfields = 3\nclas = \"A\"";
+        let error = SecretRules::bundled().with(text, "mine.toml").unwrap_err();
+        let at: Vec<_> = error.lines.iter().map(|line| line.split(": ").next().unwrap()).collect();
+        assert_eq!(
+            at,
+            ["mine.toml:3:20", "mine.toml:4:9", "mine.toml:5:1", "mine.toml:7:10", "mine.toml:8:1"],
+            "{error}"
+        );
     }
 
     #[test]
