@@ -263,8 +263,16 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
     let single = |row: &PlaceRow| -> Option<ObjectId> {
         (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
     };
-    let [container, elements, is_exact, element_classes, keys, nested_elements, nested_class] =
-        containers::columns();
+    let [
+        container,
+        elements,
+        is_exact,
+        element_classes,
+        keys,
+        nested_elements,
+        is_nested_exact,
+        nested_class,
+    ] = containers::columns();
     let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
     Columns::new([
         Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),
@@ -291,6 +299,7 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
         element_classes,
         keys,
         nested_elements,
+        is_nested_exact,
         nested_class,
         Column::of(names::FRAMEWORK, |row: &PlaceRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()

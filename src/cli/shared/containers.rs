@@ -4,14 +4,14 @@ use hprof_parser::names::is_of_jdk;
 use hprof_query::containers::{Container, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
 use hprof_report::column::{Column, Columns};
-use hprof_report::number::grouped;
+use hprof_report::number::{counted, grouped};
 
 use super::holder;
 
 /// Maximum number of classes of elements that a sentence names.
 const NAMED_CLASSES: usize = 4;
 
-/// Percentage of the elements that are of one class from which the others are told as a number.
+/// Percentage of the elements that are of one class from which only the number of the others is named.
 const NEARLY_ALL: u64 = 90;
 
 /// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; optionally without
@@ -29,10 +29,10 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
         _ => String::new(),
     };
     let elements = match (element_class, element_classes.as_slice()) {
-        // The others are hardly more than sentinels.
+        // The others may be no more than sentinels.
         (Some(class), _) if *is_mostly && *is_exact && of_class * 100 >= *elements * NEARLY_ALL => {
-            let others = grouped(elements.saturating_sub(of_class));
-            format!("{} x {} and {others} others", grouped(of_class), simple(class))
+            let others = counted(elements.saturating_sub(of_class), "other");
+            format!("{} x {} and {others}", grouped(of_class), simple(class))
         }
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
@@ -80,9 +80,9 @@ pub(crate) trait ContainerRow {
 }
 
 /// Columns about the container of a row.
-pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 7] {
+pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 8] {
     let none = "it is no container";
-    let no_nested = "its elements are no collections, or these have different things";
+    let no_nested = "its elements are no collections, or these have little of it, or different things";
     [
         Column::of(names::CONTAINER_FAMILY, |row: &R| row.container().map(|one| one.family.name()).into())
             .or_null(none),
@@ -103,6 +103,10 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 7] {
         }),
         Column::of(names::NESTED_ELEMENTS, |row: &R| {
             row.container().and_then(|one| Some(one.nested.as_ref()?.elements)).into()
+        })
+        .or_null(no_nested),
+        Column::of(names::IS_NESTED_EXACT, |row: &R| {
+            row.container().and_then(|one| Some(one.nested.as_ref()?.is_exact)).into()
         })
         .or_null(no_nested),
         Column::of(names::NESTED_CLASS, |row: &R| {

@@ -107,6 +107,33 @@ fn what_is_in_the_lists_of_a_list_is_counted() {
     assert!(sentence.contains("holds 300 x ArrayList with 900 x app.Order"), "{sentence}");
 }
 
+#[test]
+fn lists_that_are_held_elsewhere_are_counted_and_arrays_of_lists_are_not_elements() {
+    let mut heap = Heaped::new();
+    let orders = items(&mut heap, "app.Order", 900);
+    let lists: Vec<ObjectId> = orders.chunks(3).map(|some| heap.list(some)).collect();
+    let by_customer = heap.list(&lists);
+    let last = heap.array(&lists[..100]);
+    heap.holder("app.Orders", "BY_CUSTOMER", by_customer);
+    heap.holder("app.Latest", "LAST", last);
+    let row = row(&mut heap, 300);
+    assert_eq!(
+        (&row["nested_elements"], &row["is_nested_exact"]),
+        (&Value::from(900), &Value::from(true)),
+        "{row}"
+    );
+
+    // The table of a list of arrays is no element.
+    let mut heap = Heaped::new();
+    let orders = items(&mut heap, "app.Order", 300);
+    let rows: Vec<ObjectId> = orders.chunks(1).map(|some| heap.array(some)).collect();
+    let all = heap.list(&rows);
+    heap.holder("app.Result", "ROWS", all);
+    let leaks = Leaks::of(&heap.dump());
+    let rows = leaks.rows.iter().chain(&leaks.below).filter(|row| row["elements"] == 300);
+    assert!(rows.clone().count() > 0 && rows.clone().all(|row| row["nested_elements"].is_null()));
+}
+
 /// A list of objects of these classes, each with a list of its own with 100 elements and more of a class of `elements`.
 fn parts(heap: &mut Heaped, classes: &[String], elements: &[String]) {
     let parts: Vec<ObjectId> = (classes.iter().zip(elements.iter().cycle()).enumerate())

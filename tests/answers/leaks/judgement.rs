@@ -156,6 +156,45 @@ fn lists_that_are_all_full_are_bounded() {
 }
 
 #[test]
+fn many_full_lists_are_the_pages_of_what_grows() {
+    let mut heap = Heaped::new();
+    let class = heap.class("app.Row", 0);
+    let pages: Vec<ObjectId> = (0..300)
+        .map(|_| {
+            let rows: Vec<ObjectId> = (0..100).map(|_| heap.instance(class, &[])).collect();
+            heap.list(&rows)
+        })
+        .collect();
+    let all = heap.list(&pages);
+    heap.holder("app.Export", "PAGES", all);
+    assert_eq!(verdict(&mut heap).0, "accumulation");
+}
+
+#[test]
+fn a_bound_of_lists_is_none_of_what_is_in_them() {
+    let of = |bound: i32| {
+        let mut heap = Heaped::new();
+        let lists: Vec<ObjectId> = (0..150)
+            .map(|number| {
+                let elements = items(&mut heap, 5 + number % 7);
+                heap.list(&elements)
+            })
+            .collect();
+        let all = heap.list(&lists);
+        let fields = [("lists", Type::Object), ("maxEntries", Type::Int)];
+        let class = heap.model.class("app.Cache", Some(heap.jdk.object), &fields);
+        let values = [("lists", Field::from(all)), ("maxEntries", Field::Int(bound))];
+        let cache = heap.model.instance_with(class, &values);
+        heap.holder("app.Service", "CACHE", cache);
+        verdict(&mut heap)
+    };
+    let (verdict, evidence, _) = of(150);
+    assert_eq!(verdict, "content", "{evidence}");
+    assert_eq!(evidence, "150 of at most 150 (maxEntries of app.Cache)");
+    assert_eq!(of(20).0, "accumulation");
+}
+
+#[test]
 fn many_large_objects_in_a_collection_of_the_program_are_no_parts_of_it() {
     let of = |count: usize| {
         let mut heap = Heaped::new();

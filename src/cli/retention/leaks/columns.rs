@@ -43,8 +43,16 @@ impl ContainerRow for SuspectLine<'_> {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
-    let [container, elements, is_exact, element_classes, keys, nested_elements, nested_class] =
-        containers::columns();
+    let [
+        container,
+        elements,
+        is_exact,
+        element_classes,
+        keys,
+        nested_elements,
+        is_nested_exact,
+        nested_class,
+    ] = containers::columns();
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
@@ -91,6 +99,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         element_classes,
         keys,
         nested_elements,
+        is_nested_exact,
         nested_class,
         Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path))

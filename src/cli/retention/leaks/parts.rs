@@ -153,6 +153,7 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: O
         many => {
             let all = match (local.elements, &local.element_class) {
                 (Some(elements), Some(class)) => format!(", with {} x {class} in all", grouped(elements)),
+                (Some(elements @ 1..), None) => format!(", with {} in all", counted(elements, "element")),
                 _ => String::new(),
             };
             format!("{name} keeps {value} in each of {} {threads}{pool}{all}", grouped(many))

@@ -50,7 +50,7 @@ use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
 /// Version of what is kept: to be raised with each change of the search.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 /// Maximum number of classes of nodes and arrays that are kept of a container.
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
@@ -181,7 +181,7 @@ pub struct Container {
     pub retained_bytes: u64,
     /// Retained size of the largest element that it dominates, in bytes.
     pub largest_bytes: u64,
-    /// What is in the collections that are its elements, or in theirs.
+    /// What is in the collections that are its elements, or that its elements have in fields.
     pub nested: Option<NestedElements>,
     /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
     pub tops: Vec<TreePosition>,

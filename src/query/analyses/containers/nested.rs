@@ -1,34 +1,47 @@
 //! Elements of the elements: what is in the lists of a map, in the shards of a cache, in the segments of a table.
 //!
-//! A container of collections is one accumulation to its user, who counts what is in the collections. These are found by
-//! the dominator tree below the container: its elements, or what its elements dominate immediately.
+//! A container of collections is one accumulation to its user, who counts what is in the collections. These are the
+//! elements of the container, or what its elements dominate immediately. Which of them are read, and which are counted as
+//! they store their size, is decided before: the result does not depend on the order of parallel work.
 
-use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+use hprof_base::parallel;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
+use hprof_model::objects::class_set::ClassSet;
+use hprof_model::objects::collections::{Collection, CollectionKind};
 
 use super::known::{CollectionContents, CollectionReader};
-use super::{Container, MIN_ELEMENTS, is_primitive, is_queue, simple_name};
-use hprof_base::naming::stable_names::stem;
-use hprof_base::parallel;
-use hprof_model::objects::collections::CollectionKind;
+use super::{Container, ContainerFamily, MIN_ELEMENTS, is_primitive, is_queue, simple_name};
 
 /// Number of elements below which a container may be the parts of one collection that have more than it as fields: shards,
 /// segments, stripes.
 const FEW_PARTS: u64 = 200;
 /// Words in the names of classes that are parts of one collection.
 const PARTS: [&str; 6] = ["Bucket", "Partition", "Segment", "Shard", "Slot", "Stripe"];
+/// Minimum number of elements of each part on average if sizes that are alike tell them: hashing spreads evenly.
+const MIN_OF_PART: u64 = 100;
+/// Maximum size of a part in percent of the average.
+const MAX_OF_PART: u64 = 120;
 /// Minimum part of what a container retains that is in its elements, as a percentage, if these are collections.
 const MIN_IN_ELEMENTS: u128 = 50;
 /// The same of what is in collections in fields of its elements.
 const MIN_IN_FIELDS: u128 = 80;
-/// Maximum number of elements whose classes are counted; beyond that, elements are counted as collections store them.
-const MAX_COUNTED: u64 = 1 << 22;
+/// Maximum number of elements of a container that are looked at.
+const MAX_OUTER: u64 = 1 << 24;
+/// Maximum number of elements of the collections in a container that are read to find their class; the others are counted
+/// as collections store them.
+const MAX_READ: u64 = 1 << 22;
+/// Maximum number of elements that are read for each object of the heap, in all containers.
+const READ_PER_OBJECT: u64 = 2;
+/// Maximum number of references of an element that are followed.
+const MAX_FIELDS: usize = 64;
+/// Minimum size of a place for a reference, in bytes.
+const REFERENCE_BYTES: u64 = 4;
 /// Collections per chunk.
 const CHUNK: usize = 1 << 10;
 
@@ -51,17 +64,25 @@ pub struct NestedElements {
     pub of_largest: u64,
     /// `true` if they are queues.
     pub are_queues: bool,
+    /// `true` if one of them is a queue whose elements wait for a thread.
+    pub are_blocking: bool,
     /// `true` if they are arrays.
     pub are_arrays: bool,
     /// `true` if the container's elements are parts of one collection, rather than objects that have one each.
     pub are_parts: bool,
 }
 
-/// A collection below a container.
+/// A collection or an array of references in a container.
 #[derive(Clone, Copy)]
 struct InnerCollection {
     object: ObjectIndex,
     position: TreePosition,
+    /// `None` for an array.
+    collection: Option<Collection>,
+    /// Number of elements that it stores, of places in an array.
+    stored: Option<u64>,
+    /// `true` if its elements are read.
+    is_read: bool,
 }
 
 /// What was read of the collections in a container.
@@ -101,83 +122,154 @@ impl InnerContents {
     }
 }
 
-/// Classes by name, without the parts that a JVM generates.
-type ClassesByName<'s> = FxHashMap<Cow<'s, str>, Vec<ClassNumber>>;
-
 impl CollectionReader<'_, '_> {
-    /// Finds the elements of the collections in each of the containers. An object is visited for the nearest of them only.
+    /// Finds the elements of the collections in each of the containers.
     pub(super) fn add_nested(&self, all: &mut [Container]) {
         let summary = self.objects.summary;
-        let wanted: FxHashSet<&str> =
-            all.iter().flat_map(|one| &one.element_classes).map(|row| row.class.as_str()).collect();
-        let mut by_name = ClassesByName::default();
-        for (class, row) in summary.numbered_classes() {
-            let name = stem(summary.class_name(row));
-            if wanted.contains(name.as_ref()) {
-                by_name.entry(name).or_default().push(class);
-            }
-        }
-        let tops: FxHashSet<TreePosition> = all.iter().flat_map(|one| one.tops.iter().copied()).collect();
-        let counted = AtomicU64::new(MAX_COUNTED);
-        let of_one = |one: &Container| self.find_nested(one, &by_name, &tops, &counted);
-        let found: Vec<Option<NestedElements>> = all.iter().map(of_one).collect();
-        for (one, nested) in all.iter_mut().zip(found) {
-            one.nested = nested;
+        let names = ["java.lang.Class", "java.lang.ClassLoader", "java.lang.Thread"];
+        let runtime = names.map(|name| ClassSet::of_name_and_below(summary, name));
+        let mut left = u64::from(self.objects.graph.tree.objects()).saturating_mul(READ_PER_OBJECT);
+        for one in all.iter_mut().filter(|one| !one.is_shared && !one.are_nodes) {
+            one.nested = self.find_nested(one, &runtime, &mut left);
         }
     }
 
+    /// Returns what is in the collections in a container, of which `left` elements may be read.
     fn find_nested(
         &self,
         container: &Container,
-        by_name: &ClassesByName<'_>,
-        tops: &FxHashSet<TreePosition>,
-        counted: &AtomicU64,
+        runtime: &[ClassSet],
+        left: &mut u64,
     ) -> Option<NestedElements> {
-        if container.is_shared || container.are_nodes {
+        let elements = self.elements_of(container, left)?;
+        let class_of = |object: ObjectIndex| self.objects.graph.objects.class(object);
+        let has_elements =
+            |object: &ObjectIndex| class_of(*object).is_some_and(|class| self.has_elements(class));
+        let collections: Vec<ObjectIndex> = elements.iter().copied().filter(has_elements).collect();
+        let are_elements = collections.len() * 2 > elements.len();
+        let found: Vec<ObjectIndex> = if are_elements {
+            collections
+        } else if container.elements < FEW_PARTS {
+            let is_of_runtime = |object: &ObjectIndex| {
+                class_of(*object).is_none_or(|class| runtime.iter().any(|set| set.contains(class)))
+            };
+            if elements.iter().any(is_of_runtime) {
+                return None;
+            }
+            elements.iter().filter_map(|element| self.in_field(*element)).collect()
+        } else {
             return None;
-        }
-        let rows = container.element_classes.iter();
-        let classes: FxHashSet<ClassNumber> =
-            rows.filter_map(|row| by_name.get(row.class.as_str())).flatten().copied().collect();
-        let first = container.element_classes.first()?;
-        let of_most = by_name.get(first.class.as_str()).and_then(|classes| classes.first());
-        let are_elements = of_most.is_some_and(|class| self.has_elements(*class));
-        if !are_elements && container.elements >= FEW_PARTS {
-            return None;
-        }
-        let inner = self.find_collections(container, &classes, are_elements, tops);
+        };
         let tree = &self.objects.graph.tree;
+        let mut inner: Vec<InnerCollection> = found.iter().filter_map(|object| self.inner(*object)).collect();
         let bytes = inner.iter().fold(0u64, |sum, one| sum.saturating_add(tree.retained_bytes(one.position)));
         let least = if are_elements { MIN_IN_ELEMENTS } else { MIN_IN_FIELDS };
-        // An element with several collections is a part of the program.
-        let are_too_many = !are_elements && inner.len() as u64 > container.elements;
-        if are_too_many || u128::from(bytes) * 100 < u128::from(container.retained_bytes) * least {
+        if u128::from(bytes) * 100 < u128::from(container.retained_bytes) * least {
             return None;
         }
+        choose_read(&mut inner, left);
         let read = |chunk: &[InnerCollection]| {
-            let each = chunk.iter().map(|one| self.contents_of(*one, counted));
+            let each = chunk.iter().map(|one| self.contents_of(one));
             each.reduce(InnerContents::merge).unwrap_or_default()
         };
         let chunks: Vec<&[InnerCollection]> = inner.chunks(CHUNK).collect();
-        let found = parallel::map(&chunks, read);
-        let InnerContents { contents, collections, elements, unread, largest, of_largest } =
-            found.into_iter().reduce(InnerContents::merge).unwrap_or_default();
+        let found = parallel::map(&chunks, read).into_iter().reduce(InnerContents::merge).unwrap_or_default();
+        let InnerContents { contents, collections, elements: count, unread, largest, of_largest } = found;
         let name = contents.classes().name(self.objects.summary);
-        // Collections of different things are parts of a program.
-        let is_alike = are_elements || name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
-        (is_alike && elements >= MIN_ELEMENTS && elements > collections).then(|| NestedElements {
+        let is_of_one = name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
+        // What one or a few of them have, and collections of different things, are parts of a program.
+        let is_alike = are_elements || is_of_one && collections * 2 >= container.elements;
+        if !is_alike || count < MIN_ELEMENTS || count <= collections {
+            return None;
+        }
+        let are_arrays = inner.iter().all(|one| one.collection.is_none());
+        let named = container.element_classes.first().map_or("", |row| simple_name(&row.class));
+        let is_spread = !are_arrays
+            && collections == container.elements
+            && count / collections.max(1) >= MIN_OF_PART
+            && largest.saturating_mul(100) <= (count / collections.max(1)).saturating_mul(MAX_OF_PART);
+        let are_named = PARTS.iter().any(|word| named.starts_with(word) || named.ends_with(word));
+        Some(NestedElements {
             collections,
-            elements,
-            is_exact: contents.is_whole && unread == 0,
-            is_mostly: unread > 0 || name.as_ref().is_some_and(|(_, is_mostly)| *is_mostly),
+            elements: count,
+            is_exact: contents.is_whole && unread == 0 && container.is_exact,
+            is_mostly: name.is_some() && (unread > 0 || !is_of_one),
             element_class: name.map(|(name, _)| name),
             largest,
             of_largest,
             are_queues: inner.iter().all(|one| is_queue(self.class_of(one.object))),
-            are_arrays: inner.iter().all(|one| self.class_of(one.object).ends_with("[]")),
-            are_parts: container.elements < FEW_PARTS
-                && (are_elements || PARTS.iter().any(|word| simple_name(&first.class).contains(word))),
+            are_blocking: inner.iter().any(|one| is_blocking(self.class_of(one.object))),
+            are_arrays,
+            are_parts: container.elements < FEW_PARTS && (are_elements || are_named || is_spread),
         })
+    }
+
+    /// Returns the elements of a container, each once: the values of a collection, or what an array has. `None` for other
+    /// structures, and if they are too many.
+    fn elements_of(&self, container: &Container, left: &mut u64) -> Option<Vec<ObjectIndex>> {
+        let addresses = &self.objects.graph.objects.addresses;
+        if container.elements > MAX_OUTER.min(*left) {
+            return None;
+        }
+        *left -= container.elements;
+        let object = addresses.index_of(container.object)?;
+        let most = usize::try_from(container.elements).ok()?;
+        let mut found: Vec<ObjectIndex> = match self.collections.collection(object) {
+            Some(collection) => {
+                let entries = self.collections.entries(&collection).take(most);
+                entries.filter_map(|entry| addresses.index_of(entry.value.reference()?)).collect()
+            }
+            None if container.family == ContainerFamily::Array => {
+                let ids = self.objects.ids(object)?.filter(|id| !id.is_null());
+                ids.take(most).filter_map(|id| addresses.index_of(id)).collect()
+            }
+            None => return None,
+        };
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+
+    /// Returns the largest collection or array of references that an element dominates immediately.
+    fn in_field(&self, element: ObjectIndex) -> Option<ObjectIndex> {
+        let (graph, tree) = (self.objects.graph, &self.objects.graph.tree);
+        let position = tree.reachable_position(element)?;
+        let held = graph.references(element).take(MAX_FIELDS).filter_map(|object| {
+            let at = tree.reachable_position(object)?;
+            let is_meant = tree.dominator(at) == Some(position)
+                && graph.objects.class(object).is_some_and(|class| self.has_elements(class));
+            is_meant.then(|| (tree.retained_bytes(at), std::cmp::Reverse(object)))
+        });
+        held.max().map(|(_, std::cmp::Reverse(object))| object)
+    }
+
+    /// Returns a collection with what it stores about its size.
+    fn inner(&self, object: ObjectIndex) -> Option<InnerCollection> {
+        let position = self.objects.graph.tree.reachable_position(object)?;
+        let collection = self.collections.collection(object);
+        let stored = match &collection {
+            Some(collection) => self.collections.count(collection),
+            None => self.objects.ids(object).map(|ids| ids.len() as u64),
+        };
+        Some(InnerCollection {
+            object,
+            position,
+            collection,
+            stored,
+            is_read: self.has_own(object, collection.as_ref()),
+        })
+    }
+
+    /// Returns whether a collection can have elements of its own to read: neither a view of another nor one with an array
+    /// that others have, too. What is read is bounded by what it retains.
+    fn has_own(&self, object: ObjectIndex, collection: Option<&Collection>) -> bool {
+        let tree = &self.objects.graph.tree;
+        let Some(position) = tree.reachable_position(object) else { return false };
+        let retained = tree.retained_bytes(position);
+        let places =
+            collection.map_or(Some(0), |collection| self.collections.places(collection)).unwrap_or(0);
+        retained > tree.shallow_bytes(position) && places.saturating_mul(REFERENCE_BYTES) <= retained
+            || collection.is_none()
     }
 
     /// Returns whether the instances of a class have elements: collections, and arrays of references.
@@ -185,48 +277,6 @@ impl CollectionReader<'_, '_> {
         let is_array =
             self.class_name(class).strip_suffix("[]").is_some_and(|element| !is_primitive(element));
         is_array || self.forms.of_class(class).is_some_and(|of| of.kind != CollectionKind::Holder)
-    }
-
-    /// Returns the outermost collections and arrays below a container that are its elements, of `classes`, or in their
-    /// fields.
-    fn find_collections(
-        &self,
-        container: &Container,
-        classes: &FxHashSet<ClassNumber>,
-        are_elements: bool,
-        tops: &FxHashSet<TreePosition>,
-    ) -> Vec<InnerCollection> {
-        let graph = self.objects.graph;
-        let tree = &graph.tree;
-        let class_at = |at| graph.objects.class(tree.object_at(at)?);
-        let is_array = |at| class_at(at).is_some_and(|class| self.class_name(class).ends_with("[]"));
-        let mut found = Vec::new();
-        for top in &container.tops {
-            let (mut at, end) = (top.0.saturating_add(1), tree.end(*top).0);
-            while at < end {
-                let position = TreePosition(at);
-                at = at.saturating_add(1);
-                let (Some(object), Some(class)) = (tree.object_at(position), class_at(position)) else {
-                    continue;
-                };
-                let above = tree.dominator(position);
-                let is_meant = if are_elements {
-                    classes.contains(&class)
-                } else {
-                    above.and_then(class_at).is_some_and(|class| classes.contains(&class))
-                };
-                // The container's own table, the map of a set.
-                let is_own = above == Some(*top) && !is_array(*top) && is_array(position)
-                    || self.is_wrapped(object, position);
-                if is_meant && !is_own && self.has_elements(class) {
-                    found.push(InnerCollection { object, position });
-                    at = tree.end(position).0.max(at);
-                } else if tops.contains(&position) {
-                    at = tree.end(position).0.max(at);
-                }
-            }
-        }
-        found
     }
 
     fn class_of(&self, object: ObjectIndex) -> &str {
@@ -237,37 +287,44 @@ impl CollectionReader<'_, '_> {
         self.objects.summary.class(class).map_or("", |row| self.objects.summary.class_name(row))
     }
 
-    /// Reads a collection or an array of references, as long as elements may be `counted`.
-    fn contents_of(&self, one: InnerCollection, counted: &AtomicU64) -> InnerContents {
-        let within = one.position..self.objects.graph.tree.end(one.position);
-        let collection = self.collections.collection(one.object);
-        let left = counted.load(Ordering::Relaxed);
-        if left == 0 {
-            let stored = collection.map_or_else(
-                || self.objects.ids(one.object).map(|ids| ids.filter(|id| !id.is_null()).count() as u64),
-                |collection| self.collections.count(&collection),
-            );
-            let unread = stored.unwrap_or(0);
+    /// Reads a collection or an array of references, or counts what it stores.
+    fn contents_of(&self, one: &InnerCollection) -> InnerContents {
+        if !one.is_read {
+            let unread = one.stored.unwrap_or(0);
             return InnerContents {
                 unread,
                 ..InnerContents::from_collection(CollectionContents::default(), unread)
             };
         }
-        let (contents, elements) = match collection {
-            Some(collection) => {
-                let contents = self.contents(&collection, &within, &AtomicU64::new(left));
-                let is_map = collection.kind == CollectionKind::Map;
-                let elements = if is_map { contents.entries } else { contents.classes().count() };
-                (contents, elements)
-            }
-            None => {
-                let contents = self.array_contents(one.object, &within);
-                let elements = contents.entries;
-                (contents, elements)
-            }
+        let within: Range<TreePosition> = one.position..self.objects.graph.tree.end(one.position);
+        let Some(collection) = &one.collection else {
+            let contents = self.array_contents(one.object, &within);
+            let elements = contents.entries;
+            return InnerContents::from_collection(contents, elements);
         };
-        let spend = |left: u64| Some(left.saturating_sub(elements));
-        let _ = counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        let contents = self.contents(collection, &within, &AtomicU64::new(MAX_READ));
+        let is_map = collection.kind == CollectionKind::Map;
+        let read = if is_map { contents.entries } else { contents.classes().count() };
+        let elements = if contents.is_whole { read } else { read.max(one.stored.unwrap_or(0)) };
         InnerContents::from_collection(contents, elements)
     }
+}
+
+/// Chooses the collections that are read, as long as they have no more elements than are `left`, the first ones first.
+fn choose_read(inner: &mut [InnerCollection], left: &mut u64) {
+    let mut of_container = MAX_READ.min(*left);
+    for one in inner.iter_mut() {
+        let cost = one.stored.unwrap_or(0).saturating_add(1);
+        one.is_read &= cost <= of_container;
+        if one.is_read {
+            of_container -= cost;
+            *left = left.saturating_sub(cost);
+        }
+    }
+}
+
+/// Returns whether a class is named like a queue whose elements wait for a thread.
+fn is_blocking(class: &str) -> bool {
+    let name = simple_name(class);
+    name.contains("Blocking") || name.contains("Transfer")
 }

@@ -22,8 +22,8 @@ use super::contents;
 
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
-/// Maximum number of elements of a value whose classes are counted.
-const MAX_ELEMENTS: usize = 1 << 10;
+/// Maximum number of elements of all values whose classes are looked at.
+const MAX_ELEMENTS: usize = 1 << 16;
 /// Maximum number of objects between a value and the array in it.
 const MAX_DOWN: usize = 64;
 
@@ -46,7 +46,7 @@ pub struct ThreadLocalUse {
     pub value_class: Option<String>,
     /// Number of elements in all values, if these are collections.
     pub elements: Option<u64>,
-    /// Class of most of these elements.
+    /// Class of these elements, if they have only one.
     pub element_class: Option<String>,
     /// Retained size of the values and their entries.
     pub retained_bytes: u64,
@@ -83,8 +83,8 @@ struct ThreadLocalSum<'a> {
     threads: FxHashSet<TreePosition>,
     values: u64,
     classes: FxHashMap<&'a str, u64>,
-    elements: Option<u64>,
-    element_classes: FxHashMap<&'a str, u64>,
+    /// The values.
+    objects: Vec<ObjectIndex>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
     /// Size of the buffers found so far; the inner `None` if they differ.
@@ -100,13 +100,7 @@ impl ThreadLocalSum<'_> {
         for (class, count) in other.classes {
             *self.classes.entry(class).or_default() += count;
         }
-        for (class, count) in other.element_classes {
-            *self.element_classes.entry(class).or_default() += count;
-        }
-        self.elements = match (self.elements, other.elements) {
-            (Some(own), Some(others)) => Some(own.saturating_add(others)),
-            (own, others) => own.or(others),
-        };
+        self.objects.extend(other.objects);
         self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
         self.add_buffer(other.buffers.flatten());
     }
@@ -171,7 +165,7 @@ impl<'a> ThreadLocals<'a> {
                 if let Some(class) = value.and_then(|value| self.class_name(value)) {
                     *sum.classes.entry(class).or_default() += 1;
                 }
-                value.iter().for_each(|value| self.add_elements(sum, *value));
+                sum.objects.extend(value);
             }
         }
         let mut sums: Vec<(ObjectId, ThreadLocalSum<'a>)> = sums.into_iter().collect();
@@ -200,6 +194,7 @@ impl<'a> ThreadLocals<'a> {
         fields
             .into_iter()
             .map(|(key, field, sum)| {
+                let elements = self.elements_of(&sum.objects);
                 let mut owners: Vec<TreePosition> = sum.threads.into_iter().collect();
                 owners.sort_unstable();
                 ThreadLocalUse {
@@ -209,8 +204,8 @@ impl<'a> ThreadLocals<'a> {
                     threads: owners.len() as u64,
                     values: sum.values,
                     value_class: most(sum.classes),
-                    elements: sum.elements,
-                    element_class: most(sum.element_classes),
+                    elements: elements.as_ref().map(|(count, _)| *count),
+                    element_class: elements.and_then(|(_, class)| class),
                     retained_bytes: sum.retained_bytes,
                     largest: sum.largest.map(|(_, value)| value),
                     buffer_bytes: sum.buffers.flatten(),
@@ -225,20 +220,25 @@ impl<'a> ThreadLocals<'a> {
         Some(self.objects.summary.class_name(row))
     }
 
-    /// Adds what is in a value that is a collection.
-    fn add_elements(&self, sum: &mut ThreadLocalSum<'a>, value: ObjectIndex) {
+    /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values are
+    /// collections that store how many elements they have.
+    fn elements_of(&self, values: &[ObjectIndex]) -> Option<(u64, Option<String>)> {
         let collections = Collections::with(&self.objects, self.forms.clone());
-        let Some(collection) =
-            collections.collection(value).filter(|collection| collection.kind != CollectionKind::Holder)
-        else {
-            return;
-        };
-        let count = collections.count(&collection).unwrap_or(0);
-        sum.elements = Some(sum.elements.unwrap_or(0).saturating_add(count));
-        for entry in collections.entries(&collection).take(MAX_ELEMENTS) {
-            let class = self.objects.object(entry.value).and_then(|element| self.class_name(element));
-            class.into_iter().for_each(|class| *sum.element_classes.entry(class).or_default() += 1);
+        let (mut count, mut classes, mut left) = (0u64, FxHashSet::default(), MAX_ELEMENTS);
+        for value in values {
+            let collection = collections.collection(*value)?;
+            if collection.kind == CollectionKind::Holder {
+                return None;
+            }
+            count = count.saturating_add(collections.count(&collection)?);
+            for entry in collections.entries(&collection).take(left) {
+                left -= 1;
+                let class = self.objects.object(entry.value).and_then(|element| self.class_name(element));
+                classes.insert(class.unwrap_or_default());
+            }
         }
+        let class = classes.iter().next().filter(|class| classes.len() == 1 && !class.is_empty());
+        Some((count, class.map(|class| (*class).to_owned())))
     }
 
     /// Returns the static field, or else the application's field, that holds a ThreadLocal.

@@ -19,6 +19,7 @@ names! {
     ELEMENT_CLASSES: Records, "classes of the elements, those with the most elements first, at most 64; in CSV in words";
     KEY_CLASSES as "keys": Records, "classes of the keys of a map, those with the most keys first; in CSV in words";
     NESTED_ELEMENTS: Integer, "number of elements in the collections that are its elements, or that its elements have: the orders in the lists of a map, the entries of a cache in shards";
+    IS_NESTED_EXACT: Boolean, "whether these are all; otherwise there may be more";
     NESTED_CLASS: Text, "class of these elements: the only one, a common superclass, or that of most";
     ACCUMULATED: Records, "what it consists of, from the accumulation point down the dominator tree, merged by class: on each level the class that retains most; in CSV in words";
     ACCUMULATED_BYTES: Integer, "bytes retained by the accumulation point, by the chain that leads to it, or by the group";

@@ -51,6 +51,8 @@ const FEW_OF_PROGRAM: u64 = 50;
 /// Number of elements from which a bound that all collections in a container keep is one; of queues, the second.
 const MIN_BOUND_OF_EACH: u64 = 100;
 const MIN_BOUND_OF_QUEUES: u64 = 10;
+/// Maximum number of queues that are bounded each: more of them grow.
+const MAX_BOUNDED_QUEUES: u64 = 10_000;
 /// Percentage of the collections that have as many elements as the largest.
 const MIN_FULL_COLLECTIONS: u64 = 90;
 /// Number of objects from which an element is more than a record.
@@ -97,7 +99,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let found = self
             .bounded(suspect)
             .or_else(|| self.in_progress(suspect, positions))
-            .or_else(|| judge_full_collections(suspect))
+            .or_else(|| self.judge_full_collections(suspect))
             .or_else(|| self.of_platform(suspect))
             .or_else(|| self.table(suspect))
             .or_else(|| self.registry(suspect, positions))
@@ -115,7 +117,10 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             return None;
         }
         let (elements, _) = elements_of(suspect)?;
-        let found = self.bound(suspect, elements)?;
+        // A bound may be one of what is in all parts of a collection.
+        let all = suspect.container.as_ref().map_or(elements, |container| container.all_elements());
+        let of = |elements| Some((self.bound(suspect, elements)?, elements));
+        let (found, elements) = of(elements).or_else(|| of(all).filter(|_| all != elements))?;
         let is_full = found.is_of_waiting && found.is_full(elements);
         let verdict = if is_full { Verdict::Accumulation } else { Verdict::Content };
         Some((verdict, found.text(elements)))
@@ -132,6 +137,31 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             _ => format!("{} of {} threads that hold it by their stacks run", works.len(), threads.len()),
         };
         is_most.then_some((Verdict::InProgress, evidence))
+    }
+
+    /// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
+    /// Queues that wait for threads are not meant to be full, and of lists there are fewer than elements in each: more are
+    /// the pages of something that grows.
+    fn judge_full_collections(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+        let nested = suspect.container.as_ref()?.nested.as_ref()?;
+        if self.is_out_of_memory || nested.are_arrays || nested.are_blocking {
+            return None;
+        }
+        let (least, most) = if nested.are_queues {
+            (MIN_BOUND_OF_QUEUES, MAX_BOUNDED_QUEUES)
+        } else {
+            (MIN_BOUND_OF_EACH, nested.largest)
+        };
+        let evidence = format!(
+            "{} of {} collections in it have {} elements, and none has more",
+            grouped(nested.of_largest),
+            grouped(nested.collections),
+            grouped(nested.largest)
+        );
+        let are_full =
+            nested.of_largest.saturating_mul(100) >= nested.collections.saturating_mul(MIN_FULL_COLLECTIONS);
+        let is_bound = nested.largest >= least && (MIN_BOUND_OF_QUEUES..=most).contains(&nested.collections);
+        (is_bound && are_full).then_some((Verdict::Content, evidence))
     }
 
     /// The JVM and its libraries have it in an idle program, too.
@@ -270,29 +300,13 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
     match (&suspect.container, &suspect.reason) {
         (Some(container), _) => {
-            Some((container.all_elements(), container.element_class.as_deref().unwrap_or_default()))
+            Some((container.elements, container.element_class.as_deref().unwrap_or_default()))
         }
         (None, Some(Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. })) => {
             Some((*objects, class))
         }
         _ => None,
     }
-}
-
-/// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
-fn judge_full_collections(suspect: &Suspect) -> Option<(Verdict, String)> {
-    let nested = suspect.container.as_ref()?.nested.as_ref()?;
-    let least = if nested.are_queues { MIN_BOUND_OF_QUEUES } else { MIN_BOUND_OF_EACH };
-    let evidence = format!(
-        "{} of {} collections in it have {} elements, and none has more",
-        grouped(nested.of_largest),
-        grouped(nested.collections),
-        grouped(nested.largest)
-    );
-    let are_full = nested.of_largest.saturating_mul(100) >= nested.collections * MIN_FULL_COLLECTIONS;
-    // Rows of a matrix.
-    let is_bound = nested.largest >= least && nested.collections >= MIN_BOUND_OF_QUEUES && !nested.are_arrays;
-    (is_bound && are_full).then_some((Verdict::Content, evidence))
 }
 
 /// An array does not grow: that most of what is in it is waste is its only fault.

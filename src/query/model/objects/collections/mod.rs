@@ -330,19 +330,28 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// Splits a collection whose contents are in a long array. The parts have these in any order.
-    pub fn split(&self, collection: &Collection) -> Vec<Collection> {
-        let Collection { object, class, form, part, .. } = *collection;
+    /// Returns the length of the array that a collection reads, if it reads one.
+    fn length(&self, collection: &Collection) -> Option<usize> {
+        let Collection { object, class, form, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
         let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len());
-        let length = match form {
-            _ if part.1 != usize::MAX => None,
+        match form {
             // The table to which a ConcurrentHashMap moves its entries.
             CollectionForm::Buckets { table, .. } => length(table).max(length("nextTable")),
             CollectionForm::Array { array, .. } | CollectionForm::Scattered(array) => length(array),
             CollectionForm::Pairs { table, .. } => length(table),
             _ => None,
-        };
+        }
+    }
+
+    /// Returns the number of places in the array that a collection reads, if it reads one.
+    pub fn places(&self, collection: &Collection) -> Option<u64> {
+        self.length(collection).map(|length| length as u64)
+    }
+
+    /// Splits a collection whose contents are in a long array. The parts have these in any order.
+    pub fn split(&self, collection: &Collection) -> Vec<Collection> {
+        let length = if collection.part.1 == usize::MAX { self.length(collection) } else { None };
         let length = length.unwrap_or(0);
         let of_thread = length / (PARTS_OF_A_THREAD * rayon::current_num_threads());
         // Keys and values in turns are not separated.
