@@ -8,6 +8,7 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dominators::retained_of_many_sets::{self, Sets};
 use hprof_query::dominators::retained_of_set;
+use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, Loaders};
 use hprof_query::loaders::{self, LoaderOrder};
 use hprof_query::objects::label::Labels;
@@ -69,12 +70,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
             .collect();
         let found = answer(&heap, &graph);
         let mut checked = 0;
-        for row in found
-            .rows
-            .iter()
-            .filter(|row| !hprof_query::generated_loaders::is_permanent(heap.summary(), row.row.id))
-            .take(6)
-        {
+        for row in found.rows.iter().filter(|row| !is_permanent(heap.summary(), row.row.id)).take(6) {
             let members = members(&heap, &graph, &row.row.ids().collect::<Vec<_>>());
             let truth = naive.retained(&members, &sizes);
             let retained = row.with_classes.map_or((0, 0), |retained| (retained.objects, retained.bytes));
@@ -87,11 +83,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
             assert_eq!((group.retained.objects, group.retained.bytes), truth, "{name}");
         }
         // A loader that lives as long as the JVM: the loader object alone.
-        for row in found
-            .rows
-            .iter()
-            .filter(|row| hprof_query::generated_loaders::is_permanent(heap.summary(), row.row.id))
-        {
+        for row in found.rows.iter().filter(|row| is_permanent(heap.summary(), row.row.id)) {
             assert_eq!(row.with_classes, None);
             let alone = naive.retained(&HashSet::from([row.row.id.0]), &sizes);
             assert_eq!(row.retained_bytes().unwrap_or(0), alone.1, "{name}: {:#x}", row.row.id);

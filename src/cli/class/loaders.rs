@@ -16,6 +16,7 @@ use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
+use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, DuplicateName, LoaderRow, LoaderSet};
 use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
@@ -135,7 +136,7 @@ fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcom
         let duplicates = loaders::duplicates(summary, graph, &labels);
         let rows = loader_sets::duplicate_names(summary, graph, &duplicates)?;
         let first = rows.iter().take(top.min(MAX_WHY)).map(|row| row.first.loader);
-        let first = first.filter(|loader| !hprof_query::generated_loaders::is_permanent(summary, *loader));
+        let first = first.filter(|loader| !is_permanent(summary, *loader));
         let why = loader_sets::why(&View::new(heap, graph, bytes), first);
         Ok((rows, why))
     })?;

@@ -263,18 +263,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
     let single = |row: &PlaceRow| -> Option<ObjectId> {
         (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
     };
-    let [
-        container,
-        elements,
-        is_exact,
-        element_classes,
-        keys,
-        nested_elements,
-        is_nested_exact,
-        nested_class,
-    ] = containers::columns();
     let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
-    Columns::new([
+    let before = [
         Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),
         Column::of(names::DEPTH, |row: &PlaceRow| row.depth.into()),
         Column::of(names::OWN_BYTES, |row: &PlaceRow| row.figures.own_bytes.into()),
@@ -293,14 +283,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
         Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
         Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
             .or_null("there is none"),
-        container,
-        elements,
-        is_exact,
-        element_classes,
-        keys,
-        nested_elements,
-        is_nested_exact,
-        nested_class,
+    ];
+    let after = [
         Column::of(names::FRAMEWORK, |row: &PlaceRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })
@@ -312,7 +296,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
         Column::table("place", Align::Left, |row: &PlaceRow| row.step.clone())
             .tree(|row| &row.branch)
             .fit(Fit::Shorten { priority: 0 }),
-    ])
+    ];
+    Columns::new(before.into_iter().chain(containers::columns()).chain(after))
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -77,6 +77,11 @@ fn named(classes: &[ElementClass], all: u64, is_short: bool) -> String {
 pub(crate) trait ContainerRow {
     /// Returns the container.
     fn container(&self) -> Option<&Container>;
+
+    /// Returns what is in the collections in it.
+    fn nested_elements(&self) -> Option<&NestedElements> {
+        self.container()?.nested.as_ref()
+    }
 }
 
 /// Columns about the container of a row.
@@ -102,15 +107,15 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 8] {
                 .into()
         }),
         Column::of(names::NESTED_ELEMENTS, |row: &R| {
-            row.container().and_then(|one| Some(one.nested.as_ref()?.elements)).into()
+            row.nested_elements().map(|nested| nested.elements).into()
         })
         .or_null(no_nested),
         Column::of(names::IS_NESTED_EXACT, |row: &R| {
-            row.container().and_then(|one| Some(one.nested.as_ref()?.is_exact)).into()
+            row.nested_elements().map(|nested| nested.is_exact).into()
         })
         .or_null(no_nested),
         Column::of(names::NESTED_CLASS, |row: &R| {
-            row.container().and_then(|one| one.nested.as_ref()?.element_class.as_deref()).into()
+            row.nested_elements().and_then(|nested| nested.element_class.as_deref()).into()
         })
         .or_null(no_nested),
     ]

@@ -1,6 +1,7 @@
 //! Redaction of a dump: its structure stays, its values go.
 //!
-//! * `symbol` and `cipher` are the keyed permutations, with the functions of [`hprof_base::keyed`]; `contents` maps arrays and numbers with them.
+//! * `symbol` and `cipher` are the keyed permutations, with the functions of [`hprof_base::keyed`]; `contents` maps arrays and
+//!   numbers with them.
 //! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
 //! * `renames` gives classes other names, if requested.
 //! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of

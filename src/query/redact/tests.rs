@@ -1,3 +1,4 @@
+use hprof_model::framework_rules::numbers;
 use hprof_model::objects::hiding::fields as fields_list;
 use hprof_model::objects::hiding::fields::FieldTreatment;
 use std::collections::HashMap;
@@ -215,7 +216,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         known.contains(name)
             || list.shown.contains(&name)
             || list.kept.iter().any(|rule| rule.fields.contains(&name))
-            || hprof_model::framework_rules::numbers::all().iter().any(|rules| rules.fields.contains(name))
+            || numbers::all().iter().any(|rules| rules.fields.contains(name))
     };
     let mut missing = std::collections::BTreeSet::new();
     let mut dirs: Vec<_> = ["index/objects", "index/scan", "query/model", "query/analyses", "query/tables"]
@@ -290,7 +291,7 @@ fn the_list_is_in_the_documentation() {
         .unwrap();
     }
     table.push_str("\n| framework | classes | fields, if they are numbers or booleans | counters in |\n|---|---|---|---|\n");
-    for rules in hprof_model::framework_rules::numbers::all() {
+    for rules in numbers::all() {
         let texts = |names: &std::collections::BTreeSet<String>, end: &str| {
             names.iter().map(|name| format!("`{name}{end}`")).collect::<Vec<_>>().join(", ")
         };

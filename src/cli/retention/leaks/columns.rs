@@ -43,17 +43,7 @@ impl ContainerRow for SuspectLine<'_> {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
-    let [
-        container,
-        elements,
-        is_exact,
-        element_classes,
-        keys,
-        nested_elements,
-        is_nested_exact,
-        nested_class,
-    ] = containers::columns();
-    Columns::new([
+    let before = [
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
         Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
         Column::of(names::VERDICT, |row: &SuspectLine<'a>| {
@@ -93,14 +83,8 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .or_null("it is not one of MAT's"),
         Column::of(names::VERDICT_EVIDENCE, |row: &SuspectLine<'a>| list(row.suspect.evidence.iter())),
-        container,
-        elements,
-        is_exact,
-        element_classes,
-        keys,
-        nested_elements,
-        is_nested_exact,
-        nested_class,
+    ];
+    let after = [
         Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path))
         })
@@ -223,7 +207,8 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .csv(|row| row.suspect.allocated_in.as_ref().map(|of| of.status.name()).into())
         .or_null("there is no recording, or nothing accumulates"),
-    ])
+    ];
+    Columns::new(before.into_iter().chain(containers::columns()).chain(after))
 }
 
 /// Joins several texts into one CSV cell.

@@ -151,7 +151,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
     }
 
     /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
-    pub(super) fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
+    fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
         let graph = self.objects.graph;
         let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
         let of_class = |above: ObjectIndex| self.forms.of_class(graph.objects.class(above)?);
@@ -173,11 +173,10 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         let contents = parts.into_iter().reduce(CollectionContents::with).unwrap_or_default();
         let spend = |left: u64| Some(left.saturating_sub(contents.entries));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        let (count, has_values) = (contents.count(collection.kind), contents.has_values());
         let is_map = collection.kind == CollectionKind::Map;
-        let has_values = contents.has_values();
         let CollectionContents { values, keys, entries, shared, is_whole, .. } = contents;
         let (mut elements, keys) = if has_values { (values, is_map.then_some(keys)) } else { (keys, None) };
-        let count = if is_map { entries } else { elements.count() };
         let retained_bytes = tree.retained_bytes(one.position);
         let held_bytes = retained_bytes.saturating_add(shared.bytes);
         if held_bytes < self.least || count < MIN_ELEMENTS {
@@ -349,7 +348,7 @@ struct SharedObjects {
 pub(super) struct CollectionContents {
     values: Classes,
     keys: Classes,
-    pub(super) entries: u64,
+    entries: u64,
     shared: SharedObjects,
     /// `false` if there may be more entries.
     pub(super) is_whole: bool,
@@ -359,6 +358,11 @@ impl CollectionContents {
     /// Returns whether values are what is in it. If most values of a map are null or numbers, keys are.
     fn has_values(&self) -> bool {
         self.values.count() * 2 >= self.entries || self.keys.count() == 0
+    }
+
+    /// Returns the number of elements; of entries in a map.
+    pub(super) fn count(&self, kind: CollectionKind) -> u64 {
+        if kind == CollectionKind::Map { self.entries } else { self.classes().count() }
     }
 
     /// Returns the classes of what is in it.

@@ -129,7 +129,7 @@ fn is_queue(class: &str) -> bool {
 }
 
 /// Returns the name of a class without its package and outer classes.
-fn simple_name(class: &str) -> &str {
+pub(crate) fn simple_name(class: &str) -> &str {
     class.rsplit(['.', '$']).next().unwrap_or(class)
 }
 
@@ -292,7 +292,7 @@ impl Containers {
         all.extend(own_structures(heap, &slots));
         all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
         all.truncate(MAX_CONTAINERS);
-        collections.add_nested(&mut all);
+        collections.add_nested(&roles, &mut all);
         Ok(Self { all })
     }
 

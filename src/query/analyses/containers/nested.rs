@@ -4,19 +4,19 @@
 //! elements of the container, or what its elements dominate immediately. Which of them are read, and which are counted as
 //! they store their size, is decided before: the result does not depend on the order of parallel work.
 
-use serde::{Deserialize, Serialize};
-
-use std::ops::Range;
+use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
+
+use serde::{Deserialize, Serialize};
 
 use hprof_base::parallel;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
-use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::{Collection, CollectionKind};
 
 use super::known::{CollectionContents, CollectionReader};
-use super::{Container, ContainerFamily, MIN_ELEMENTS, is_primitive, is_queue, simple_name};
+use super::roles::{Roles, is_of_numbers};
+use super::{Container, ContainerFamily, MIN_ELEMENTS, is_queue, simple_name};
 
 /// Number of elements below which a container may be the parts of one collection that have more than it as fields: shards,
 /// segments, stripes.
@@ -124,44 +124,17 @@ impl InnerContents {
 
 impl CollectionReader<'_, '_> {
     /// Finds the elements of the collections in each of the containers.
-    pub(super) fn add_nested(&self, all: &mut [Container]) {
-        let summary = self.objects.summary;
-        let names = ["java.lang.Class", "java.lang.ClassLoader", "java.lang.Thread"];
-        let runtime = names.map(|name| ClassSet::of_name_and_below(summary, name));
+    pub(super) fn add_nested(&self, roles: &Roles, all: &mut [Container]) {
         let mut left = u64::from(self.objects.graph.tree.objects()).saturating_mul(READ_PER_OBJECT);
         for one in all.iter_mut().filter(|one| !one.is_shared && !one.are_nodes) {
-            one.nested = self.find_nested(one, &runtime, &mut left);
+            one.nested = self.find_nested(roles, one, &mut left);
         }
     }
 
     /// Returns what is in the collections in a container, of which `left` elements may be read.
-    fn find_nested(
-        &self,
-        container: &Container,
-        runtime: &[ClassSet],
-        left: &mut u64,
-    ) -> Option<NestedElements> {
-        let elements = self.elements_of(container, left)?;
-        let class_of = |object: ObjectIndex| self.objects.graph.objects.class(object);
-        let has_elements =
-            |object: &ObjectIndex| class_of(*object).is_some_and(|class| self.has_elements(class));
-        let collections: Vec<ObjectIndex> = elements.iter().copied().filter(has_elements).collect();
-        let are_elements = collections.len() * 2 > elements.len();
-        let found: Vec<ObjectIndex> = if are_elements {
-            collections
-        } else if container.elements < FEW_PARTS {
-            let is_of_runtime = |object: &ObjectIndex| {
-                class_of(*object).is_none_or(|class| runtime.iter().any(|set| set.contains(class)))
-            };
-            if elements.iter().any(is_of_runtime) {
-                return None;
-            }
-            elements.iter().filter_map(|element| self.in_field(*element)).collect()
-        } else {
-            return None;
-        };
+    fn find_nested(&self, roles: &Roles, container: &Container, left: &mut u64) -> Option<NestedElements> {
+        let (mut inner, are_elements) = self.find_collections(roles, container, left)?;
         let tree = &self.objects.graph.tree;
-        let mut inner: Vec<InnerCollection> = found.iter().filter_map(|object| self.inner(*object)).collect();
         let bytes = inner.iter().fold(0u64, |sum, one| sum.saturating_add(tree.retained_bytes(one.position)));
         let least = if are_elements { MIN_IN_ELEMENTS } else { MIN_IN_FIELDS };
         if u128::from(bytes) * 100 < u128::from(container.retained_bytes) * least {
@@ -174,24 +147,25 @@ impl CollectionReader<'_, '_> {
         };
         let chunks: Vec<&[InnerCollection]> = inner.chunks(CHUNK).collect();
         let found = parallel::map(&chunks, read).into_iter().reduce(InnerContents::merge).unwrap_or_default();
-        let InnerContents { contents, collections, elements: count, unread, largest, of_largest } = found;
+        let InnerContents { contents, collections, elements, unread, largest, of_largest } = found;
         let name = contents.classes().name(self.objects.summary);
         let is_of_one = name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
         // What one or a few of them have, and collections of different things, are parts of a program.
         let is_alike = are_elements || is_of_one && collections * 2 >= container.elements;
-        if !is_alike || count < MIN_ELEMENTS || count <= collections {
+        if !is_alike || elements < MIN_ELEMENTS || elements <= collections {
             return None;
         }
         let are_arrays = inner.iter().all(|one| one.collection.is_none());
-        let named = container.element_classes.first().map_or("", |row| simple_name(&row.class));
+        let average = elements / collections.max(1);
         let is_spread = !are_arrays
             && collections == container.elements
-            && count / collections.max(1) >= MIN_OF_PART
-            && largest.saturating_mul(100) <= (count / collections.max(1)).saturating_mul(MAX_OF_PART);
+            && average >= MIN_OF_PART
+            && largest.saturating_mul(100) <= average.saturating_mul(MAX_OF_PART);
+        let named = container.element_classes.first().map_or("", |row| simple_name(&row.class));
         let are_named = PARTS.iter().any(|word| named.starts_with(word) || named.ends_with(word));
         Some(NestedElements {
             collections,
-            elements: count,
+            elements,
             is_exact: contents.is_whole && unread == 0 && container.is_exact,
             is_mostly: name.is_some() && (unread > 0 || !is_of_one),
             element_class: name.map(|(name, _)| name),
@@ -202,6 +176,32 @@ impl CollectionReader<'_, '_> {
             are_arrays,
             are_parts: container.elements < FEW_PARTS && (are_elements || are_named || is_spread),
         })
+    }
+
+    /// Returns the collections in a container, and `true` if they are its elements; otherwise each element has one in a field.
+    fn find_collections(
+        &self,
+        roles: &Roles,
+        container: &Container,
+        left: &mut u64,
+    ) -> Option<(Vec<InnerCollection>, bool)> {
+        let elements = self.elements_of(container, left)?;
+        let class_of = |object: ObjectIndex| self.objects.graph.objects.class(object);
+        let has_elements =
+            |object: &ObjectIndex| class_of(*object).is_some_and(|class| self.has_elements(class));
+        let collections: Vec<ObjectIndex> = elements.iter().copied().filter(has_elements).collect();
+        let inner = |objects: Vec<ObjectIndex>| {
+            objects.into_iter().filter_map(|object| self.inner(object)).collect::<Vec<InnerCollection>>()
+        };
+        if collections.len() * 2 > elements.len() {
+            return Some((inner(collections), true));
+        }
+        let is_of_runtime =
+            |object: &ObjectIndex| class_of(*object).is_none_or(|class| roles.is_of_runtime(class));
+        if container.elements >= FEW_PARTS || elements.iter().any(is_of_runtime) {
+            return None;
+        }
+        Some((inner(elements.into_iter().filter_map(|element| self.in_field(element)).collect()), false))
     }
 
     /// Returns the elements of a container, each once: the values of a collection, or what an array has. `None` for other
@@ -238,9 +238,9 @@ impl CollectionReader<'_, '_> {
             let at = tree.reachable_position(object)?;
             let is_meant = tree.dominator(at) == Some(position)
                 && graph.objects.class(object).is_some_and(|class| self.has_elements(class));
-            is_meant.then(|| (tree.retained_bytes(at), std::cmp::Reverse(object)))
+            is_meant.then(|| (tree.retained_bytes(at), Reverse(object)))
         });
-        held.max().map(|(_, std::cmp::Reverse(object))| object)
+        held.max().map(|(_, Reverse(object))| object)
     }
 
     /// Returns a collection with what it stores about its size.
@@ -251,32 +251,25 @@ impl CollectionReader<'_, '_> {
             Some(collection) => self.collections.count(collection),
             None => self.objects.ids(object).map(|ids| ids.len() as u64),
         };
-        Some(InnerCollection {
-            object,
-            position,
-            collection,
-            stored,
-            is_read: self.has_own(object, collection.as_ref()),
-        })
+        // What is read of an array is what it retains.
+        let is_read = collection.as_ref().is_none_or(|collection| self.has_own(position, collection));
+        Some(InnerCollection { object, position, collection, stored, is_read })
     }
 
     /// Returns whether a collection can have elements of its own to read: neither a view of another nor one with an array
     /// that others have, too. What is read is bounded by what it retains.
-    fn has_own(&self, object: ObjectIndex, collection: Option<&Collection>) -> bool {
+    fn has_own(&self, position: TreePosition, collection: &Collection) -> bool {
         let tree = &self.objects.graph.tree;
-        let Some(position) = tree.reachable_position(object) else { return false };
         let retained = tree.retained_bytes(position);
-        let places =
-            collection.map_or(Some(0), |collection| self.collections.places(collection)).unwrap_or(0);
+        let places = self.collections.array_length(collection).unwrap_or(0) as u64;
         retained > tree.shallow_bytes(position) && places.saturating_mul(REFERENCE_BYTES) <= retained
-            || collection.is_none()
     }
 
     /// Returns whether the instances of a class have elements: collections, and arrays of references.
     fn has_elements(&self, class: ClassNumber) -> bool {
-        let is_array =
-            self.class_name(class).strip_suffix("[]").is_some_and(|element| !is_primitive(element));
-        is_array || self.forms.of_class(class).is_some_and(|of| of.kind != CollectionKind::Holder)
+        let name = self.class_name(class);
+        name.ends_with("[]") && !is_of_numbers(name)
+            || self.forms.of_class(class).is_some_and(|of| of.kind != CollectionKind::Holder)
     }
 
     fn class_of(&self, object: ObjectIndex) -> &str {
@@ -296,15 +289,14 @@ impl CollectionReader<'_, '_> {
                 ..InnerContents::from_collection(CollectionContents::default(), unread)
             };
         }
-        let within: Range<TreePosition> = one.position..self.objects.graph.tree.end(one.position);
+        let within = one.position..self.objects.graph.tree.end(one.position);
         let Some(collection) = &one.collection else {
             let contents = self.array_contents(one.object, &within);
-            let elements = contents.entries;
+            let elements = contents.count(CollectionKind::List);
             return InnerContents::from_collection(contents, elements);
         };
         let contents = self.contents(collection, &within, &AtomicU64::new(MAX_READ));
-        let is_map = collection.kind == CollectionKind::Map;
-        let read = if is_map { contents.entries } else { contents.classes().count() };
+        let read = contents.count(collection.kind);
         let elements = if contents.is_whole { read } else { read.max(one.stored.unwrap_or(0)) };
         InnerContents::from_collection(contents, elements)
     }

@@ -233,9 +233,14 @@ impl Roles {
         (others, values, keys, numbers) == (0, 1, 0, 0)
     }
 
+    /// Returns whether a class is that of class objects, class loaders or threads.
+    pub(super) fn is_of_runtime(&self, class: ClassNumber) -> bool {
+        self.runtime.contains(class)
+    }
+
     /// Returns whether objects of a class can be the header of a container.
     pub(super) fn can_be_header(&self, class: ClassNumber) -> bool {
-        !self.runtime.contains(class) && self.of_class(class) == ClassRole::Plain
+        !self.is_of_runtime(class) && self.of_class(class) == ClassRole::Plain
     }
 
     /// Returns whether objects of a class are parts of those of another: segments of a map, which count what they own

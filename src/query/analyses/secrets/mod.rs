@@ -24,6 +24,7 @@ use hprof_base::sorting::SortRows;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::strings::contents::random_seed;
 
+use hprof_model::secret_rules::rules::is_like;
 pub use hprof_model::secret_rules::rules::{SecretLevel, SecretRule, SecretRules};
 use hprof_model::secret_rules::search::{TextFinding, TextSearch};
 use values::{HeldValue, KnownValue};
@@ -166,9 +167,7 @@ pub fn secrets(
         groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
     let mut holders = waste::held_by(heap, graph, bytes, &from).into_iter();
     // A field of the JDK says nothing about a value, but for those that rules know.
-    let is_known = |pattern: &String, held: &str| {
-        pattern != "*" && hprof_model::secret_rules::rules::is_like(pattern, held)
-    };
+    let is_known = |pattern: &String, held: &str| pattern != "*" && is_like(pattern, held);
     let says = |held: &String| {
         !names::is_of_jdk(held)
             || rules.named.iter().any(|rule| rule.holders.iter().any(|pattern| is_known(pattern, held)))
@@ -178,7 +177,7 @@ pub fn secrets(
     }
     for (mut candidate, holder) in named.into_iter().zip(holders) {
         let held = holder.as_deref().unwrap_or_default();
-        let is_it = |pattern: &String| hprof_model::secret_rules::rules::is_like(pattern, held);
+        let is_it = |pattern: &String| is_like(pattern, held);
         let number = rules.named.iter().position(|rule| rule.holders.iter().any(is_it));
         let Some(number) = number else { continue };
         candidate.rule = Some(rules.texts.len() + rules.held.len() + number);

@@ -8,10 +8,10 @@ use hprof_index::layout::sizes::Sizes;
 
 use super::super::{ClassRenames, Plan, RedactOptions};
 use super::{ProofAnalyses, ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
-use hprof_model::histogram::{HistogramQuery, histogram};
+use hprof_model::histogram::{HistogramQuery, HistogramRow, histogram};
 use hprof_model::objects::collections::Collections;
 use hprof_model::threads::frames::Frame;
-use hprof_model::threads::{ThreadQuery, Threads};
+use hprof_model::threads::{ThreadQuery, ThreadRow, Threads};
 
 /// Kinds of waste that are about equal contents, besides Strings.
 const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
@@ -101,7 +101,7 @@ fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
     let summary = dump.heap.summary();
     let sizes = Sizes::new(summary, None);
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
-    let row = |row: &hprof_model::histogram::HistogramRow| {
+    let row = |row: &HistogramRow| {
         let loader = row.loader.as_ref().map(|loader| loader.id);
         let name = names.class(&row.name);
         format!("{name:?} {loader:?} {:?} {} {}", row.class_object, row.instances, row.shallow_bytes)
@@ -159,7 +159,7 @@ fn roots(dump: ProofDump<'_>) -> Vec<String> {
 fn threads(dump: ProofDump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
     let report = threads.find(&ThreadQuery::default());
-    let row = |row: &hprof_model::threads::ThreadRow| {
+    let row = |row: &ThreadRow| {
         let mut thread = threads.thread(row);
         (thread.name, thread.group) = (None, None);
         if is_strict {

@@ -191,16 +191,14 @@ fn fit(of: SampleSum, all: SampleSum, (least, most): (u64, u64)) -> Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hprof_model::threads::frames::Frame;
     use hprof_recordings::allocation_sites::AllocationSite;
 
     const MIB: u64 = 1 << 20;
 
     /// A line: number, mebibytes with a sample each half, share that a holder calls, old objects, those held alike.
     fn line(number: i32, mib: u64, is_called: bool, old_objects: u64, held_alike: u64) -> LeakSite {
-        let frame = hprof_model::threads::frames::Frame {
-            line: number,
-            ..hprof_model::threads::frames::Frame::UNKNOWN
-        };
+        let frame = Frame { line: number, ..Frame::UNKNOWN };
         let mut site = AllocationSite::at(Some(frame), &[]);
         site.sum = SampleSum { samples: mib * 2, bytes: mib * MIB };
         site.called_bytes = if is_called { site.sum.bytes } else { 0 };

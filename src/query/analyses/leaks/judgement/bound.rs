@@ -7,6 +7,7 @@ use hprof_index::storage::human_bytes::grouped;
 use hprof_parser::BasicType;
 use hprof_parser::names::is_of_jdk;
 
+use crate::containers::simple_name;
 use crate::leaks::Suspect;
 use hprof_model::objects::bound_names::is_bound;
 
@@ -130,6 +131,6 @@ fn integers(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = &str>
 }
 
 fn is_of_waiting(class: &str) -> bool {
-    let simple = class.rsplit(['.', '$']).next().unwrap_or(class);
+    let simple = simple_name(class);
     WAITING.iter().any(|word| simple.contains(word))
 }

@@ -291,7 +291,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         let Collection { object, class, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
-        let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len() as u64);
+        let length = |name| Some(self.length_of(collection, name)? as u64);
         collection.size.or_else(|| match collection.form {
             // Queues of java.util.concurrent count in an AtomicInteger, if at all.
             CollectionForm::Linked { size, .. } => {
@@ -310,14 +310,30 @@ impl<'o, 'a> Collections<'o, 'a> {
 
     /// Returns the length of the array by which a map's entries are found, if it has one.
     pub fn slots(&self, collection: &Collection) -> Option<usize> {
-        let (CollectionForm::Buckets { table, .. }
-        | CollectionForm::Dense { table, .. }
-        | CollectionForm::Pairs { table, .. }) = collection.form
-        else {
-            return None;
-        };
-        let table = self.objects.field_of(collection.object, collection.class, table)?;
-        Some(self.objects.ids(self.objects.object(table)?)?.len())
+        match collection.form {
+            CollectionForm::Buckets { table, .. }
+            | CollectionForm::Dense { table, .. }
+            | CollectionForm::Pairs { table, .. } => self.length_of(collection, table),
+            _ => None,
+        }
+    }
+
+    /// Returns the length of the array that a collection reads, if it reads one.
+    pub fn array_length(&self, collection: &Collection) -> Option<usize> {
+        let length = |field| self.length_of(collection, field);
+        match collection.form {
+            // The table to which a ConcurrentHashMap moves its entries.
+            CollectionForm::Buckets { table, .. } => length(table).max(length("nextTable")),
+            CollectionForm::Array { array, .. } | CollectionForm::Scattered(array) => length(array),
+            CollectionForm::Pairs { table, .. } => length(table),
+            _ => None,
+        }
+    }
+
+    /// Returns the length of the array in a field of a collection.
+    fn length_of(&self, collection: &Collection, field: &str) -> Option<usize> {
+        let array = self.objects.field_of(collection.object, collection.class, field)?;
+        Some(self.objects.ids(self.objects.object(array)?)?.len())
     }
 
     /// Returns the nodes in the table of a map, each of which has an entry.
@@ -330,28 +346,9 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// Returns the length of the array that a collection reads, if it reads one.
-    fn length(&self, collection: &Collection) -> Option<usize> {
-        let Collection { object, class, form, .. } = *collection;
-        let field = |name| self.objects.field_of(object, class, name);
-        let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len());
-        match form {
-            // The table to which a ConcurrentHashMap moves its entries.
-            CollectionForm::Buckets { table, .. } => length(table).max(length("nextTable")),
-            CollectionForm::Array { array, .. } | CollectionForm::Scattered(array) => length(array),
-            CollectionForm::Pairs { table, .. } => length(table),
-            _ => None,
-        }
-    }
-
-    /// Returns the number of places in the array that a collection reads, if it reads one.
-    pub fn places(&self, collection: &Collection) -> Option<u64> {
-        self.length(collection).map(|length| length as u64)
-    }
-
     /// Splits a collection whose contents are in a long array. The parts have these in any order.
     pub fn split(&self, collection: &Collection) -> Vec<Collection> {
-        let length = if collection.part.1 == usize::MAX { self.length(collection) } else { None };
+        let length = if collection.part.1 == usize::MAX { self.array_length(collection) } else { None };
         let length = length.unwrap_or(0);
         let of_thread = length / (PARTS_OF_A_THREAD * rayon::current_num_threads());
         // Keys and values in turns are not separated.
