@@ -57,7 +57,7 @@ pub use cli::fuzzing;
 pub use cli::{advice, run};
 pub use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 pub use hprof_index::model::summary::{ClassNumber, Summary};
-pub use hprof_index::{Error, Heap, ObjectGraph, Options};
+pub use hprof_index::{Dump, Error, Heap, ObjectGraph, Options};
 pub use hprof_input::progress::{Progress, Quiet};
 pub use hprof_parser::{ObjectId, TraceSerial};
 
@@ -150,12 +150,13 @@ pub mod sizes {
 ///
 /// ```no_run
 /// use hprof_cli::histogram::{HistogramGroupBy, HistogramQuery, Scope, With, histogram_of};
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Dump, Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let dump = Dump::new(&heap, &graph)?;
 /// let question = HistogramQuery { group_by: HistogramGroupBy::Package, ..HistogramQuery::default() };
-/// let answer = histogram_of(heap.summary(), &graph, &question, Scope::Reachable, With::Retained);
+/// let answer = histogram_of(&dump, &question, Scope::Reachable, With::Retained);
 /// for row in answer.rows {
 ///     println!("{:>14} {}", row.retained_bytes.unwrap_or_default(), row.name);
 /// }
@@ -175,11 +176,12 @@ pub mod histogram {
 /// ```no_run
 /// use hprof_cli::dominators::{ListingQuery, Start, list, row};
 /// use hprof_cli::objects::Labels;
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Dump, Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// let dump = Dump::new(&heap, &graph)?;
+/// let labels = Labels::new(&dump);
 /// let question = ListingQuery { start: Start::Roots, levels: 2, top: Some(10), min_retained_bytes: 1 << 20 };
 /// for place in list(&graph.tree, &question).positions {
 ///     let Some(row) = row(&graph, &labels, place) else { continue };
@@ -202,11 +204,12 @@ pub mod dominators {
 ///
 /// ```no_run
 /// use hprof_cli::paths::{Excluded, View, paths};
-/// use hprof_cli::{Heap, ObjectId, Options, Quiet};
+/// use hprof_cli::{Dump, Heap, ObjectId, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let view = View::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// let dump = Dump::new(&heap, &graph)?;
+/// let view = View::new(&dump);
 /// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
 ///     for path in paths(&view.edges, object, 3, Excluded::all()).paths {
 ///         for step in view.steps(&path, 0..path.len()) {
@@ -230,13 +233,13 @@ pub mod paths {
 /// Reading objects: IDs and classes, references, fields, elements, strings.
 ///
 /// ```no_run
-/// use hprof_cli::objects::{Labels, ObjectReader};
-/// use hprof_cli::{Heap, ObjectId, Options, Quiet};
+/// use hprof_cli::objects::Labels;
+/// use hprof_cli::{Dump, Heap, ObjectId, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let bytes = heap.bytes(&Quiet)?;
-/// let (objects, labels) = (ObjectReader::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
+/// let dump = Dump::new(&heap, &graph)?;
+/// let (objects, labels) = (dump.objects, Labels::new(&dump));
 /// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
 ///     println!("{}", labels.label(object).unwrap_or_default());
 ///     if let Some(fields) = objects.fields(object) {
@@ -268,11 +271,12 @@ pub mod objects {
 ///
 /// ```no_run
 /// use hprof_cli::threads::{ThreadQuery, Threads};
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Dump, Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let threads = Threads::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// let dump = Dump::new(&heap, &graph)?;
+/// let threads = Threads::new(&dump);
 /// for row in threads.find(&ThreadQuery::default()).rows {
 ///     let thread = threads.thread(&row);
 ///     println!("{}", thread.name.unwrap_or_default());
@@ -296,15 +300,13 @@ pub mod threads {
 /// OQL: the query language of Eclipse MAT.
 ///
 /// ```no_run
-/// use hprof_cli::objects::ObjectReader;
 /// use hprof_cli::oql::{Evaluator, OqlRow, Query};
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Dump, Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let bytes = heap.bytes(&Quiet)?;
-/// let objects = ObjectReader::new(heap.summary(), &graph, bytes);
-/// let evaluator = Evaluator::new(&heap, &objects, bytes);
+/// let dump = Dump::new(&heap, &graph)?;
+/// let evaluator = Evaluator::new(&dump);
 /// let query: Query = "SELECT s.value.@length FROM java.lang.String s".parse()?;
 /// let answer = evaluator.run(&query, Some(10))?;
 /// for row in answer.rows(&evaluator).take(10) {

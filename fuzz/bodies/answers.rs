@@ -8,8 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::Summary;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Dump, Heap, ObjectGraph, Quiet};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::dominators::retained_of_set::retained;
 use hprof_query::dump::info;
@@ -153,41 +152,40 @@ fn some(objects: u32) -> impl Iterator<Item = u32> {
 
 /// Computes all answers about single objects.
 pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
-    let Ok(bytes) = heap.bytes(&Quiet) else { return };
-    let (summary, tree) = (heap.summary(), &graph.tree);
+    let Ok(dump) = Dump::new(heap, graph) else { return };
+    let (dump, summary, tree) = (&dump, heap.summary(), &graph.tree);
     check_tree(tree, sum);
-    objects(graph, summary, bytes, sum);
-    let labels = Labels::new(heap, graph, bytes);
+    objects(dump, sum);
+    let labels = Labels::new(dump);
     let top = listing::ListingQuery { start: Start::Roots, levels: 3, top: Some(10), min_retained_bytes: 0 };
     let listing = listing::list(tree, &top);
     let listed = listing.positions.iter().filter_map(|place| listing::row(graph, &labels, *place));
     listed.for_each(|row| sum.add(&row));
-    sum.add(&root_report::roots(graph, &labels, &Frames::new(summary, bytes), &Default::default()));
-    let objects = hprof_index::objects::reader::ObjectReader::new(summary, graph, bytes);
-    sum.add(&loaders::loaders(&objects, &labels, loaders::LoaderOrder::default()));
-    sum.add(&loaders::duplicates(summary, graph, &labels));
+    sum.add(&root_report::roots(graph, &labels, &Frames::new(summary, dump.bytes()), &Default::default()));
+    sum.add(&loaders::loaders(&dump.objects, &labels, loaders::LoaderOrder::default()));
+    sum.add(&loaders::duplicates(dump, &labels));
     let all = (0..graph.objects.len()).collect();
     let kept = retained(graph, &all);
     sum.check(kept.retained_bytes == tree.reachable_bytes(), "all objects do not retain what is reachable");
-    texts(summary, graph, bytes, sum);
-    let threads = Threads::new(heap, graph, bytes);
+    texts(dump, sum);
+    let threads = Threads::new(dump);
     for row in threads.find(&Default::default()).rows.iter().take(ROWS) {
         let thread = threads.thread(row);
         sum.add(&thread);
         let written = thread_dump::thread(sum, summary, &thread, thread_dump::Locals::Shown);
         written.expect("a hash takes everything");
     }
-    suspects(heap, graph, bytes, sum);
-    wasted(heap, graph, bytes, sum);
-    look(heap, graph, bytes, sum);
+    suspects(dump, sum);
+    wasted(dump, sum);
+    look(dump, sum);
 }
 
 /// Computes waste and checks its invariants.
-fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+fn wasted(dump: &Dump<'_>, sum: &mut Sum) {
     for group_by in [FieldGroupBy::Field, FieldGroupBy::Loader] {
         let question = waste::WasteQuery { kinds: Vec::new(), group_by, examples: 5 };
         // No place for a file to work in says nothing of the dump.
-        let Ok(found) = waste::waste(heap, graph, bytes, &question) else { continue };
+        let Ok(found) = waste::waste(dump, &question) else { continue };
         sum.check(found.wasted_bytes <= found.all_bytes, "more is wasted than is there");
         for row in &found.rows {
             sum.check(row.added_bytes <= row.wasted_bytes, "a kind that adds more than it frees");
@@ -212,16 +210,16 @@ fn explained(graph: &ObjectGraph, places: &HeapPlaces, sum: &mut Sum) {
 }
 
 /// Leak suspects, and what must hold of them.
-fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+fn suspects(dump: &Dump<'_>, sum: &mut Sum) {
     for percent in [1, 10, 100] {
         // No place for a file to work in says nothing of the dump.
-        let Ok(places) = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), percent) else {
+        let Ok(places) = HeapPlaces::new(dump, &Frameworks::bundled(), percent) else {
             continue;
         };
-        let Ok(found) = leaks::leaks(heap, graph, bytes, percent, &places, LeakEvidence::All) else {
+        let Ok(found) = leaks::leaks(dump, percent, &places, LeakEvidence::All) else {
             continue;
         };
-        explained(graph, &places, sum);
+        explained(dump.graph, &places, sum);
         let mut last = u64::MAX;
         for suspect in &found.suspects {
             let retained = suspect.retained_bytes;
@@ -243,7 +241,7 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
         sum.check(percent < 100 || found.suspects.is_empty(), "more than all is retained");
         sum.add(&found);
     }
-    sum.add(&heap_facts::facts(heap, graph, bytes));
+    sum.add(&heap_facts::facts(dump));
 }
 
 /// Checks the invariants of a tree.
@@ -267,7 +265,8 @@ fn check_tree(tree: &Tree, sum: &Sum) {
     }
 }
 
-fn objects(graph: &ObjectGraph, summary: &Summary, bytes: &[u8], sum: &mut Sum) {
+fn objects(dump: &Dump<'_>, sum: &mut Sum) {
+    let (summary, graph, bytes) = (dump.summary, dump.graph, dump.bytes());
     let mut last = None;
     for object in ObjectIndex::range(graph.objects.all()) {
         let id = graph.objects.addresses.id_of(object);
@@ -287,7 +286,7 @@ fn objects(graph: &ObjectGraph, summary: &Summary, bytes: &[u8], sum: &mut Sum) 
     }
 }
 
-fn texts(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+fn texts(dump: &Dump<'_>, sum: &mut Sum) {
     for (rows, sort_by) in [
         (strings::StringRows::Strings, strings::StringOrder::Text),
         (strings::StringRows::Duplicates, strings::StringOrder::Wasted),
@@ -300,23 +299,23 @@ fn texts(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
             sort_by,
             top: None,
         };
-        let Ok(answer) = strings::strings(summary, graph, bytes, &question) else {
+        let Ok(answer) = strings::strings(dump, &question) else {
             // No place for a file to work in says nothing of the dump.
             continue;
         };
         sum.add(&answer.totals);
-        let reader = strings::StringReader::new(summary, graph, bytes, &answer, (rows, 200));
+        let reader = strings::StringReader::new(dump, &answer, (rows, 200));
         (0..answer.len().min(ROWS)).for_each(|number| sum.add(&reader.row(number)));
     }
 }
 
 /// Looks at single objects.
-fn look(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
-    let summary = heap.summary();
-    let view = View::new(heap, graph, bytes);
+fn look(dump: &Dump<'_>, sum: &mut Sum) {
+    let (_summary, graph) = (dump.summary, dump.graph);
+    let view = View::new(dump);
     let refs = Refs::new(&view);
-    let shower = Shower::new(summary, graph, bytes, View::new(heap, graph, bytes));
-    let edges = Edges::new(summary, graph, bytes);
+    let shower = Shower::new(dump, View::new(dump));
+    let edges = Edges::new(dump);
     for object in some(graph.objects.len()).map(ObjectIndex) {
         sum.add(&shower.show(object));
         sum.add(&shower.meaning(object, 200, 20));

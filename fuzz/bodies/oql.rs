@@ -4,8 +4,7 @@ use std::sync::OnceLock;
 
 use super::answers::Sum;
 use super::{DUMP, Place, with_threads};
-use hprof_index::objects::reader::ObjectReader;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Dump, Heap, ObjectGraph, Quiet};
 use hprof_query::oql::{Evaluator, Query};
 
 /// Rows that are taken.
@@ -49,9 +48,8 @@ pub fn oql(bytes: &[u8]) {
 fn ask(query: &Query) -> u64 {
     let Opened { heap, graph } = opened();
     let mut sum = Sum::of_truth();
-    let Ok(bytes) = heap.bytes(&Quiet) else { return 0 };
-    let objects = ObjectReader::new(heap.summary(), graph, bytes);
-    let evaluator = Evaluator::new(heap, &objects, bytes);
+    let Ok(dump) = Dump::new(heap, graph) else { return 0 };
+    let evaluator = Evaluator::new(&dump);
     match evaluator.run(query, Some(ROWS)) {
         Ok(answer) => {
             sum.add(&answer.columns);

@@ -13,6 +13,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod dump;
 pub mod graph;
 pub mod layout;
 pub mod model;
@@ -22,6 +23,7 @@ pub(crate) mod records;
 pub mod scan;
 pub mod storage;
 
+pub use dump::Dump;
 pub use hprof_input::progress::{Progress, Quiet};
 pub use model::dangling::MissingObjects;
 pub use objects::object_graph::ObjectGraph;

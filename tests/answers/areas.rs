@@ -8,7 +8,7 @@ use hprof_query::objects::label::Labels;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, examples};
 
 use crate::dominators::Sample;
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 
 /// A heap and what it holds below the only object that matters.
 struct Made {
@@ -62,8 +62,8 @@ fn name(heap: &Heap, area: &Area) -> String {
 
 /// Makes a picture and checks it.
 fn picture(heap: &Heap, graph: &ObjectGraph, question: &AreaQuery) -> Area {
-    let labels = Labels::new(heap, graph, bytes(heap));
-    let area = areas(heap.summary(), graph, &labels, question);
+    let labels = Labels::new(&whole_dump(heap, graph));
+    let area = areas(&whole_dump(heap, graph), &labels, question);
     let mut count = 0;
     check(heap, &area, 0, question, &mut count);
     assert!(count <= question.max_areas.max(1), "{count} areas of {question:?}");

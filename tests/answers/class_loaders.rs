@@ -12,12 +12,11 @@ use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, Loaders};
 use hprof_query::loaders::{self, LoaderOrder};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
 use roaring::RoaringBitmap;
 use serde_json::Value;
 
-use crate::kit::dump::Dump;
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::portion;
 use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
@@ -29,10 +28,10 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 }
 
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
-    let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
-    let labels = Labels::new(heap, graph, bytes);
-    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, LoaderOrder::Retained);
-    loader_sets::with_classes(summary, graph, rows, LoaderOrder::Retained).unwrap()
+    let (_summary, _bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
+    let labels = Labels::new(&whole_dump(heap, graph));
+    let rows = loaders::loaders(&whole_dump(heap, graph).objects, &labels, LoaderOrder::Retained);
+    loader_sets::with_classes(&whole_dump(heap, graph), rows, LoaderOrder::Retained).unwrap()
 }
 
 fn json(dump: &Dump, arguments: &[&str]) -> Value {
@@ -330,10 +329,10 @@ fn ten_thousand_loaders_each_retain_their_own() {
     assert_eq!((group.retained.objects, group.retained.bytes), whole);
     assert_eq!((group.loaders.len() as u64, group.instances, group.classes.len()), (LOADERS, LOADERS, 5));
     // The same by the class: one name, of as many loaders.
-    let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet).unwrap());
-    let duplicates = loaders::duplicates(heap.summary(), &graph, &labels);
+    let labels = Labels::new(&whole_dump(&heap, &graph));
+    let duplicates = loaders::duplicates(&whole_dump(&heap, &graph), &labels);
     assert_eq!(duplicates.len() as u64, 5 * LOADERS);
-    let names = loader_sets::duplicate_names(heap.summary(), &graph, &duplicates).unwrap();
+    let names = loader_sets::duplicate_names(&whole_dump(&heap, &graph), &duplicates).unwrap();
     let [name, _, _, _, _] = names.as_slice() else { panic!("{} names", names.len()) };
     assert_eq!((name.loaders, name.instances), (LOADERS, LOADERS));
     assert_eq!(name.retained.map(|retained| (retained.objects, retained.bytes)), Some(whole));

@@ -1,5 +1,6 @@
 //! Collections of real dumps against what the program that was dumped had put into them (`samples/java/HeapZoo.java`).
 
+use crate::kit::dump::whole_dump;
 use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -47,7 +48,7 @@ fn with_zoo(dump: &str, test: impl FnOnce(&Zoo<'_>)) {
     let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
     let path = Path::new("samples/jdk").join(dump);
     let (heap, graph) = Heap::open_graph(&path, &options, &Quiet).unwrap();
-    let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
+    let objects = whole_dump(&heap, &graph).objects;
     test(&Zoo { objects, heap: &heap, graph: &graph });
 }
 

@@ -5,7 +5,7 @@ use hprof_cli::ObjectIndex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process::Output;
 
-use crate::kit::dump::{self, Dump};
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::portion;
 use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
@@ -405,7 +405,7 @@ fn labels_tell_objects_apart() {
     let zeros = model.prim_array(Elements::Char(vec![0; 9]));
     let dump = Dump::written(&model.write(&Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let labels = Labels::new(&heap, &graph, dump::bytes(&heap));
+    let labels = Labels::new(&whole_dump(&heap, &graph));
     let label = |id: u64| labels.label(graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
     for (id, expected) in [
         (latin.0, Some("café\u{1b}")),

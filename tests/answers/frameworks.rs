@@ -3,16 +3,14 @@
 
 use std::path::PathBuf;
 
-use hprof_index::Quiet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_query::frameworks::{
     FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks, Naming,
 };
-use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
 use serde_json::json;
 
-use crate::kit::dump::Dump;
+use crate::kit::dump::{Dump, whole_dump};
 
 const RULES: &str = r#"
 framework = "Acme"
@@ -333,8 +331,8 @@ fn real_heaps_are_told_as_their_users_would() {
         let path = ["hprof", "hprof.zst"].map(|end| dir.join(format!("{name}.{end}")));
         let dump = Dump::at(Some(path.iter().find(|path| path.exists()).expect(name)));
         let (heap, graph) = dump.open_graph();
-        let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
-        let known = KnownFrameworks::new(&heap, &objects, &rules);
+        let opened = whole_dump(&heap, &graph);
+        let known = KnownFrameworks::new(&opened, &rules);
         // Of thousands of coroutines a few are enough.
         let mut seen = 0;
         let is_early = |object: &ObjectIndex| {

@@ -5,7 +5,7 @@ use hprof_cli::{ObjectIndex, TreePosition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::kit::dump::{Dump, bytes, with_threads};
+use crate::kit::dump::{Dump, whole_dump, with_threads};
 use crate::kit::strategies::dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, ObjectGraph};
@@ -480,7 +480,7 @@ fn fields_of_a_very_long_chain_of_superclasses() {
     std::thread::spawn(move || {
         let dump = Dump::of(&file);
         let (heap, graph) = dump.open_graph();
-        let view = View::new(&heap, &graph, bytes(&heap));
+        let view = View::new(&whole_dump(&heap, &graph));
         let path =
             [array, deep, held].map(|id| graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
         assert!(graph.references(path[1]).eq([path[2]]));

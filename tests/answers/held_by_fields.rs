@@ -13,7 +13,7 @@ use hprof_query::paths::{Budget, beyond_frames};
 use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
 use serde_json::Value;
 
-use crate::kit::dump::Dump;
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::portion;
 use crate::paths::{ALL, Opened, random, random_model, run};
 use crate::raw::is_of_stack;
@@ -25,7 +25,7 @@ fn sample(name: &str) -> PathBuf {
 /// The object of a class that retains most.
 fn largest(opened: &Opened, class: &str) -> ObjectIndex {
     let selection: Selection = class.parse().unwrap();
-    let objects = selection.objects(opened.heap.summary(), &opened.graph);
+    let objects = selection.objects(&whole_dump(&opened.heap, &opened.graph));
     let tree = &opened.graph.tree;
     let retained = |object: &ObjectIndex| {
         tree.reachable_position(*object).map_or(0, |position| tree.retained_bytes(position))
@@ -296,7 +296,7 @@ fn merged_paths_of_small_heaps_are_those_of_naive_walks() {
         let opened = Opened::of(&model);
         let view = opened.view();
         let selection: Selection = "Node".parse().unwrap();
-        let sought = selection.objects(opened.heap.summary(), &opened.graph);
+        let sought = selection.objects(&whole_dump(&opened.heap, &opened.graph));
         let ids: BTreeSet<u64> = sought.iter().map(|object| opened.id(ObjectIndex(object))).collect();
         for kinds in EXCLUDED_ROOTS {
             let excluded = Excluded::all().without_roots(kinds.iter().copied());

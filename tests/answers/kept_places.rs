@@ -12,7 +12,7 @@ use hprof_query::dominators::counted_ranges::CountedRanges;
 use hprof_query::frameworks::Frameworks;
 use proptest::prelude::*;
 
-use crate::kit::dump::Dump;
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::texts::sample_path as sample;
 
 const SAMPLES: &[&str] =
@@ -20,7 +20,7 @@ const SAMPLES: &[&str] =
 
 fn places(dump: &Dump, rules: &Frameworks, least: u64) -> (DumpPlaces, Vec<String>) {
     let (heap, graph) = dump.open_graph();
-    let places = DumpPlaces::of_large(&heap, &graph, heap.bytes(&Quiet).unwrap(), rules, least).unwrap();
+    let places = DumpPlaces::of_large(&whole_dump(&heap, &graph), rules, least).unwrap();
     assert!(!places.places.is_empty() && !places.labels.is_empty());
     (places, heap.notes())
 }
@@ -78,7 +78,7 @@ fn hidden_values_are_neither_kept_nor_read() {
     let hidden = || {
         let options = hprof_index::Options { hide_values: true, ..dump.options() };
         let (heap, graph) = Heap::open_graph(&dump.path, &options, &Quiet).unwrap();
-        DumpPlaces::of_large(&heap, &graph, heap.bytes(&Quiet).unwrap(), &rules, 1_000).unwrap()
+        DumpPlaces::of_large(&whole_dump(&heap, &graph), &rules, 1_000).unwrap()
     };
     let first = hidden();
     assert!(first.hides_values);
@@ -94,12 +94,12 @@ fn an_answer_does_not_wait_for_a_process_that_builds() {
     let (heap, graph) = dump.open_graph();
     let lock = fs::File::open(dump.index().join("lock")).unwrap();
     lock.lock().unwrap();
-    let bytes = heap.bytes(&Quiet).unwrap();
+    let _bytes = heap.bytes(&Quiet).unwrap();
     let rules = Frameworks::bundled();
-    let found = DumpPlaces::of_large(&heap, &graph, bytes, &rules, 1_000).unwrap();
+    let found = DumpPlaces::of_large(&whole_dump(&heap, &graph), &rules, 1_000).unwrap();
     assert!(!found.places.is_empty() && !dump.index().join("places").exists());
     drop(lock);
-    assert_eq!(DumpPlaces::of_large(&heap, &graph, bytes, &rules, 1_000).unwrap(), found);
+    assert_eq!(DumpPlaces::of_large(&whole_dump(&heap, &graph), &rules, 1_000).unwrap(), found);
     assert!(dump.index().join("places").exists());
 }
 

@@ -7,14 +7,13 @@ use hprof_cli::{ObjectId, ObjectIndex};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::collections::Collections;
 use hprof_query::objects::label::{Labels, MAX_CHARS};
-use hprof_query::objects::reader::ObjectReader;
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 
 fn with_sample(name: &str, test: impl FnOnce(&Dump, &Heap, &ObjectGraph, &Labels<'_>)) {
     let dump = Dump::at(Some(&Path::new("samples").join(name)));
     let (heap, graph) = dump.open_graph();
-    let labels = Labels::new(&heap, &graph, bytes(&heap));
+    let labels = Labels::new(&whole_dump(&heap, &graph));
     test(&dump, &heap, &graph, &labels);
 }
 
@@ -39,7 +38,7 @@ fn size(label: &str) -> Option<u64> {
 fn collections_say_how_many_elements_they_have() {
     for sample in ["jdk/jdk8.hprof.zst", "jdk/jdk17.hprof.zst", "jdk/jdk25.hprof.zst"] {
         with_sample(sample, |_, heap, graph, labels| {
-            let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
+            let objects = whole_dump(heap, graph).objects;
             let collections = Collections::new(&objects);
             let mut seen = BTreeMap::<String, u64>::new();
             for object in ObjectIndex::range(graph.objects.all()) {
@@ -126,7 +125,7 @@ fn the_value_of_a_thread_local_says_whose_it_is() {
             let key = static_field(heap, graph, "HeapZoo", "LOCAL");
             assert_eq!(labels.label(key).as_deref(), Some("of HeapZoo.LOCAL"), "{sample}");
             let entry = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
-            let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
+            let objects = whole_dump(heap, graph).objects;
             let entries = graph.referrers(key).filter(|from| class_name(heap, graph, *from) == entry);
             let entries: Vec<ObjectIndex> = entries.collect();
             assert!(!entries.is_empty(), "{sample}");

@@ -4,7 +4,7 @@ use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::{Command, Output};
 
-use crate::kit::dump::{self, Dump, bytes};
+use crate::kit::dump::{self, Dump, bytes, whole_dump};
 use crate::kit::portion;
 use crate::kit::texts::sample_path;
 use crate::raw::Raw;
@@ -16,7 +16,6 @@ use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_query::refs::{Direction, Refs};
 use hprof_query::show::{Shower, ShownValue};
@@ -81,10 +80,10 @@ impl Opened {
 
     fn find(&self, class: &str, subclasses: bool, conditions: &[&str]) -> Vec<u64> {
         let selections = [class.parse().unwrap()];
-        let classes = ClassSet::new(self.summary(), &self.graph, &selections, subclasses);
+        let classes = ClassSet::new(&whole_dump(&self.heap, &self.graph), &selections, subclasses);
         let conditions: Vec<Condition> = conditions.iter().map(|text| text.parse().unwrap()).collect();
-        let labels = Labels::new(&self.heap, &self.graph, bytes(&self.heap));
-        let objects = ObjectReader::new(self.summary(), &self.graph, bytes(&self.heap));
+        let labels = Labels::new(&whole_dump(&self.heap, &self.graph));
+        let objects = whole_dump(&self.heap, &self.graph).objects;
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
         let question = InstanceQuery {
             classes: &classes,
@@ -130,7 +129,8 @@ fn instances_are_those_of_the_dump() {
 #[test]
 fn the_first_are_those_that_retain_most() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
-        let classes = ClassSet::new(opened.summary(), &opened.graph, &["java.**".parse().unwrap()], false);
+        let classes =
+            ClassSet::new(&whole_dump(&opened.heap, &opened.graph), &["java.**".parse().unwrap()], false);
         let tree = &opened.graph.tree;
         let mut naive: Vec<ObjectIndex> = ObjectIndex::range(opened.graph.objects.all())
             .filter(|object| opened.graph.objects.class(*object).is_some_and(|class| classes.contains(class)))
@@ -171,8 +171,8 @@ fn the_first_are_those_that_retain_most() {
 #[test]
 fn conditions_hold_for_those_that_are_kept() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
-        let view = View::new(&opened.heap, &opened.graph, bytes(&opened.heap));
-        let shower = Shower::new(opened.summary(), &opened.graph, bytes(&opened.heap), view);
+        let view = View::new(&whole_dump(&opened.heap, &opened.graph));
+        let shower = Shower::new(&whole_dump(&opened.heap, &opened.graph), view);
         let check = |class: &str, condition: &str, field: &str, holds: &dyn Fn(&ShownValue) -> bool| {
             let naive: Vec<u64> = (opened.naive_instances(class).into_iter())
                 .filter(|id| {
@@ -251,7 +251,7 @@ fn conditions_hold_for_those_that_are_kept() {
 fn conditions_that_make_no_sense_are_refused() {
     let opened = Opened::sample("jdk/jdk17.hprof.zst");
     let thread = ["java.lang.Thread".parse().unwrap()];
-    let classes = ClassSet::new(opened.summary(), &opened.graph, &thread, false);
+    let classes = ClassSet::new(&whole_dump(&opened.heap, &opened.graph), &thread, false);
     for (text, said) in [
         ("nam = main", "no field `nam` in java.lang.Thread; its fields are "),
         ("tid = x", "`tid` is a whole number, but `x` is not"),
@@ -262,8 +262,8 @@ fn conditions_that_make_no_sense_are_refused() {
         ("name.hash ~ 1", "~ applies only to texts"),
     ] {
         let conditions = [text.parse().unwrap()];
-        let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
-        let objects = ObjectReader::new(opened.summary(), &opened.graph, bytes(&opened.heap));
+        let labels = Labels::new(&whole_dump(&opened.heap, &opened.graph));
+        let objects = whole_dump(&opened.heap, &opened.graph).objects;
         let error = Filter::new(&objects, &labels, &conditions, &classes).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
@@ -287,7 +287,7 @@ fn references_are_those_of_the_dump() {
                 holders.entry(reference.to).or_default().insert(*from);
             }
         }
-        let view = View::new(&opened.heap, &opened.graph, bytes(&opened.heap));
+        let view = View::new(&whole_dump(&opened.heap, &opened.graph));
         let refs = Refs::new(&view);
         // A prime, so that all kinds of objects are met; and all that extend Reference.
         let references = opened.find("java.lang.ref.Reference", true, &[]);
@@ -381,8 +381,8 @@ fn classes_add_up() {
 #[test]
 fn loaders_define_what_the_dump_says() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
-        let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
-        let objects = ObjectReader::new(opened.summary(), &opened.graph, bytes(&opened.heap));
+        let labels = Labels::new(&whole_dump(&opened.heap, &opened.graph));
+        let objects = whole_dump(&opened.heap, &opened.graph).objects;
         let rows = loaders::loaders(&objects, &labels, loaders::LoaderOrder::Retained);
         let mut defined: HashMap<u64, u64> = HashMap::new();
         for reference in opened.raw.references.values().flatten() {
@@ -422,7 +422,7 @@ fn loaders_define_what_the_dump_says() {
             class.and_then(|class| opened.summary().class(class)).is_some_and(|class| class.is_dumped())
         });
         assert_eq!(sum(|row| row.instances), of_dumped.count() as u64, "{}", opened.name);
-        let duplicates = loaders::duplicates(opened.summary(), &opened.graph, &labels);
+        let duplicates = loaders::duplicates(&whole_dump(&opened.heap, &opened.graph), &labels);
         if opened.name.starts_with("jdk/") {
             // The zoo loads one class by five loaders of its own.
             let mine = rows.iter().filter(|row| {
@@ -454,8 +454,8 @@ fn a_loader_with_a_field_named_parent() {
     }
     let dump = Dump::written(&model.write(&hprof_writer::Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let labels = Labels::new(&heap, &graph, bytes(&heap));
-    let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
+    let labels = Labels::new(&whole_dump(&heap, &graph));
+    let objects = whole_dump(&heap, &graph).objects;
     let rows = loaders::loaders(&objects, &labels, loaders::LoaderOrder::Retained);
     let parent =
         |loader: hprof_writer::ObjectId| rows.iter().find(|row| row.id == ObjectId(loader.0)).unwrap().parent;
@@ -489,11 +489,11 @@ fn conditions_on_what_is_no_string() {
     }
     let dump = Dump::written(&model.write(&hprof_writer::Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let classes = ClassSet::new(heap.summary(), &graph, &["com.acme.Holder".parse().unwrap()], false);
+    let classes = ClassSet::new(&whole_dump(&heap, &graph), &["com.acme.Holder".parse().unwrap()], false);
     let find = |condition: &str| -> Vec<u64> {
         let conditions = [condition.parse().unwrap()];
-        let labels = Labels::new(&heap, &graph, bytes(&heap));
-        let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
+        let labels = Labels::new(&whole_dump(&heap, &graph));
+        let objects = whole_dump(&heap, &graph).objects;
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
         let question = InstanceQuery {
             classes: &classes,

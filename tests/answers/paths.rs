@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::portion;
 use crate::raw::{self, Raw};
 use hprof_index::{Heap, ObjectGraph};
@@ -42,7 +42,7 @@ impl Opened {
     }
 
     pub fn view(&self) -> View<'_> {
-        View::new(&self.heap, &self.graph, bytes(&self.heap))
+        View::new(&whole_dump(&self.heap, &self.graph))
     }
 
     pub fn index(&self, id: impl Into<ObjectId>) -> ObjectIndex {
@@ -64,7 +64,7 @@ impl Opened {
 
     fn merged(&self, pattern: &str, excluded: Excluded, show: Show) -> Merged {
         let selection: Selection = pattern.parse().unwrap();
-        let objects = selection.objects(self.heap.summary(), &self.graph);
+        let objects = selection.objects(&whole_dump(&self.heap, &self.graph));
         merged::merged(&self.view().edges, &objects, excluded, show).unwrap()
     }
 

@@ -6,7 +6,7 @@ use hprof_query::compare::places::{Aligned, DumpPlaces};
 use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
 use serde_json::{Value, json};
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::portion;
 use crate::kit::texts::{AGENT_BINARIES, sample_path};
 
@@ -148,7 +148,7 @@ fn each(names: &[&str], test: impl Fn(&str, &Dump, &Tables<'_>)) {
         let (heap, graph) = dump.open_graph();
         let about =
             About { name: "d".into(), labels: vec![("service".into(), "cart".into())], ..About::default() };
-        test(name, dump, &Tables::new(&heap, &graph, bytes(&heap), about));
+        test(name, dump, &Tables::new(&whole_dump(&heap, &graph), about));
     };
     for name in names {
         test(name, &Dump::at(Some(&sample_path(name))));
@@ -339,7 +339,7 @@ fn loaders_suspects_waste_and_places() {
             &["class"],
         );
         let context = tables.context();
-        let places = DumpPlaces::new(context.heap, context.graph, context.bytes).unwrap();
+        let places = DumpPlaces::new(&whole_dump(context.dump.heap, context.dump.graph)).unwrap();
         let places = Aligned::with_all_keys(&[places.without_structures()]);
         let table = rows(tables.find("places").unwrap());
         assert_eq!(table.len(), places.places().count(), "{name}");

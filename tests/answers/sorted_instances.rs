@@ -8,10 +8,9 @@ use hprof_cli::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::texts::sample_path;
 
 struct Opened {
@@ -74,7 +73,7 @@ fn numbers_and_texts_are_in_order() {
     for name in ["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "public/android-leak_service_binder.hprof.zst"]
     {
         let opened = Opened::sample(name);
-        let objects = ObjectReader::new(opened.heap.summary(), &opened.graph, bytes(&opened.heap));
+        let objects = whole_dump(&opened.heap, &opened.graph).objects;
         let integer =
             |object: &u32, field| objects.fields(ObjectIndex(*object)).unwrap().integer(field).unwrap();
         let mut maps: Vec<(Reverse<i64>, u32)> = (opened.instances("java.util.HashMap").iter())
@@ -101,7 +100,7 @@ fn numbers_and_texts_are_in_order() {
         assert_eq!(found.iter().collect::<Vec<_>>(), few, "{name}");
     }
     let opened = Opened::sample("jdk/jdk17.hprof.zst");
-    let objects = ObjectReader::new(opened.heap.summary(), &opened.graph, bytes(&opened.heap));
+    let objects = whole_dump(&opened.heap, &opened.graph).objects;
     let text = |object: &u32| -> Option<Vec<u16>> {
         let name = objects.fields(ObjectIndex(*object))?.reference("name")?;
         let name = opened.graph.objects.addresses.index_of(name)?;

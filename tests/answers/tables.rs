@@ -11,7 +11,7 @@ use hprof_query::tables::{
 use hprof_writer::{HeapModel, Jdk, Options, Root};
 use proptest::prelude::*;
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::portion;
 use crate::kit::strategies::{dump, property};
 use crate::kit::texts::sample_path;
@@ -183,7 +183,7 @@ fn opened(dump: &Dump, check: impl FnOnce(&Tables<'_>)) {
         labels: vec![("service".to_owned(), "cart".to_owned())],
         ..About::default()
     };
-    check(&Tables::new(&heap, &graph, bytes(&heap), about));
+    check(&Tables::new(&whole_dump(&heap, &graph), about));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn tables_of_samples_hold_together() {
 fn references_are_those_of_a_plain_reading() {
     for sample in ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst"] {
         opened(&Dump::at(Some(&sample_path(sample))), |tables| {
-            refs_are_right(tables, &Raw::read(tables.context().bytes));
+            refs_are_right(tables, &Raw::read(tables.context().dump.bytes()));
         });
     }
 }
@@ -215,7 +215,7 @@ fn references_are_those_of_a_plain_reading() {
 #[test]
 fn objects_are_those_of_the_dominators_of_all() {
     opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
-        let graph = tables.context().graph;
+        let graph = tables.context().dump.graph;
         let dominators = reachable_rows::ReachableRows::new(graph);
         let mut expected = BTreeMap::new();
         for chunk in tree_nodes::chunks(&graph.tree) {
@@ -273,7 +273,7 @@ fn a_table_of_a_class_holds_its_fields() {
                 let Value::Integer(id) = row[0] else { panic!("{row:?}") };
                 let object = context.object(id).unwrap();
                 for (column, cell) in columns.iter().zip(&row).skip(5) {
-                    let bits = context.objects.field(object, column.trim_end_matches("_2"));
+                    let bits = context.dump.objects.field(object, column.trim_end_matches("_2"));
                     let Some(bits) = bits else { panic!("{name}.{column}") };
                     // A shadowed field is another than the one that the name finds.
                     if column.ends_with("_2") {
@@ -297,7 +297,7 @@ fn a_table_of_a_class_holds_its_fields() {
         assert_eq!(checked.len(), 5, "{checked:?}");
         let of = |name| all_rows(&*tables.of_class(name).unwrap()).len();
         assert!(of("java.util.HashMap+") > of("java.util.HashMap"), "LinkedHashMap is one");
-        assert_eq!(of("byte[]"), context.graph.objects.all().end.0 as usize - others(tables, "byte[]"));
+        assert_eq!(of("byte[]"), context.dump.graph.objects.all().end.0 as usize - others(tables, "byte[]"));
         let error = tables.of_class("java.util.HashMop").err().unwrap().to_string();
         assert!(error.contains("did you mean java.util.HashMap"), "{error}");
         // A file holds what it is called: only SQL takes the name in another case.
@@ -311,11 +311,11 @@ fn a_table_of_a_class_holds_its_fields() {
 /// Objects that are not of a class.
 fn others(tables: &Tables<'_>, name: &str) -> usize {
     let context = tables.context();
-    let class = |object: u32| context.graph.objects.class(ObjectIndex(object));
+    let class = |object: u32| context.dump.graph.objects.class(ObjectIndex(object));
     let is = |object: &u32| {
         class(*object).is_none_or(|class| context.class_names.get(class.0 as usize) != Some(name))
     };
-    (0..context.graph.objects.len()).filter(is).count()
+    (0..context.dump.graph.objects.len()).filter(is).count()
 }
 
 #[test]
@@ -359,6 +359,6 @@ fn elements_of_a_large_array_are_rows_like_others() {
         let expected =
             ["[0]", "[1]", "[1048575]", "[1048576]", "[2097152]", "[2199999]", "<java frame>", "<class>"];
         assert_eq!(fields, expected.map(|field| Value::Text(field.to_owned())).iter().collect::<Vec<_>>());
-        refs_are_right(tables, &Raw::read(tables.context().bytes));
+        refs_are_right(tables, &Raw::read(tables.context().dump.bytes()));
     });
 }

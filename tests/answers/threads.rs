@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 use crate::kit::texts::sample_path as sample;
 use hprof_query::threads::{JavaThread, ThreadOrder, ThreadQuery, ThreadReport, ThreadState, Threads};
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
@@ -295,7 +295,7 @@ fn ends(
     let work = std::thread::spawn(move || {
         let dump = Dump::of(&bytes_of);
         let (heap, graph) = dump.open_graph();
-        let threads = Threads::new(&heap, &graph, bytes(&heap));
+        let threads = Threads::new(&whole_dump(&heap, &graph));
         for sort_by in [ThreadOrder::Name, ThreadOrder::State, ThreadOrder::Retained] {
             threads.find(&ThreadQuery {
                 sort_by,

@@ -3,6 +3,7 @@
 // Skipped tests are reported.
 #![allow(clippy::print_stderr)]
 
+use crate::kit::dump::whole_dump;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -228,7 +229,7 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
         labels: vec![("k".to_owned(), "v,\"w\"".to_owned())],
         ..About::default()
     };
-    let tables = Tables::new(&heap, &graph, heap.bytes(&Quiet).unwrap(), about);
+    let tables = Tables::new(&whole_dump(&heap, &graph), about);
     let of_class = tables.of_class(class).unwrap();
     let all = tables.all().map(|table| ("all", table as &dyn Table)).chain([("class", &*of_class)]);
     for (name, table) in all {

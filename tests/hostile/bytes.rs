@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
-use crate::kit::dump::{self, Dump, bytes, digest, digest_graph};
+use crate::kit::dump::{self, Dump, bytes, digest, digest_graph, whole_dump};
 use crate::kit::portion;
 use hprof_index::Error;
 use hprof_input::file::Compression;
@@ -152,13 +152,13 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             assert!(*answer == again, "{}: two answers: {differ:#?}", what());
             let all = digest_graph(graph, bytes(heap), id_size);
             // A disk without room says nothing of the dump.
-            let places = HeapPlaces::new(heap, graph, bytes(heap), &Frameworks::bundled(), 1);
+            let places = HeapPlaces::new(&whole_dump(heap, graph), &Frameworks::bundled(), 1);
             let _ = places
-                .and_then(|places| leaks::leaks(heap, graph, bytes(heap), 1, &places, LeakEvidence::All));
-            heap_facts::facts(heap, graph, bytes(heap));
+                .and_then(|places| leaks::leaks(&whole_dump(heap, graph), 1, &places, LeakEvidence::All));
+            heap_facts::facts(&whole_dump(heap, graph));
             let question =
                 waste::WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 3 };
-            let _ = waste::waste(heap, graph, bytes(heap), &question);
+            let _ = waste::waste(&whole_dump(heap, graph), &question);
             assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.
             if OPENED.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {

@@ -104,6 +104,11 @@ impl Dump {
     }
 }
 
+/// Returns a dump that was opened with its graph, as queries take it.
+pub fn whole_dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> hprof_index::Dump<'a> {
+    hprof_index::Dump::new(heap, graph).expect("the dump's bytes")
+}
+
 /// The bytes of a dump, unpacked.
 pub fn bytes(heap: &Heap) -> &[u8] {
     heap.bytes(&Quiet).expect("the bytes are there")

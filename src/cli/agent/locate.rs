@@ -110,7 +110,7 @@ impl AgentLocation {
 struct Library<'a>(&'a Path);
 
 impl AnswerSource for Library<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         DumpHeader { path: self.0.to_string_lossy(), ..DumpHeader::default() }
     }
 

@@ -68,7 +68,7 @@ impl ViaArgs {
 }
 
 impl AnswerSource for Place {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         DumpHeader { path: self.0.as_str().into(), ..DumpHeader::default() }
     }
 

@@ -11,7 +11,7 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use hprof_index::{Heap, Quiet};
+use hprof_index::Heap;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
@@ -165,14 +165,14 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         args.notes(cx, &heap, &histogram, &question);
         return Ok(outcome);
     }
-    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
-        let summary = heap.summary();
+    let (session, histogram) = Session::ask(cx, &args.input.input, |dump| {
+        let _summary = dump.summary;
         Ok(match &args.heap {
             Some(name) => {
-                let objects = heaps::objects_of(name, summary, graph, heap.bytes(&Quiet)?)?;
-                histogram::histogram_within(summary, graph, &question, scope, &objects)
+                let objects = heaps::objects_of(name, dump)?;
+                histogram::histogram_within(dump, &question, scope, &objects)
             }
-            None => histogram::histogram_of(summary, graph, &question, scope, with),
+            None => histogram::histogram_of(dump, &question, scope, with),
         })
     })?;
     let outcome = show(cx, args, &session, &histogram)?;
@@ -194,10 +194,10 @@ fn below(
     object: ObjectId,
     question: &HistogramQuery,
 ) -> anyhow::Result<Outcome> {
-    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
-        let index = graph.objects.addresses.index_of(object);
-        let top = index.and_then(|index| graph.tree.reachable_position(index));
-        Ok(top.map(|top| histogram::histogram_below(heap.summary(), graph, question, top)).ok_or(index))
+    let (session, histogram) = Session::ask(cx, &args.input.input, |dump| {
+        let index = dump.graph.objects.addresses.index_of(object);
+        let top = index.and_then(|index| dump.graph.tree.reachable_position(index));
+        Ok(top.map(|top| histogram::histogram_below(dump, question, top)).ok_or(index))
     })?;
     match histogram {
         Ok(histogram) => show(cx, args, &session, &histogram),

@@ -12,7 +12,6 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
-use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
@@ -20,7 +19,6 @@ use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, DuplicateName, LoaderRow, LoaderSet};
 use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, RowLine, Section};
@@ -88,13 +86,12 @@ pub(crate) fn run(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome
 fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let top = args.top.rows(format).unwrap_or(usize::MAX);
-    let (session, (found, why)) = Session::ask(cx, &args.input, |heap, graph| {
-        let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
-        let labels = Labels::new(heap, graph, bytes);
-        let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, args.sort);
-        let found = loader_sets::with_classes(summary, graph, rows, args.sort)?;
+    let (session, (found, why)) = Session::ask(cx, &args.input, |dump| {
+        let labels = Labels::new(dump);
+        let rows = loaders::loaders(&dump.objects, &labels, args.sort);
+        let found = loader_sets::with_classes(dump, rows, args.sort)?;
         let first = found.groups.iter().take(top.min(MAX_WHY)).filter_map(|group| group.loaders.first());
-        let why = loader_sets::why(&View::new(heap, graph, bytes), first.copied());
+        let why = loader_sets::why(&View::new(dump), first.copied());
         Ok((found, why))
     })?;
     let summary = session.heap.summary();
@@ -130,14 +127,13 @@ fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
 
 fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
-    let (session, (rows, why)) = Session::ask(cx, &args.input, |heap, graph| {
-        let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
-        let labels = Labels::new(heap, graph, bytes);
-        let duplicates = loaders::duplicates(summary, graph, &labels);
-        let rows = loader_sets::duplicate_names(summary, graph, &duplicates)?;
+    let (session, (rows, why)) = Session::ask(cx, &args.input, |dump| {
+        let labels = Labels::new(dump);
+        let duplicates = loaders::duplicates(dump, &labels);
+        let rows = loader_sets::duplicate_names(dump, &duplicates)?;
         let first = rows.iter().take(top.min(MAX_WHY)).map(|row| row.first.loader);
-        let first = first.filter(|loader| !is_permanent(summary, *loader));
-        let why = loader_sets::why(&View::new(heap, graph, bytes), first);
+        let first = first.filter(|loader| !is_permanent(dump.summary, *loader));
+        let why = loader_sets::why(&View::new(dump), first);
         Ok((rows, why))
     })?;
     let summary = session.heap.summary();
@@ -160,9 +156,9 @@ fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcom
 }
 
 fn duplicates(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
-    let (session, rows) = Session::ask(cx, &args.input, |heap, graph| {
-        let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
-        Ok(loaders::duplicates(heap.summary(), graph, &labels))
+    let (session, rows) = Session::ask(cx, &args.input, |dump| {
+        let labels = Labels::new(dump);
+        Ok(loaders::duplicates(dump, &labels))
     })?;
     let lines = rows.iter().map(|row| LoaderLine { summary: session.heap.summary(), row });
     let total = rows.len() as u64;

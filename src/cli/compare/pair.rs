@@ -69,8 +69,8 @@ pub(crate) struct Pair<O, N> {
 }
 
 impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
-    fn dump(&self) -> DumpHeader<'_> {
-        self.new.dump()
+    fn header(&self) -> DumpHeader<'_> {
+        self.new.header()
     }
 
     fn is_damaged(&self) -> bool {
@@ -94,7 +94,7 @@ pub(crate) struct Old {
 impl Old {
     /// Creates the description of a file.
     pub(crate) fn of(source: &impl AnswerSource) -> Self {
-        let dump = source.dump();
+        let dump = source.header();
         Self {
             path: dump.path.clone().into_owned(),
             created: dump.created.as_deref().map(str::to_owned),

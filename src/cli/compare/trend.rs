@@ -29,7 +29,6 @@ use hprof_report::json::DumpHeader;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
 use hprof_report::value::{Value, list};
 
-use super::diff::places_of;
 use super::place_lines;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 
@@ -139,10 +138,10 @@ enum LastDump {
 }
 
 impl AnswerSource for Dumps {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         match &self.last {
-            LastDump::Heap(heap) => heap.dump(),
-            LastDump::Session(session) => session.dump(),
+            LastDump::Heap(heap) => heap.header(),
+            LastDump::Session(session) => session.header(),
         }
     }
 
@@ -230,7 +229,8 @@ fn by_place(
     let mut is_damaged = false;
     let frameworks = args.frameworks.rules(cx)?;
     for (input, created) in inputs {
-        let (session, found) = Session::ask(cx, input, |heap, graph| places_of(&frameworks, heap, graph))?;
+        let (session, found) =
+            Session::ask(cx, input, |dump| Ok(DumpPlaces::named(dump, &frameworks, None)?))?;
         is_damaged |= session.is_damaged();
         all.push(OneDump::of(&session, *created));
         places.push(found);

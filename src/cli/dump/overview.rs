@@ -11,7 +11,7 @@ use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_index::{Error, Quiet};
+use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::dictionary::names;
 use hprof_query::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
@@ -84,13 +84,12 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     }
     let frameworks = args.frameworks.rules(cx)?;
     let recording = args.recording.read(cx, &args.input)?;
-    let (session, (overview, found, recording, allocated)) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
+    let (session, (overview, found, recording, allocated)) = Session::ask(cx, &args.input, |dump| {
         let (found, beside) = match &recording {
-            None => (OverviewFindings::new(heap, graph, &frameworks)?, None),
+            None => (OverviewFindings::new(dump, &frameworks)?, None),
             Some(recording) => {
-                let (found, beside) = OverviewFindings::find(heap, graph, &frameworks, |leaks| {
-                    let compared = recording.add_to(leaks, cx, heap, graph, bytes);
+                let (found, beside) = OverviewFindings::find(dump, &frameworks, |leaks| {
+                    let compared = recording.add_to(leaks, cx, dump);
                     let first = leaks.conclusions.first().and_then(|one| match one.cause {
                         Cause::Suspect(at) => leaks.suspects.get(at),
                         Cause::Loaders { .. } => None,
@@ -101,7 +100,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             }
         };
         let OverviewFindings { findings, places, headline, suspects, untold } = found;
-        let overview = overview::overview(heap, graph, bytes, FRAMES, findings);
+        let overview = overview::overview(dump, FRAMES, findings);
         let (recording, allocated) = beside.unzip();
         Ok((overview, (places, headline, suspects, untold), recording, allocated.unwrap_or_default()))
     })?;

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use hprof_index::Dump;
 use hprof_index::storage::store::Stage;
-use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::kept::KeptAnswer;
 use hprof_query::leaks::heap_places::HeapPlaces;
@@ -33,29 +33,26 @@ pub(super) struct OverviewFindings {
 
 impl OverviewFindings {
     /// Returns the findings that are kept in the index. If there are none, finds them and keeps them.
-    pub(super) fn new(heap: &Heap, graph: &ObjectGraph, frameworks: &Frameworks) -> anyhow::Result<Self> {
+    pub(super) fn new(dump: &Dump<'_>, frameworks: &Frameworks) -> anyhow::Result<Self> {
         let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
-        let kept = depends_on.map(|all| KeptAnswer::new(heap, graph, Stage::Overview, &all));
+        let kept = depends_on.map(|all| KeptAnswer::new(dump, Stage::Overview, &all));
         let found: Option<Self> = kept.as_ref().and_then(KeptAnswer::read);
-        if let Some(found) = found.filter(|found| found.places.is_valid(graph)) {
+        if let Some(found) = found.filter(|found| found.places.is_valid(dump.graph)) {
             return Ok(found);
         }
-        let found = Self::find(heap, graph, frameworks, |_| ())?.0;
+        let found = Self::find(dump, frameworks, |_| ())?.0;
         kept.iter().for_each(|kept| kept.write(&found));
         Ok(found)
     }
 
     /// Finds them, with what `add` adds to the suspects.
     pub(super) fn find<T>(
-        heap: &Heap,
-        graph: &ObjectGraph,
+        dump: &Dump<'_>,
         frameworks: &Frameworks,
         add: impl FnOnce(&mut Leaks) -> T,
     ) -> anyhow::Result<(Self, T)> {
-        let bytes = heap.bytes(&Quiet)?;
-        let places = HeapPlaces::new(heap, graph, bytes, frameworks, DEFAULT_THRESHOLD)?;
-        let mut leaks =
-            leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+        let places = HeapPlaces::new(dump, frameworks, DEFAULT_THRESHOLD)?;
+        let mut leaks = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
         let added = add(&mut leaks);
         let is_told = |(_, conclusion): &(usize, &Conclusion)| {
             words::conclusions_in_headline(&leaks).any(|told| told == *conclusion)
@@ -63,8 +60,8 @@ impl OverviewFindings {
         };
         let untold = leaks.conclusions.iter().enumerate().filter(|one| !is_told(one));
         let found = Self {
-            findings: HeapFindings::find(heap, graph, bytes)?,
-            places: ExplainedPlaces::new(graph, &places, &leaks),
+            findings: HeapFindings::find(dump)?,
+            places: ExplainedPlaces::new(dump.graph, &places, &leaks),
             headline: words::headline(&leaks),
             suspects: leaks.conclusions.iter().map(|one| words::with_allocation(&leaks, one)).collect(),
             untold: untold.map(|(_, one)| words::conclusion(&leaks, one)).collect(),

@@ -156,7 +156,7 @@ impl<'a> RecoveredDump<'a> {
 }
 
 impl AnswerSource for RecoveredDump<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         DumpHeader {
             path: self.path().to_string_lossy(),
             file_bytes: self.output.map(|(_, bytes)| bytes),

@@ -15,13 +15,14 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use hprof_capture::{self as capture, Encoder};
+use hprof_index::Dump;
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
 use hprof_query::keyed::Key;
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::recover::RecoverSource;
-use hprof_query::redact::proof::{ProofDump, ProofRow};
+use hprof_query::redact::proof::ProofRow;
 use hprof_query::redact::{
     self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, Redacted, TextPatterns,
 };
@@ -245,7 +246,7 @@ fn prove_unnamed(
     let words = [index_dir_word(dir.path())];
     let redacted = args.input_with(&file.unnamed_path(), &words)?;
     // The damage is that of the dump, about which all was said.
-    let open = |redacted: &Input| redacted.with_graph_again(cx, |_, _| Ok(()));
+    let open = |redacted: &Input| redacted.with_graph_again(cx, |_| Ok(()));
     let (rows, _) = proof(cx, args, options, &redacted, &open).with_context(failed)?;
     Ok(rows)
 }
@@ -258,7 +259,7 @@ fn check(
     redacted: &Path,
 ) -> anyhow::Result<Outcome> {
     let input = args.input(redacted)?;
-    let open = |redacted: &Input| redacted.with_graph(cx, |_, _| Ok(()));
+    let open = |redacted: &Input| redacted.with_graph(cx, |_| Ok(()));
     let (rows, is_matched) = proof(cx, args, options, &input, &open)?;
     let heap = input.open_quietly(cx)?;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
@@ -279,17 +280,16 @@ fn proof(
     open: OpenGraph<'_>,
 ) -> anyhow::Result<(Vec<ProofRow>, bool)> {
     let input = args.input(&args.file)?;
-    let (heap, graph, ()) = input.with_graph(cx, |_, _| Ok(()))?;
+    let (heap, graph, ()) = input.with_graph(cx, |_| Ok(()))?;
     let (redacted_heap, redacted_graph, ()) = open(output)?;
     let bar = Bar::new(cx, args.quiet);
-    let bytes = heap.bytes(&bar)?;
-    let original = ProofDump { heap: &heap, graph: &graph, bytes };
-    let bytes = redacted_heap.bytes(&bar)?;
-    let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
+    let original = Dump::new(&heap, &graph)?;
+    let redacted = Dump::new(&redacted_heap, &redacted_graph)?;
     let proved = input.with_threads(|| {
-        let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()), &options.classes)?;
-        let kept = redact::kept_values_of_file(&plan, options, original.bytes);
-        let rows = redact::proof::prove(&plan, &kept, options, [original, redacted], &CommandAnalyses, &bar)?;
+        let plan = Plan::read(DumpBytes::Mapped(original.bytes(), &mut |_| ()), &options.classes)?;
+        let kept = redact::kept_values_of_file(&plan, options, original.bytes());
+        let rows =
+            redact::proof::prove(&plan, &kept, options, [&original, &redacted], &CommandAnalyses, &bar)?;
         std::io::Result::Ok((rows, plan))
     })?;
     let (rows, plan) = proved.with_context(|| format!("cannot analyse {}", args.file.display()))?;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use hprof_index::Quiet;
 use hprof_query::dictionary::names;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::secrets::{self, SecretLevel, SecretQuery, SecretRow, SecretRules, Secrets};
@@ -106,14 +105,8 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
             rules.with(text, file)
         })
     })?;
-    let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| {
-        Ok(secrets::secrets(
-            heap,
-            graph,
-            heap.bytes(&Quiet)?,
-            &rules,
-            SecretQuery::new(args.show_values && !cx.hides_values),
-        ))
+    let (session, mut found) = Session::ask(cx, &args.input, |dump| {
+        Ok(secrets::secrets(dump, &rules, SecretQuery::new(args.show_values && !cx.hides_values)))
     })?;
     found.rows.retain(|row| row.is_reachable || !args.live);
     if cx.hides_values {

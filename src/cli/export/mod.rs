@@ -27,7 +27,7 @@ use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::storage::open_dir::OpenDir;
-use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_index::{Dump, Heap, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::strings::TextKey;
 use hprof_query::tables::{About, Table, Tables, definitions};
@@ -338,11 +338,11 @@ impl ExportRun<'_> {
         input: &Input,
         name: &str,
     ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
-        let write = |heap: &Heap, graph: &ObjectGraph| {
+        let write = |dump: &Dump<'_>| {
             let bar = Bar::new(cx, input.quiet);
             let labels = self.args.labels.clone();
             let about = About { name: name.to_owned(), labels, recording: None, text_key: self.text_key };
-            self.write(cx, heap, graph, about, &bar)
+            self.write(cx, dump, about, &bar)
         };
         let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;
         ensure_right(&graph)?;
@@ -353,14 +353,12 @@ impl ExportRun<'_> {
     fn write(
         &self,
         cx: &RunContext,
-        heap: &Heap,
-        graph: &ObjectGraph,
+        dump: &Dump<'_>,
         about: About,
         bar: &Bar,
     ) -> anyhow::Result<(Partitions, Vec<ExportedTable>)> {
-        let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
-        let tables = Tables::with_frameworks(heap, graph, bytes, about, self.frameworks.clone());
+        let tables = Tables::with_frameworks(dump, about, self.frameworks.clone());
         let asked = self.tables(cx, &tables)?;
         let named = |asked: &'_ Asked<'_>| match asked {
             Asked::Named(name) => tables.find(name),
@@ -375,13 +373,13 @@ impl ExportRun<'_> {
         };
         let sources: Vec<TableSource<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
-        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, heap.path());
+        let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, dump.heap.path());
         let begin = |table: usize| {
             let table = tables.get(table).map(|table| table.definition().name.to_string());
             bar.begin(&format!("writing {}", table.unwrap_or_default()), 0);
         };
         let check = || {
-            if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
+            if dump.graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
         };
         let written = hprof_report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
         let row = |(table, Written { rows, bytes, parts }): (&str, Written)| ExportedTable {
@@ -411,7 +409,7 @@ impl ExportRun<'_> {
                 // With several programs, a class need not exist in all of them.
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
-                        let path = tables.context().heap.path().display();
+                        let path = tables.context().dump.heap.path().display();
                         cx.say("note", &format!("{path}: there is no table {name}: {none}"));
                     }
                 }

@@ -42,9 +42,9 @@ pub(super) struct Exported {
 }
 
 impl AnswerSource for Exported {
-    fn dump(&self) -> json::DumpHeader<'_> {
+    fn header(&self) -> json::DumpHeader<'_> {
         match (self.dumps.as_slice(), &self.heap) {
-            ([_], Some(heap)) => heap.dump(),
+            ([_], Some(heap)) => heap.header(),
             (dumps, _) => {
                 let path = dumps.first().map(|dump| dump.one.path.as_str()).unwrap_or_default();
                 json::DumpHeader { path: path.into(), ..json::DumpHeader::default() }

@@ -1,7 +1,7 @@
 //! `instances`: the instances of given classes.
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_query::dictionary::names;
 use hprof_query::objects::best;
 use hprof_query::objects::class_set::ClassSet;
@@ -11,7 +11,6 @@ use hprof_query::objects::heaps;
 use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, InstanceRow};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -124,14 +123,13 @@ struct InstancesResult {
 
 pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(cx, &args.classes)?;
-    let (session, found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+    let (session, found) = Session::ask(cx, &args.input, |dump| ask(args, &asked, dump))?;
     let InstancesResult { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
-    let bytes = heap.bytes(&Quiet)?;
-    let (labels, objects) =
-        (Labels::new(heap, graph, bytes), ObjectReader::new(heap.summary(), graph, bytes));
+    let dump = session.dump()?;
+    let labels = Labels::new(&dump);
     let order = match &args.sort {
-        SortWord::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        SortWord::Field(field) => Some(FieldOrder::new(&dump.objects, &labels, field, &ClassSet::default())?),
         SortWord::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
@@ -155,18 +153,12 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
     Ok(session.outcome(total > 0))
 }
 
-fn ask(
-    args: &InstancesArgs,
-    asked: &[Selection],
-    heap: &Heap,
-    graph: &ObjectGraph,
-) -> anyhow::Result<InstancesResult> {
-    let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
-    let classes = ClassSet::new(summary, graph, asked, args.subclasses);
-    let labels = Labels::new(heap, graph, bytes);
-    let objects = ObjectReader::new(summary, graph, bytes);
-    let of_heap =
-        args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
+fn ask(args: &InstancesArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<InstancesResult> {
+    let _summary = dump.summary;
+    let classes = ClassSet::new(dump, asked, args.subclasses);
+    let labels = Labels::new(dump);
+    let objects = dump.objects;
+    let of_heap = args.heap.as_ref().map(|name| heaps::objects_of(name, dump)).transpose()?;
     let filter = if (args.conditions.is_empty() && of_heap.is_none()) || classes.is_empty() {
         None
     } else {
@@ -194,11 +186,11 @@ fn ask(
             top: args.top.rows(args.output.format()),
         };
         match &order {
-            None => instances::find(graph, &question),
-            Some(order) => instances::find_by_field(graph, &question, order),
+            None => instances::find(dump.graph, &question),
+            Some(order) => instances::find_by_field(dump.graph, &question, order),
         }
     };
-    let rows = LazyRows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
+    let rows = LazyRows::new(found.objects, |object| made(dump.graph, &labels, order.as_ref(), *object));
     Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use hprof_index::Quiet;
 use hprof_query::dictionary::{ColumnKey, names};
 use hprof_query::objects::meaning;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::oql::{Evaluator, MAX_LEN, ObjectRow, OqlResult, OqlRow, OqlValue, Query, QueryError};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
@@ -86,10 +84,8 @@ pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     };
     hiding::note(cx, args.input.quiet);
     let top = args.top.rows(args.output.format());
-    let (session, answer) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let objects = ObjectReader::new(heap.summary(), graph, bytes);
-        let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
+    let (session, answer) = Session::ask(cx, &args.input, |dump| {
+        let evaluator = Evaluator::new(dump).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
             let first = first(args, &found, &evaluator);
             (found, first)
@@ -173,9 +169,8 @@ fn show(
     found: &OqlResult,
     first: Vec<OqlRow>,
 ) -> anyhow::Result<Outcome> {
-    let bytes = session.heap.bytes(&Quiet)?;
-    let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
-    let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
+    let dump = session.dump()?;
+    let evaluator = Evaluator::new(&dump).only_reachable(args.live);
     let total = found.total();
     let most = most(args);
     let columns = match &found.columns {

@@ -1,8 +1,8 @@
 //! `refs`: the references or referrers of an object.
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::dictionary::names;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::naming::suggestions;
@@ -102,7 +102,7 @@ struct RefsResult {
 
 pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
     let asked = args.input.settled(cx, std::slice::from_ref(&args.object))?;
-    let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+    let (session, mut found) = Session::ask(cx, &args.input, |dump| ask(args, &asked, dump))?;
     let object = match &found.target {
         RefsTarget::Object(object) => *object,
         RefsTarget::None(text) => {
@@ -115,7 +115,7 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
             return Ok(session.outcome(false));
         }
     };
-    let view = View::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
+    let view = View::new(&session.dump()?);
     let first = std::mem::take(&mut found.rows);
     let about = RefsSummary { of: view.step(object, None), direction: args.direction(), found: &found };
     if args.group_by.is_some() {
@@ -134,9 +134,9 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(found.total > 0))
 }
 
-fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<RefsResult> {
+fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<RefsResult> {
     let mut found = RefsResult {
-        target: target(asked.first().unwrap_or(&args.object), heap, graph),
+        target: target(asked.first().unwrap_or(&args.object), dump),
         total: 0,
         rows: Vec::new(),
         groups: Vec::new(),
@@ -144,7 +144,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -
         instances: None,
     };
     let RefsTarget::Object(object) = found.target else { return Ok(found) };
-    let view = View::new(heap, graph, heap.bytes(&Quiet)?);
+    let view = View::new(dump);
     let refs = Refs::new(&view);
     let direction = args.direction();
     if args.group_by.is_some() {
@@ -163,20 +163,24 @@ fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -
 }
 
 /// Resolves the argument to an object.
-fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
-    let (summary, text) = (heap.summary(), &object.text);
+fn target(object: &Selection, dump: &Dump<'_>) -> RefsTarget {
+    let (summary, text) = (dump.summary, &object.text);
     match &object.what {
-        Selected::Object(id) => match graph.objects.addresses.index_of(*id) {
+        Selected::Object(id) => match dump.graph.objects.addresses.index_of(*id) {
             Some(object) => RefsTarget::Object(object),
-            None => {
-                RefsTarget::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id)))
-            }
+            None => RefsTarget::None(object::not_found(
+                *id,
+                dump.heap.path(),
+                &suggestions::object_ids(dump.graph, *id),
+            )),
         },
         Selected::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
             let mut found: Vec<(ObjectIndex, &str)> = matching
-                .filter_map(|(number, class)| Some((graph.class_object(number)?, summary.class_name(class))))
+                .filter_map(|(number, class)| {
+                    Some((dump.graph.class_object(number)?, summary.class_name(class)))
+                })
                 .collect();
             // `HashMap` is java.util.HashMap, even if a nested class has that name.
             if found.iter().any(|(_, name)| pattern.matches_as_written(name)) {
@@ -187,7 +191,10 @@ fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
                 [] => RefsTarget::None(no_class(summary, text)),
                 several => {
                     let named = several.iter().take(NAMED).map(|(object, name)| {
-                        format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
+                        format!(
+                            "{name} {:#x}",
+                            dump.graph.objects.addresses.id_of(*object).unwrap_or_default()
+                        )
                     });
                     let named: Vec<String> = named.collect();
                     let more = if several.len() > NAMED { ", …" } else { "" };

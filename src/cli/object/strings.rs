@@ -144,14 +144,13 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
     let question = args.question()?;
     // A few rows are computed here, where a damaged index can be noticed and the query repeated. Many are computed
     // while they are written, after everything they need was checked.
-    let (session, (found, kept)) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let found = strings::strings(heap.summary(), graph, bytes, &question)?;
-        let reader = StringReader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
+    let (session, (found, kept)) = Session::ask(cx, &args.input, |dump| {
+        let found = strings::strings(dump, &question)?;
+        let reader = StringReader::new(dump, &found, (args.rows(), args.max_chars()));
         let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == found.len() {
             Some(make(&reader, 0..found.len()))
         } else {
-            graph.check_tree();
+            dump.graph.check_tree();
             None
         };
         Ok((found, kept))
@@ -187,8 +186,8 @@ fn show(
     found: &StringReport,
     kept: Option<Vec<StringRow>>,
 ) -> anyhow::Result<u64> {
-    let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
-    let reader = StringReader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
+    let (_summary, _bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
+    let reader = StringReader::new(&session.dump()?, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {
         let end = reader.chunk(start, CHUNK, CHUNK_CHARS);

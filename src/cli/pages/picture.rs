@@ -9,7 +9,7 @@ use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_query::containers::Containers;
 use hprof_query::dictionary::names;
@@ -17,7 +17,6 @@ use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::frameworks::{Frameworks, KnownFrameworks, Naming};
 use hprof_query::objects::label::Labels;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_report::escape;
 use hprof_report::html::Links;
 use hprof_report::number::{grouped, human_bytes, percent};
@@ -180,38 +179,32 @@ pub(crate) fn area(
     let input = Input::of_words(dump, &site.options)?;
     let cx = cx.taking(0);
     let frameworks = FrameworksArgs::default().rules(&cx)?;
-    let (_, graph, found) = input.with_graph(&cx, |heap, graph| area_in(heap, graph, of, &frameworks))?;
+    let (_, graph, found) = input.with_graph(&cx, |dump| area_in(dump, of, &frameworks))?;
     ensure_right(&graph)?;
     Ok((found, cx.into_said().notes))
 }
 
-fn area_in(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    of: Option<&str>,
-    frameworks: &Frameworks,
-) -> anyhow::Result<Option<Picture>> {
+fn area_in(dump: &Dump<'_>, of: Option<&str>, frameworks: &Frameworks) -> anyhow::Result<Option<Picture>> {
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
             let id = hprof_query::naming::object_id::object_id(of)?;
-            let object = graph.objects.addresses.index_of(id);
-            object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
+            let object = dump.graph.objects.addresses.index_of(id);
+            object.and_then(|object| dump.graph.tree.reachable_position(object)).map(Start::Object)
         }
     };
     let Some(start) = start else { return Ok(None) };
-    let bytes = heap.bytes(&Quiet)?;
-    let labels = Labels::new(heap, graph, bytes);
+    let labels = Labels::new(dump);
     let question = areas::AreaQuery { start, max_areas: AREAS, ..areas::AreaQuery::default() };
-    let area = areas::areas(heap.summary(), graph, &labels, &question);
-    let summary = heap.summary();
+    let area = areas::areas(dump, &labels, &question);
+    let summary = dump.summary;
     let classes = summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect();
-    let containers = Containers::find(heap, graph, bytes)?;
+    let containers = Containers::find(dump)?;
     let stores = containers.all.iter().filter(|one| one.accumulates());
     let elements = stores.map(|one| (one.object, containers::elements(one, true))).collect();
     let mut names = PictureNames { classes, called: FxHashMap::default(), elements };
-    let objects = ObjectReader::new(summary, graph, bytes);
-    names.add_called(&area, graph, &KnownFrameworks::new(heap, &objects, frameworks));
+    let _objects = dump.objects;
+    names.add_called(&area, dump.graph, &KnownFrameworks::new(dump, frameworks));
     Ok(Some((area, names)))
 }
 

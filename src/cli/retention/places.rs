@@ -3,14 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::Dump;
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
 use hprof_query::containers::{Container, Containers};
 use hprof_query::dictionary::names;
 use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
 use hprof_query::objects::condition::size;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::Selection;
 use hprof_query::recordings::percent::hundredths;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -111,14 +110,14 @@ fn least(text: &str) -> Result<Least, String> {
 pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
     let frameworks = args.frameworks.rules(cx)?;
-    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        let places = places(args, &frameworks, heap, graph)?;
+    let (session, found) = Session::ask(cx, &args.input, |dump| {
+        let places = places(args, &frameworks, dump)?;
         let found = places.map(|places| -> anyhow::Result<_> {
-            let least = args.min.bytes(graph.tree.reachable_bytes());
+            let least = args.min.bytes(dump.graph.tree.reachable_bytes());
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
-            describe(heap, graph, &frameworks, &mut rows)?;
-            let containers = Containers::find(heap, graph, heap.bytes(&Quiet)?)?;
+            describe(dump, &frameworks, &mut rows)?;
+            let containers = Containers::find(dump)?;
             let by_object = containers.by_object();
             for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
                 row.container = by_object.get(&row.figures.example).copied().cloned();
@@ -133,7 +132,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "places", &args.output, none)?;
-        arguments::note_no_start(cx, &args.input, args.of.as_ref(), session.heap.summary(), &session.graph);
+        arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump()?);
         return Ok(session.outcome(false));
     };
     let depths: Vec<u32> = rows.iter().map(|row| u32::try_from(row.depth - 1).unwrap_or(u32::MAX)).collect();
@@ -154,18 +153,12 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
 }
 
 /// Returns the requested places; `None` if there is nothing to start from.
-fn places(
-    args: &PlacesArgs,
-    frameworks: &Frameworks,
-    heap: &Heap,
-    graph: &ObjectGraph,
-) -> anyhow::Result<Option<DumpPlaces>> {
-    let bytes = heap.bytes(&Quiet)?;
-    Ok(match arguments::from(args.of.as_ref(), heap.summary(), graph) {
+fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow::Result<Option<DumpPlaces>> {
+    Ok(match arguments::from(args.of.as_ref(), dump) {
         None => None,
-        Some(From::Roots) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, None)?),
-        Some(From::Object(top)) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, Some(&[top]))?),
-        Some(From::Tops(tops)) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, Some(&tops))?),
+        Some(From::Roots) => Some(DumpPlaces::named(dump, frameworks, None)?),
+        Some(From::Object(top)) => Some(DumpPlaces::named(dump, frameworks, Some(&[top]))?),
+        Some(From::Tops(tops)) => Some(DumpPlaces::named(dump, frameworks, Some(&tops))?),
     })
 }
 
@@ -191,16 +184,11 @@ impl ContainerRow for PlaceRow {
 }
 
 /// Adds the descriptions of single objects by frameworks' rules.
-fn describe(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    frameworks: &Frameworks,
-    rows: &mut [PlaceRow],
-) -> anyhow::Result<()> {
-    let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
-    let known = KnownFrameworks::new(heap, &objects, frameworks);
+fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) -> anyhow::Result<()> {
+    let _objects = dump.objects;
+    let known = KnownFrameworks::new(dump, frameworks);
     for row in rows.iter_mut().filter(|row| row.is_called && row.figures.objects == 1).take(MAX_DESCRIBED) {
-        let object = graph.objects.addresses.index_of(row.figures.example);
+        let object = dump.graph.objects.addresses.index_of(row.figures.example);
         row.framework = object.and_then(|object| known.describe(object));
     }
     Ok(())

@@ -43,14 +43,14 @@ pub(crate) struct RetainedArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcome> {
     let selections = args.input.settled(cx, &args.selections)?;
-    let (session, (rows, total)) = Session::ask(cx, &args.input, |heap, graph| {
-        let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
+    let (session, (rows, total)) = Session::ask(cx, &args.input, |dump| {
+        let sets = selections.iter().map(|selection| selection.objects(dump));
         let sets: Vec<RoaringBitmap> = sets.collect();
-        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(graph, set)).collect();
+        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(dump.graph, set)).collect();
         let total = match rows.as_slice() {
             [one] => *one,
             _ => retained_of_set::retained(
-                graph,
+                dump.graph,
                 &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set),
             ),
         };

@@ -1,6 +1,5 @@
 //! `roots`: the GC roots and their retained sizes.
 
-use hprof_index::Quiet;
 use hprof_index::objects::gc_roots::Roots;
 use hprof_parser::RootKind;
 use hprof_query::dictionary::names;
@@ -70,10 +69,9 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
         thread: args.thread.clone(),
         top: args.top.rows(args.output.format()),
     };
-    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
-        Ok(root_report::roots(graph, &labels, &frames, &question))
+    let (session, found) = Session::ask(cx, &args.input, |dump| {
+        let (labels, frames) = (Labels::new(dump), Frames::new(dump.summary, dump.bytes()));
+        Ok(root_report::roots(dump.graph, &labels, &frames, &question))
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
@@ -111,11 +109,10 @@ fn nothing(
         cx.say("note", if args.kind.is_empty() { NONE } else { "the dump contains no root of these kinds" });
         return Ok(());
     };
-    let (heap, graph) = (&session.heap, &session.graph);
     let question = threads::ThreadQuery::named(thread.clone());
-    let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
+    let threads = Threads::new(&session.dump()?).find(&question);
     if threads.matching == 0 {
-        messages::about_no_thread(cx, graph, &threads, Some(thread));
+        messages::about_no_thread(cx, &session.graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
         cx.say("note", &format!("the dump contains no root{of_kinds} that belongs to such a thread"));

@@ -168,7 +168,7 @@ fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let heap = input.open_quietly(cx)?;
     say(&Said::Summary, &[]);
     if heap.summary().facts().heap_dumps.get() > 0 {
-        input.with_graph(cx, |_, _| Ok(()))?;
+        input.with_graph(cx, |_| Ok(()))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use clap::{Args, Parser};
 use hprof_index::layout::object_layout::LayoutOverride;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::memory;
-use hprof_index::{Error, Heap, ObjectGraph, Options, Progress};
+use hprof_index::{Dump, Error, Heap, ObjectGraph, Options, Progress};
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
@@ -298,9 +298,10 @@ impl Input {
     pub(crate) fn with_graph<T: Send>(
         &self,
         cx: &RunContext,
-        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+        ask: impl Fn(&Dump<'_>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), |heap, graph| ask(heap, graph))
+        let ask = |heap: &Arc<Heap>, graph: &Arc<ObjectGraph>| ask(&Dump::new(heap, graph)?);
+        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
     }
 
     /// Like [`Input::with_graph`], for callers that keep dump and graph after the query.
@@ -318,9 +319,10 @@ impl Input {
     pub(crate) fn with_graph_again<T: Send>(
         &self,
         cx: &RunContext,
-        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+        ask: impl Fn(&Dump<'_>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(cx, &|open| self.open_graph(cx, open), |heap, graph| ask(heap, graph))
+        let ask = |heap: &Arc<Heap>, graph: &Arc<ObjectGraph>| ask(&Dump::new(heap, graph)?);
+        self.ask_graph(cx, &|open| self.open_graph(cx, open), ask)
     }
 
     fn ask_graph<T: Send>(

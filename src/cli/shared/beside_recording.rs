@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::Dump;
 use hprof_jfr::Recording;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::Leaks;
@@ -109,16 +109,9 @@ fn not_one(path: &Path) -> anyhow::Error {
 
 impl BesideRecording {
     /// Adds what it says to suspects, and compares it with the dump.
-    pub(crate) fn add_to(
-        &self,
-        leaks: &mut Leaks,
-        cx: &RunContext,
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-    ) -> ComparedRecording {
-        leaks.add_recording(heap, graph, bytes, &self.allocations);
-        let same_process = same_process(heap, graph, bytes, &self.allocations);
+    pub(crate) fn add_to(&self, leaks: &mut Leaks, cx: &RunContext, dump: &Dump<'_>) -> ComparedRecording {
+        leaks.add_recording(dump, &self.allocations);
+        let same_process = same_process(dump, &self.allocations);
         let path = self.path.to_string_lossy().into_owned();
         let mut warnings: Vec<String> =
             self.allocations.problems.iter().map(|problem| format!("{path}: {problem}")).collect();
@@ -128,7 +121,7 @@ impl BesideRecording {
             SameProcess::Unknown(common) => not_known(*common),
         };
         warnings.extend(doubt.map(|doubt| format!("{path}: {doubt}")));
-        let unrecorded = unrecorded_nanos(heap, &self.allocations);
+        let unrecorded = unrecorded_nanos(dump.heap, &self.allocations);
         if !matches!(same_process, SameProcess::No(_)) && unrecorded >= HOUR_NANOS {
             let hours = grouped(unrecorded / HOUR_NANOS);
             warnings.push(format!(
@@ -142,7 +135,7 @@ impl BesideRecording {
             ));
         }
         let is_same = !matches!(same_process, SameProcess::No(_));
-        let heap = HeapBesideDump::of(&self.allocations.heap, dump_nanos(heap)).filter(|_| is_same);
+        let heap = HeapBesideDump::of(&self.allocations.heap, dump_nanos(dump.heap)).filter(|_| is_same);
         ComparedRecording {
             path,
             heap,

@@ -9,7 +9,7 @@ use std::iter::Enumerate;
 use std::sync::Arc;
 use std::vec;
 
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
@@ -28,7 +28,7 @@ pub(crate) const KEPT: usize = 10_000;
 /// A file that can be queried.
 pub(crate) trait AnswerSource {
     /// Returns the `dump` key of a JSON document.
-    fn dump(&self) -> DumpHeader<'_>;
+    fn header(&self) -> DumpHeader<'_>;
 
     /// Returns whether part of the file is missing or cannot be read.
     fn is_damaged(&self) -> bool;
@@ -137,15 +137,15 @@ fn show_erased(
     }
     let mut out = cx.out();
     let rows = match cx.formats(format) {
-        [format] => answer.write(&mut out, *format, style, command, &source.dump())?,
-        _ => answer.write_both(&mut out, style, command, &source.dump())?,
+        [format] => answer.write(&mut out, *format, style, command, &source.header())?,
+        _ => answer.write_both(&mut out, style, command, &source.header())?,
     };
     output::finish_if(out, source.check())?;
     Ok(rows)
 }
 
 impl AnswerSource for Heap {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         let summary = self.summary();
         DumpHeader {
             path: spool::given(self.path()).to_string_lossy(),
@@ -165,8 +165,8 @@ impl AnswerSource for Heap {
 }
 
 impl<S: AnswerSource> AnswerSource for Arc<S> {
-    fn dump(&self) -> DumpHeader<'_> {
-        (**self).dump()
+    fn header(&self) -> DumpHeader<'_> {
+        (**self).header()
     }
 
     fn is_damaged(&self) -> bool {
@@ -192,17 +192,22 @@ impl Session {
     pub(crate) fn ask<T: Send>(
         cx: &RunContext,
         input: &Input,
-        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+        ask: impl Fn(&Dump<'_>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Self, T)> {
         let (heap, graph, answer) = input.with_graph(cx, ask)?;
         Ok((Self { heap, graph }, answer))
     }
+
+    /// Returns the dump, for what is computed while an answer is shown.
+    pub(crate) fn dump(&self) -> anyhow::Result<Dump<'_>> {
+        Ok(Dump::new(&self.heap, &self.graph)?)
+    }
 }
 
 impl AnswerSource for Session {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
-        DumpHeader { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
+        DumpHeader { unreachable_bytes: Some(unreachable.bytes), ..self.heap.header() }
     }
 
     fn is_damaged(&self) -> bool {

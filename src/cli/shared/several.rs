@@ -52,7 +52,7 @@ pub(crate) struct OneDump {
 impl OneDump {
     /// Creates the entry of an open file.
     pub(crate) fn of(source: &impl AnswerSource, created_ms: u64) -> Self {
-        let DumpHeader { path, is_damaged: damaged, .. } = source.dump();
+        let DumpHeader { path, is_damaged: damaged, .. } = source.header();
         Self { path: path.into_owned(), created_ms, damaged }
     }
 

@@ -1,6 +1,5 @@
 //! Threads grouped by pool and equal stacks, or by the frame that they are in, for `threads --group`.
 
-use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_query::dictionary::names;
 use hprof_query::threads::groups::{LocalsOfClass, ThreadGroup, ThreadGroups};
@@ -30,7 +29,7 @@ pub(super) fn ask(
     input: &Input,
     question: &ThreadQuery,
 ) -> anyhow::Result<(Session, ThreadGroups)> {
-    Session::ask(cx, input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
+    Session::ask(cx, input, |dump| Ok(Threads::new(dump).groups(question)))
 }
 
 /// Shows the groups; a table with at most `most_frames` of each stack.

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use hprof_index::Quiet;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::dictionary::names;
 use hprof_query::threads::{
@@ -47,14 +46,14 @@ pub(super) fn ask(
     input: &Input,
     question: &ThreadQuery,
 ) -> anyhow::Result<(Session, FoundThreads)> {
-    Session::ask(cx, input, |heap, graph| {
-        let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
+    Session::ask(cx, input, |dump| {
+        let threads = Threads::new(dump);
         let report = threads.find(question);
         // Damage to the index must be noticed here.
         let few = if report.rows.len() <= FEW {
             report.rows.par_iter().map(|row| threads.thread(row)).collect()
         } else {
-            graph.check_tree();
+            dump.graph.check_tree();
             Vec::new()
         };
         Ok(FoundThreads { report, few })
@@ -71,7 +70,7 @@ pub(super) fn show(
     stacks: Option<Locals>,
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();
-    let threads = Threads::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
+    let threads = Threads::new(&session.dump()?);
     let answer = Answer::new(columns(Some(summary)), found.rows(&threads))
         .beside(&beside(), &found.report)
         .matching(found.report.matching, "threads")
@@ -90,7 +89,7 @@ pub(super) fn show_text(
     locals: Locals,
 ) -> anyhow::Result<()> {
     let (heap, mut out) = (&session.heap, cx.out());
-    let threads = Threads::new(heap, &session.graph, heap.bytes(&Quiet)?);
+    let threads = Threads::new(&session.dump()?);
     let created = output::timestamp(heap.summary().facts().created_ms.get());
     thread_dump::head(&mut out, heap.summary(), created.as_deref())?;
     for thread in found.rows(&threads) {

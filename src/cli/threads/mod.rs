@@ -5,7 +5,7 @@ mod heap;
 mod started;
 
 use crate::cli::shared::context::RunContext;
-use hprof_index::{Error, Quiet};
+use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
@@ -26,7 +26,7 @@ use super::shared::keys::{Keyword, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
-use super::shared::session::{AnswerSource, Session};
+use super::shared::session::AnswerSource;
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -278,9 +278,8 @@ fn of_groups(
         groups::show(cx, &session, &found, format, cx.style(args.color), (locals, frames, filters(args)))
     })?;
     if found.rows.is_empty() && !input.quiet {
-        let Session { heap, graph } = &session;
-        let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
-        messages::about_no_thread(cx, graph, &threads, question.name.as_ref());
+        let threads = Threads::new(&session.dump()?).find(&question);
+        messages::about_no_thread(cx, &session.graph, &threads, question.name.as_ref());
     }
     unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))

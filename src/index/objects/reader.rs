@@ -83,7 +83,7 @@ pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
 
 impl<'a> ObjectReader<'a> {
     /// Creates a reader for the objects of `graph`; `bytes` are the dump's ([`crate::Heap::bytes`]).
-    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();
         let string = classes.find(|(_, row)| row.is_dumped() && summary.is_named(row, "java.lang.String"));
         let string = string.and_then(|(class, _)| Some((class, StringFields::of(summary, class)?)));

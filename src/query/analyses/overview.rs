@@ -6,10 +6,10 @@
 
 use std::io;
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::id_map::IdSet;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::RootKind;
 use serde::{Deserialize, Serialize};
 
@@ -89,34 +89,28 @@ pub struct Odd {
 }
 
 impl HeapFindings {
-    /// Passes over the heap. `bytes` are the dump's ([`Heap::bytes`]).
+    /// Passes over the heap.
     ///
     /// # Errors
     /// Those of [`estimate`].
-    pub fn find(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+    pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
         Ok(Self {
-            largest: Holders::new(heap, graph, bytes).largest(LARGEST, &Threads::new(heap, graph, bytes)),
-            odd: odd(&ObjectReader::new(heap.summary(), graph, bytes)),
-            waste: estimate(heap, graph, bytes)?,
+            largest: Holders::new(dump).largest(LARGEST, &Threads::new(dump)),
+            odd: odd(&dump.objects),
+            waste: estimate(dump)?,
         })
     }
 }
 
 /// Creates the overview of a dump from what passes over its heap found, with `depth` frames of the thread that ran out of
 /// memory.
-pub fn overview(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    depth: usize,
-    found: HeapFindings,
-) -> Overview {
-    let summary = heap.summary();
-    let info = info::info(heap, &Sizes::new(summary, None));
-    let reachable = (u64::from(graph.tree.reachable()), graph.tree.reachable_bytes());
+pub fn overview(dump: &Dump<'_>, depth: usize, found: HeapFindings) -> Overview {
+    let summary = dump.summary;
+    let info = info::info(dump.heap, &Sizes::new(summary, None));
+    let reachable = (u64::from(dump.graph.tree.reachable()), dump.graph.tree.reachable_bytes());
     let objects: u64 = info.objects.iter().sum();
-    let threads = Threads::new(heap, graph, bytes);
-    let roots = graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject);
+    let threads = Threads::new(dump);
+    let roots = dump.graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject);
     let running: IdSet<ObjectIndex> = roots.map(|root| root.object).collect();
     let loaders = ClassSet::of_name_and_below(summary, "java.lang.ClassLoader");
     let of_class = |class| summary.class(class).map_or(0, |row| histogram::instances(summary, class, row));

@@ -3,8 +3,8 @@
 use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
 use crate::threads::{JavaThread, StackFrame, ThreadQuery, Threads};
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 /// Minimum number of objects waiting for the finalizer to be reported.
@@ -39,11 +39,9 @@ pub struct HeapFacts {
 }
 
 /// Collects the facts.
-pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> HeapFacts {
-    let summary = heap.summary();
-    let objects = ObjectReader::new(summary, graph, bytes);
-    let threads = Threads::new(heap, graph, bytes);
-    let finalizer_queue = finalizer_queue(&objects);
+pub fn facts(dump: &Dump<'_>) -> HeapFacts {
+    let threads = Threads::new(dump);
+    let finalizer_queue = finalizer_queue(&dump.objects);
     let finalizer_frame = finalizer_queue.filter(|waiting| *waiting > 0).and_then(|_| finalizer(&threads));
     HeapFacts {
         out_of_memory: threads.out_of_memory(FRAMES).map(|row| threads.thread(&row)),

@@ -16,7 +16,6 @@ use hprof_parser::heap::ObjectArray;
 
 use crate::histogram;
 use crate::objects::reader::{ObjectReader, Record};
-use crate::objects::reference_names::Edges;
 use crate::objects::strength::{Strength, is_referent};
 use crate::paths::steps::View;
 
@@ -74,12 +73,11 @@ pub struct Refs<'a> {
 impl<'a> Refs<'a> {
     /// Creates a reader of the references of objects that `view` describes.
     pub fn new(view: &'a View<'a>) -> Self {
-        let Edges { summary, graph, bytes, .. } = view.edges;
-        Self { view, objects: ObjectReader::new(summary, graph, bytes) }
+        Self { view, objects: view.edges.dump.objects }
     }
 
     fn graph(&self) -> &'a ObjectGraph {
-        self.view.edges.graph
+        self.view.edges.dump.graph
     }
 
     /// Returns the references of an object, computed lazily: outgoing ones in the order of its record, incoming ones by

@@ -49,9 +49,9 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> Arrays<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
-        let all = context.summary.numbered_classes();
+        let all = context.dump.summary.numbered_classes();
         let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
-        let classes = ClassSet::of(context.summary, &arrays.collect::<Vec<_>>());
+        let classes = ClassSet::of(context.dump.summary, &arrays.collect::<Vec<_>>());
         Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 }
@@ -98,7 +98,7 @@ impl Table for Arrays<'_> {
         let context = &*self.objects.context;
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, _| {
             batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));
-            let kind = class.and_then(|class| context.summary.class(class)).map(|class| class.kind());
+            let kind = class.and_then(|class| context.dump.summary.class(class)).map(|class| class.kind());
             batch.column(ELEMENT).text(Some(match kind {
                 Some(ClassKind::PrimitiveArray(element)) => element.java_name(),
                 _ => "object",

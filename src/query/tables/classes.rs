@@ -1,5 +1,6 @@
 //! The table `classes`.
 
+use hprof_index::Dump;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl<'a> Classes<'a> {
 
     /// Returns the classes that `classes` lists too, of those with these numbers.
     fn shown(&self, numbers: Range<usize>) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
-        let summary = self.context.summary;
+        let summary = self.context.dump.summary;
         let classes = summary.numbered_classes().take(numbers.end).skip(numbers.start);
         classes.filter(|(number, _)| hierarchy::is_shown(summary, *number))
     }
@@ -61,7 +62,7 @@ impl Table for Classes<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.shown(0..self.context.summary.classes().len()).count() as u64
+        self.shown(0..self.context.dump.summary.classes().len()).count() as u64
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -81,13 +82,13 @@ impl Table for Classes<'_> {
                 let found = find(&self.context, key).into_iter();
                 found.map(|class| TableChunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
             }
-            _ => vec![TableChunk::Rows(0..self.context.summary.classes().len())],
+            _ => vec![TableChunk::Rows(0..self.context.dump.summary.classes().len())],
         })
     }
 
     fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
-        let Context { summary, sizes, .. } = &*self.context;
+        let Context { dump: Dump { summary, .. }, sizes, .. } = &*self.context;
         for (number, class) in self.shown(rows.clone()) {
             batch.column(0).id(class.class_object());
             batch.column(1).name(Some(number.0));

@@ -6,11 +6,10 @@ use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
 use hprof_analyses::frameworks::Frameworks;
 use hprof_base::sorting::SortRows;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::{Heap, ObjectGraph};
-use hprof_model::objects::reader::ObjectReader;
+use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::reference_names::Edges;
 use hprof_model::strings::TextKey;
 use hprof_model::threads::{ThreadRow, Threads};
@@ -20,16 +19,8 @@ use hprof_recordings::profile::flight::FlightFile;
 /// A dump, and data that several tables use.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// Dump.
-    pub heap: &'a Heap,
-    /// Classes and other records.
-    pub summary: &'a Summary,
-    /// Graph of objects.
-    pub graph: &'a ObjectGraph,
-    /// Bytes of the dump.
-    pub bytes: &'a [u8],
-    /// Reader of objects.
-    pub objects: ObjectReader<'a>,
+    /// The dump.
+    pub dump: Dump<'a>,
     /// Sizes of objects.
     pub sizes: Sizes,
     /// Names of all classes, by class number.
@@ -62,22 +53,12 @@ pub struct About {
 }
 
 impl<'a> Context<'a> {
-    /// Creates the context of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(
-        heap: &'a Heap,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        about: About,
-        frameworks: Frameworks,
-    ) -> Self {
-        let summary = heap.summary();
+    /// Creates the context of a dump.
+    pub fn new(dump: &Dump<'a>, about: About, frameworks: Frameworks) -> Self {
+        let summary = dump.summary;
         let names = summary.classes().iter().map(|class| summary.class_name(class));
         Self {
-            heap,
-            summary,
-            graph,
-            bytes,
-            objects: ObjectReader::new(summary, graph, bytes),
+            dump: *dump,
             sizes: Sizes::new(summary, None),
             class_names: Arc::new(names.collect()),
             about,
@@ -100,14 +81,14 @@ impl<'a> Context<'a> {
             return Some(rows);
         }
         // No lock is held meanwhile: work on all cores must not be waited for by one of them.
-        let rows = Arc::new(TreeRows::new(self.graph, stop)?);
+        let rows = Arc::new(TreeRows::new(self.dump.graph, stop)?);
         *self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&rows);
         Some(rows)
     }
 
     /// Returns a lookup of objects in the dominator tree.
     pub(super) fn in_tree(&self) -> TreeLookup<'a> {
-        TreeLookup { tree: &self.graph.tree, rows: self.tree_rows() }
+        TreeLookup { tree: &self.dump.graph.tree, rows: self.tree_rows() }
     }
 
     /// Returns the classes of a name, by number.
@@ -115,7 +96,7 @@ impl<'a> Context<'a> {
         let name_of = |class: &ClassNumber| self.class_names.get(class.0 as usize).unwrap_or_default();
         let all = self.by_name.get_or_init(|| {
             let mut all: Vec<ClassNumber> =
-                self.summary.numbered_classes().map(|(number, _)| number).collect();
+                self.dump.summary.numbered_classes().map(|(number, _)| number).collect();
             all.sort_rows_by(|a, b| name_of(a).cmp(name_of(b)));
             all
         });
@@ -127,7 +108,7 @@ impl<'a> Context<'a> {
     /// Returns the class of a class object, given as in a table.
     pub fn class_of_id(&self, id: i64) -> Option<ClassNumber> {
         let all = self.by_id.get_or_init(|| {
-            let classes = self.summary.numbered_classes();
+            let classes = self.dump.summary.numbered_classes();
             let ids = classes.filter_map(|(number, _)| Some((self.class_id(number)?.0, number)));
             let mut all: Vec<(u64, ClassNumber)> = ids.collect();
             all.sort_unstable();
@@ -140,31 +121,31 @@ impl<'a> Context<'a> {
     /// Returns whether IDs also ascend as signed numbers, as SQL compares them: all are on one side of 2^63.
     pub fn ids_ascend(&self) -> bool {
         // If no ID has the highest bit set, no lookup is needed.
-        if self.summary.facts().id_bits.get().cast_signed() >= 0 {
+        if self.dump.summary.facts().id_bits.get().cast_signed() >= 0 {
             return true;
         }
-        let last = self.graph.objects.len().saturating_sub(1);
+        let last = self.dump.graph.objects.len().saturating_sub(1);
         let id = |object| self.id(ObjectIndex(object)).unwrap_or_default().0.cast_signed();
         (id(0) < 0) == (id(last) < 0)
     }
 
     /// Returns the decoder of references.
     pub fn edges(&self) -> &Edges<'a> {
-        self.edges.get_or_init(|| Edges::new(self.summary, self.graph, self.bytes))
+        self.edges.get_or_init(|| Edges::new(&self.dump))
     }
 
     /// Returns the ID of an object.
     pub fn id(&self, object: ObjectIndex) -> Option<ObjectId> {
-        self.graph.objects.addresses.id_of(object)
+        self.dump.graph.objects.addresses.id_of(object)
     }
 
     /// Returns the object of an ID, given as in a table.
     pub fn object(&self, id: i64) -> Option<ObjectIndex> {
-        self.graph.objects.addresses.index_of(ObjectId(id.cast_unsigned()))
+        self.dump.graph.objects.addresses.index_of(ObjectId(id.cast_unsigned()))
     }
 
     /// Returns the ID of the class object of a class, if that is in the dump.
     pub fn class_id(&self, class: ClassNumber) -> Option<ObjectId> {
-        self.summary.class(class)?.class_object()
+        self.dump.summary.class(class)?.class_object()
     }
 }

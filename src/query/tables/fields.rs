@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
 
     fn first(&self) -> &[usize] {
         self.first.get_or_init(|| {
-            let classes = self.context.summary.classes().iter();
+            let classes = self.context.dump.summary.classes().iter();
             let mut rows = 0usize;
             let mut first = vec![0];
             first.extend(classes.map(|class| {
@@ -82,7 +82,7 @@ impl Table for Fields<'_> {
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         // A chunk is a range of classes, by number.
-        let classes = self.context.summary.classes().len();
+        let classes = self.context.dump.summary.classes().len();
         let of = |class: ClassNumber| TableChunk::Rows(class.0 as usize..class.0 as usize + 1);
         Ok(match question {
             TableQuery::Of(_, _, key @ (LookupKey::Integer(_) | LookupKey::Text(_))) => {
@@ -97,7 +97,7 @@ impl Table for Fields<'_> {
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(classes) = chunk else { return Ok(()) };
-        let summary = self.context.summary;
+        let summary = self.context.dump.summary;
         for (number, class) in summary.numbered_classes().take(classes.end).skip(classes.start) {
             let fields = summary.fields(class).map(|(name, kind)| (name, kind, None));
             let statics =

@@ -125,7 +125,7 @@ impl Table for JfrEvents<'_> {
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(parts) = chunk else { return Ok(()) };
-        let hides = self.context.summary.hides_values();
+        let hides = self.context.dump.summary.hides_values();
         for (at, starts) in self.parts.all().get(parts.clone()).unwrap_or_default() {
             if batch.rows == 0 {
                 NAMES.into_iter().for_each(|at| batch.column(at).forget_names(MAX_NAMES));

@@ -31,9 +31,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hprof_analyses::frameworks::Frameworks;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::Array;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use small::threads::{self, ThreadTable, ThreadTableKind};
@@ -278,21 +278,15 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Creates the tables of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
-        Self::with_frameworks(heap, graph, bytes, about, Frameworks::bundled())
+    /// Creates the tables of a dump.
+    pub fn new(dump: &Dump<'a>, about: About) -> Self {
+        Self::with_frameworks(dump, about, Frameworks::bundled())
     }
 
     /// Like [`Self::new`], with these rules about frameworks.
-    pub fn with_frameworks(
-        heap: &'a Heap,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        about: About,
-        frameworks: Frameworks,
-    ) -> Self {
+    pub fn with_frameworks(dump: &Dump<'a>, about: About, frameworks: Frameworks) -> Self {
         let recording = about.recording.clone();
-        let context = Arc::new(Context::new(heap, graph, bytes, about, frameworks));
+        let context = Arc::new(Context::new(dump, about, frameworks));
         let open = |(definition, rows): &TableKind| match rows {
             InChunks(open) => open(context.clone()),
             AtOnce(make) => small::open(&context, definition(), *make),

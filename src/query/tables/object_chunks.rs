@@ -15,12 +15,18 @@ const CHUNK: u32 = 1 << 14;
 
 /// Returns chunks of all objects, in the order of their IDs.
 pub(super) fn all(context: &Context<'_>) -> Vec<TableChunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(TableChunk::Objects).collect()
+    ObjectIndex::chunks(context.dump.graph.objects.all(), CHUNK)
+        .into_iter()
+        .map(TableChunk::Objects)
+        .collect()
 }
 
 /// Returns smaller chunks of all objects: for rows with long texts.
 pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<TableChunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(TableChunk::Objects).collect()
+    ObjectIndex::chunks(context.dump.graph.objects.all(), CHUNK / 8)
+        .into_iter()
+        .map(TableChunk::Objects)
+        .collect()
 }
 
 /// Returns chunks of a list of objects, in its order.
@@ -50,13 +56,13 @@ pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<
     if classes.is_empty() {
         return Vec::new();
     }
-    listed(List::of(ClassSet::of(context.summary, classes).all_objects(context.graph)))
+    listed(List::of(ClassSet::of(context.dump.summary, classes).all_objects(context.dump.graph)))
 }
 
 /// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Also
 /// returns the start of each rank; rank 0 has no class.
 fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
-    let graph = context.graph;
+    let graph = context.dump.graph;
     let labels = graph.labels();
     let rank = |object: u32| {
         labels.known(object).and_then(|class| ranks.get(class)).map_or(0, |rank| *rank as usize + 1)
@@ -89,7 +95,7 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
 /// Returns the rank of each class in the order of a key; equal keys have equal ranks.
 pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> K) -> Vec<u32> {
     let mut sorted: Vec<(K, ClassNumber)> =
-        context.summary.numbered_classes().map(|(number, _)| (key(number), number)).collect();
+        context.dump.summary.numbered_classes().map(|(number, _)| (key(number), number)).collect();
     sorted.sort_unstable();
     let mut ranks = vec![0; sorted.len()];
     let mut rank = 0;

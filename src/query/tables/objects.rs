@@ -83,10 +83,10 @@ impl<'a> Objects<'a> {
     /// Returns the objects of each heap that the dump names, in their order.
     fn heaps(&self) -> &[Bits] {
         if self.heaps.get().is_none() {
-            let Context { summary, graph, bytes, .. } = &*self.context;
-            let of = |(_, name)| heaps::objects_of(name, summary, graph, bytes).unwrap_or_default();
+            let dump = &self.context.dump;
+            let of = |(_, name)| heaps::objects_of(name, dump).unwrap_or_default();
             // Not in `get_or_init`: work on all cores must not be waited for by one of them.
-            let _ = self.heaps.set(summary.heaps().map(of).collect());
+            let _ = self.heaps.set(dump.summary.heaps().map(of).collect());
         }
         self.heaps.get().map(Vec::as_slice).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl<'a> Objects<'a> {
     /// Returns the objects that one object dominates immediately, or whose retained size is at least a given one.
     fn in_tree(&self, column: usize, key: &LookupKey) -> Vec<TableChunk> {
         let LookupKey::Integer(value) = key else { return Vec::new() };
-        let tree = &self.context.graph.tree;
+        let tree = &self.context.dump.graph.tree;
         let positions: Vec<TreePosition> = if column == DOMINATOR {
             let position = self.context.object(*value).and_then(|object| tree.reachable_position(object));
             position.map(|position| tree.children(position).collect()).unwrap_or_default()
@@ -124,13 +124,14 @@ impl Table for Objects<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.context.graph.objects.len().into()
+        self.context.dump.graph.objects.len().into()
     }
 
     fn lookups(&self) -> Vec<Lookup> {
-        let rows = f64::from(self.context.graph.objects.len());
+        let rows = f64::from(self.context.dump.graph.objects.len());
         // Mean over the classes that have objects.
-        let classes = self.context.summary.classes().iter().filter(|class| class.objects.get() > 0).count();
+        let classes =
+            self.context.dump.summary.classes().iter().filter(|class| class.objects.get() > 0).count();
         let of_class = rows / f64::from(u32::try_from(classes).unwrap_or(u32::MAX).max(1));
         vec![
             Lookup { column: ID, operator: Operator::Equal, rows: 1.0 },
@@ -150,14 +151,14 @@ impl Table for Objects<'_> {
         match column {
             CLASS => self.context.class_names.clone(),
             KIND => self.kinds.clone(),
-            HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name).collect()),
+            HEAP => Arc::new(self.context.dump.summary.heaps().map(|(_, name)| name).collect()),
             _ => ColumnNames::default(),
         }
     }
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
-        if context.summary.heaps().next().is_some() {
+        if context.dump.summary.heaps().next().is_some() {
             // Made here, not by one of the threads that read chunks: it uses all cores.
             self.heaps();
         }
@@ -182,7 +183,7 @@ impl Table for Objects<'_> {
     }
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let summary = self.context.summary;
+        let summary = self.context.dump.summary;
         let objects = objects_of(chunk);
         batch.rows += objects.len();
         if wanted.has(ID) {
@@ -214,7 +215,7 @@ impl Table for Objects<'_> {
 impl Objects<'_> {
     /// Adds the columns of the dominator tree.
     fn add_tree(&self, objects: &[ObjectIndex], wanted: Wanted, batch: &mut Batch) {
-        let tree = &self.context.graph.tree;
+        let tree = &self.context.dump.graph.tree;
         let mut positions = Vec::with_capacity(objects.len());
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
         // A damaged index has fewer; the rows of its result are discarded.
@@ -243,7 +244,7 @@ pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: i
     if let [object] = objects {
         return add(context.id(*object));
     }
-    let first = context.graph.objects.addresses.ids();
+    let first = context.dump.graph.objects.addresses.ids();
     let (mut ids, mut before) = (first.clone(), ObjectIndex(0));
     for object in objects {
         if *object < before {
@@ -261,7 +262,7 @@ pub(super) fn each_class(
     objects: &[ObjectIndex],
     mut add: impl FnMut(ObjectIndex, Option<ClassNumber>),
 ) {
-    let table = &context.graph.objects;
+    let table = &context.dump.graph.objects;
     if let TableChunk::Objects(range) = chunk {
         objects.iter().zip(table.classes(range.clone())).for_each(|(object, class)| add(*object, class));
     } else {
@@ -271,11 +272,11 @@ pub(super) fn each_class(
 
 /// Returns the kind of an object, an index into [`KINDS`].
 pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
-    let is_class = class.is_none() || class == context.summary.java_lang_class();
-    if is_class && context.graph.class_of_class_object(object).is_some() {
+    let is_class = class.is_none() || class == context.dump.summary.java_lang_class();
+    if is_class && context.dump.graph.class_of_class_object(object).is_some() {
         return 3;
     }
-    match class.and_then(|class| context.summary.class(class)).map(|class| class.kind()) {
+    match class.and_then(|class| context.dump.summary.class(class)).map(|class| class.kind()) {
         Some(ClassKind::ObjectArray) => 1,
         Some(ClassKind::PrimitiveArray(_)) => 2,
         _ => 0,

@@ -99,23 +99,23 @@ impl<'a> OfClass<'a> {
         };
         let classes = find(&context, name, base, any_case)?;
         let first = classes.first().copied().unwrap_or(ClassNumber(0));
-        let mut set = vec![false; context.summary.classes().len()];
+        let mut set = vec![false; context.dump.summary.classes().len()];
         for class in &classes {
             if let Some(place) = set.get_mut(class.0 as usize) {
                 *place = true;
             }
         }
         if subclasses {
-            context.summary.class_table().add_subclasses(&mut set);
+            context.dump.summary.class_table().add_subclasses(&mut set);
         }
         let all: Vec<ClassNumber> =
             (0u32..).zip(&set).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class)).collect();
         let (columns, wanted) = columns(&context, first);
         let hides = |slot: &FieldSlot<'_>| {
-            context.summary.hides_values() && !hiding::is_slot_shown(context.summary, first, slot)
+            context.dump.summary.hides_values() && !hiding::is_slot_shown(context.dump.summary, first, slot)
         };
-        let hidden = context.objects.slots(first).take(wanted.len()).map(|slot| hides(&slot)).collect();
-        let table = context.summary.class_table();
+        let hidden = context.dump.objects.slots(first).take(wanted.len()).map(|slot| hides(&slot)).collect();
+        let table = context.dump.summary.class_table();
         let places = all.iter().map(|class| {
             // Each of several classes of a name has its own subclasses and fields.
             let place = if classes.len() == 1 || *class == first {
@@ -126,7 +126,7 @@ impl<'a> OfClass<'a> {
             (*class, place)
         });
         let places = places.collect();
-        let of_base = context.objects.slots(first).take(wanted.len()).map(|slot| slot.place).collect();
+        let of_base = context.dump.objects.slots(first).take(wanted.len()).map(|slot| slot.place).collect();
         let definition = Definition {
             name: name.to_owned().into(),
             meaning: format!("An instance of {base}{}", if subclasses { " or of a subclass" } else { "" })
@@ -134,7 +134,7 @@ impl<'a> OfClass<'a> {
             order: "by object".into(),
             columns,
         };
-        let classes = ClassSet::of(context.summary, &all);
+        let classes = ClassSet::of(context.dump.summary, &all);
         Ok(Self { objects: OfClasses { context, classes }, definition, hidden, base: of_base, places })
     }
 
@@ -146,7 +146,7 @@ impl<'a> OfClass<'a> {
         wanted: Wanted,
         batch: &mut Batch,
     ) {
-        let summary = self.objects.context.summary;
+        let summary = self.objects.context.dump.summary;
         let bytes = match record {
             Some(Record::Instance(instance)) => instance.fields,
             _ => &[],
@@ -185,7 +185,7 @@ impl<'a> OfClass<'a> {
 
 /// Returns the matching classes, by number.
 fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result<Vec<ClassNumber>, NoClass> {
-    let summary = context.summary;
+    let summary = context.dump.summary;
     let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
     // Classes of the name, and those whose names differ in case.
     let named = |name: &str| -> (Vec<ClassNumber>, Vec<ClassNumber>) {
@@ -245,8 +245,9 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();
-    let is_instance = context.summary.class(class).is_some_and(|class| class.kind() == ClassKind::Instance);
-    let slots = context.objects.slots(class).take(if is_instance { MAX_COLUMNS } else { 0 });
+    let is_instance =
+        context.dump.summary.class(class).is_some_and(|class| class.kind() == ClassKind::Instance);
+    let slots = context.dump.objects.slots(class).take(if is_instance { MAX_COLUMNS } else { 0 });
     for slot in slots {
         let mut name = slot.name.to_owned();
         let mut number = 2;
@@ -275,7 +276,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
 /// fields the first.
 fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
-    for slot in context.objects.slots(class).take(MAX_COLUMNS) {
+    for slot in context.dump.objects.slots(class).take(MAX_COLUMNS) {
         known.entry((slot.name, slot.kind.code())).or_insert(slot.place);
     }
     wants.iter().map(|(name, kind)| known.get(&(*name, kind.code())).copied()).collect()

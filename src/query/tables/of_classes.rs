@@ -1,5 +1,6 @@
 //! Common parts of tables whose rows are the objects of some classes.
 
+use hprof_index::Dump;
 use std::sync::Arc;
 
 use super::{Batch, Context, Prepared, TableChunk, Wanted};
@@ -30,7 +31,7 @@ pub(super) struct Columns {
 impl<'a> OfClasses<'a> {
     /// Returns the number of objects.
     pub(super) fn rows(&self) -> u64 {
-        let summary = self.context.summary;
+        let summary = self.context.dump.summary;
         let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
         self.classes.classes().map(of).sum()
     }
@@ -43,7 +44,7 @@ impl<'a> OfClasses<'a> {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<Prepared> {
         let are_many = wanted.has(columns.retained_bytes)
-            && self.rows() >= u64::from(self.context.graph.objects.len()) / MANY;
+            && self.rows() >= u64::from(self.context.dump.graph.objects.len()) / MANY;
         if are_many { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
@@ -63,7 +64,7 @@ impl<'a> OfClasses<'a> {
     ) {
         let (context, lookup) = (&*self.context, self.context.in_tree());
         self.each_record(chunk, |object, record| {
-            let class = context.graph.objects.class(object);
+            let class = context.dump.graph.objects.class(object);
             batch.rows += 1;
             batch.row_numbers.push(object.0.into());
             batch.column(columns.id).id(context.id(object));
@@ -86,7 +87,7 @@ impl<'a> OfClasses<'a> {
         chunk: &TableChunk,
         mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
     ) {
-        let Context { graph, objects, .. } = &*self.context;
+        let Dump { graph, objects, .. } = &self.context.dump;
         match chunk {
             TableChunk::Rows(_) | TableChunk::Elements(..) => {}
             TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {

@@ -1,5 +1,6 @@
 //! The table `refs`.
 
+use hprof_index::Dump;
 use std::fmt::Write;
 use std::io;
 use std::ops::Range;
@@ -85,10 +86,10 @@ impl<'a> Refs<'a> {
         let context = &*self.context;
         let to = ObjectId(id.cast_unsigned());
         let Some(object) = context.object(*id) else { return self.dangling(to) };
-        let list = List::of(context.graph.referrers(object).collect());
+        let list = List::of(context.dump.graph.referrers(object).collect());
         let mut chunks: Vec<TableChunk> = with(to, &list);
         // References of instances are in no list: they are found by class.
-        if let Some(class) = context.graph.class_of_class_object(object) {
+        if let Some(class) = context.dump.graph.class_of_class_object(object) {
             chunks.extend(object_chunks::of_classes(context, &[class]));
         }
         chunks
@@ -110,7 +111,7 @@ impl<'a> Refs<'a> {
     fn large(&self) -> &[ObjectIndex] {
         if self.large.get().is_none() {
             let context = &*self.context;
-            let Context { graph, summary, .. } = context;
+            let Dump { graph, summary, .. } = context.dump;
             let least = u64::from(ELEMENTS) * u64::from(context.sizes.layout().reference_bytes);
             let is_array = |object: ObjectIndex| {
                 let class = graph.objects.class(object).and_then(|class| summary.class(class));
@@ -133,7 +134,7 @@ impl<'a> Refs<'a> {
 
     /// Returns the elements of a large array, and its reference to its class.
     fn elements(&self, array: ObjectIndex) -> Vec<TableChunk> {
-        let length = match self.context.objects.record(array) {
+        let length = match self.context.dump.objects.record(array) {
             Some(Record::ObjectArray(array)) => array.length,
             _ => 0,
         };
@@ -175,7 +176,7 @@ impl Table for Refs<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.context.graph.references.edges() + u64::from(self.context.graph.objects.len())
+        self.context.dump.graph.references.edges() + u64::from(self.context.dump.graph.objects.len())
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -221,7 +222,7 @@ impl Table for Refs<'_> {
         let context = &*self.context;
         // For a few objects the index is not checked as a whole.
         let is_of_few = matches!(chunk, TableChunk::With(..));
-        let ids = (!is_of_few).then(|| context.graph.objects.addresses.ids());
+        let ids = (!is_of_few).then(|| context.dump.graph.objects.addresses.ids());
         let place = (ObjectIndex(0), 0);
         let mut rows = RefRows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
         match chunk {
@@ -229,8 +230,8 @@ impl Table for Refs<'_> {
             TableChunk::Objects(range) => rows.each_of(range, |_| true),
             TableChunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
             TableChunk::Elements(array, range) => {
-                if let Some(Record::ObjectArray(record)) = context.objects.record(*array) {
-                    let elements = (0u32..).zip(context.objects.elements(&record));
+                if let Some(Record::ObjectArray(record)) = context.dump.objects.record(*array) {
+                    let elements = (0u32..).zip(context.dump.objects.elements(&record));
                     let elements = elements.skip(range.start as usize).take(range.len());
                     for (index, to) in elements.filter(|(_, to)| !to.is_null()) {
                         rows.add(*array, &ReferenceKind::Slot(index), to);
@@ -327,7 +328,7 @@ impl RefRows<'_, '_> {
                 Some((object, id)) if object == from => id,
                 _ => {
                     if self.ids.is_some() && self.from.is_some_and(|(before, _)| from < before) {
-                        self.ids = Some(context.graph.objects.addresses.ids());
+                        self.ids = Some(context.dump.graph.objects.addresses.ids());
                     }
                     match &mut self.ids {
                         Some(ids) => ids.next(from),
@@ -341,7 +342,7 @@ impl RefRows<'_, '_> {
         if self.wanted.has(STRENGTH) {
             // Only referents are held by weaker references.
             let strength = if is_referent(kind) {
-                context.edges().strengths.of(context.graph, from)
+                context.edges().strengths.of(context.dump.graph, from)
             } else {
                 Strength::Strong
             };

@@ -44,7 +44,7 @@ impl Table for Roots<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.context.graph.roots.rows.len() as u64
+        self.context.dump.graph.roots.rows.len() as u64
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -57,7 +57,7 @@ impl Table for Roots<'_> {
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let TableQuery::Of(_, _, key) = question else {
-            return Ok(vec![TableChunk::Rows(0..self.context.graph.roots.rows.len())]);
+            return Ok(vec![TableChunk::Rows(0..self.context.dump.graph.roots.rows.len())]);
         };
         let object = if let LookupKey::Integer(id) = key { self.context.object(*id) } else { None };
         let Some(object) = object else { return Ok(Vec::new()) };
@@ -67,7 +67,7 @@ impl Table for Roots<'_> {
 
     fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
-        let graph = self.context.graph;
+        let graph = self.context.dump.graph;
         for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {
             batch.rows += 1;
             batch.column(0).id(self.context.id(root.object));

@@ -1,5 +1,6 @@
 //! The table `strings`.
 
+use hprof_index::Dump;
 use std::io;
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> Strings<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
-        let summary = context.summary;
+        let summary = context.dump.summary;
         let named = summary
             .numbered_classes()
             .filter(|(_, class)| class.is_dumped() && summary.is_named(class, "java.lang.String"));
@@ -109,7 +110,7 @@ impl<'a> Strings<'a> {
         batch: &mut Batch,
     ) {
         let context = &*self.objects.context;
-        let Context { summary, graph, objects, .. } = context;
+        let Dump { summary, graph, objects, .. } = &context.dump;
         let fields = match (record, graph.objects.class(object)) {
             (Some(Record::Instance(instance)), Some(class)) => {
                 Some(Fields::new(summary, class, instance.fields))

@@ -4,7 +4,7 @@ use hprof_cli::ObjectIndex;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::random::Random;
 use hprof_query::paths::steps::View;
 use hprof_query::show::Shower;
@@ -29,8 +29,8 @@ fn every_object_of_a_damaged_dump() {
         }
         let dump = Dump::of(&damaged);
         let Ok((heap, graph)) = dump.try_open_graph() else { continue };
-        let view = View::new(&heap, &graph, bytes(&heap));
-        let shower = Shower::new(heap.summary(), &graph, bytes(&heap), view);
+        let view = View::new(&whole_dump(&heap, &graph));
+        let shower = Shower::new(&whole_dump(&heap, &graph), view);
         let begin = Instant::now();
         for object in 0..graph.objects.len() {
             let (value, stack) = shower.meaning(ObjectIndex(object), 300, 10);

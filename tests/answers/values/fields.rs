@@ -5,7 +5,7 @@ use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeMap;
 
 use super::naive;
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::texts::sample_path as sample;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::meaning::Meanings;
@@ -27,8 +27,8 @@ fn with_zoos(test: impl Fn(&Zoo<'_>)) {
     for name in ZOOS {
         let dump = Dump::at(Some(&sample(&format!("jdk/{name}.hprof.zst"))));
         let (heap, graph) = dump.open_graph();
-        let view = View::new(&heap, &graph, bytes(&heap));
-        let shower = Shower::new(heap.summary(), &graph, bytes(&heap), view);
+        let view = View::new(&whole_dump(&heap, &graph));
+        let shower = Shower::new(&whole_dump(&heap, &graph), view);
         test(&Zoo { name, heap: &heap, graph: &graph, shower });
     }
 }
@@ -75,7 +75,7 @@ impl Zoo<'_> {
     }
 
     fn class_object(&self, name: &str) -> u64 {
-        match find_class(self.heap.summary(), self.graph, name, &name.parse().unwrap()) {
+        match find_class(&whole_dump(self.heap, self.graph), name, &name.parse().unwrap()) {
             ClassFound::One(object) => self.graph.objects.addresses.id_of(object).unwrap().0,
             other => panic!("{}: {name}: {other:?}", self.name),
         }
@@ -324,7 +324,7 @@ fn what_known_objects_mean() {
             assert_eq!(class.of_class.unwrap().instances, 1);
         }
         let found =
-            find_class(zoo.heap.summary(), zoo.graph, "HeapZoo$Empty", &"HeapZoo$Empty".parse().unwrap());
+            find_class(&whole_dump(zoo.heap, zoo.graph), "HeapZoo$Empty", &"HeapZoo$Empty".parse().unwrap());
         let ClassFound::Several(classes, 6) = found else { panic!("{found:?}") };
         assert!(classes.iter().all(|class| class.name == "HeapZoo$Empty"));
         let anonymous = zoo.show(keep[one_by_one + 17].object.0);
@@ -462,7 +462,7 @@ fn all_strings_read_naively() {
     ] {
         let dump = Dump::at(Some(&sample(name)));
         let (heap, graph) = dump.open_graph();
-        let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
+        let meanings = Meanings::new(&whole_dump(&heap, &graph));
         let naive = naive::strings(bytes(&heap));
         assert!(naive.len() >= at_least, "{name}: {}", naive.len());
         let mut characters = 0;

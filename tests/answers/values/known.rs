@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::made::{Made, contents, int, long};
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 use hprof_query::objects::collections::CollectionKind;
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
@@ -162,11 +162,11 @@ fn numbers() {
     made.expected.pop();
     let (heap, graph) = dump.open_graph();
     let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(large.0)).unwrap();
-    let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
+    let meanings = Meanings::new(&whole_dump(&heap, &graph));
     let text = meanings.meaning(index, 1 << 20).unwrap().text;
     // BigInteger.ONE.shiftLeft(32000).toString()
     assert_eq!((text.len(), &text[..20], &text[text.len() - 10..]), (9633, BIG_START, BIG_END));
-    let label = Labels::new(&heap, &graph, bytes(&heap)).label(index).unwrap();
+    let label = Labels::new(&whole_dump(&heap, &graph)).label(index).unwrap();
     assert_eq!(label, format!("0x1{}…", "0".repeat(MAX_CHARS - 4)));
     made.check();
 }
@@ -362,7 +362,7 @@ fn throwables_have_their_stacks() {
     made.is_nothing(unseen);
     let dump = made.dump();
     let (heap, graph) = dump.open_graph();
-    let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
+    let meanings = Meanings::new(&whole_dump(&heap, &graph));
     let stack = |object: ObjectId, most| {
         meanings
             .stack(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap(), most)
@@ -412,8 +412,8 @@ fn hostile_objects_are_read_in_bounded_time() {
     }
     let dump = Dump::written(&made.model.write(&Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
-    let labels = Labels::new(&heap, &graph, bytes(&heap));
+    let meanings = Meanings::new(&whole_dump(&heap, &graph));
+    let labels = Labels::new(&whole_dump(&heap, &graph));
     let start = Instant::now();
     let found = objects.map(|object| {
         let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap();

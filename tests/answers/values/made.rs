@@ -4,9 +4,8 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::collections::{CollectionKind, Collections};
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
-use hprof_query::objects::reader::ObjectReader;
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
 
 /// A heap that is being made.
@@ -70,8 +69,8 @@ impl Made {
     pub fn check(mut self) {
         let dump = self.dump();
         let (heap, graph) = dump.open_graph();
-        let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
-        let labels = Labels::new(&heap, &graph, bytes(&heap));
+        let meanings = Meanings::new(&whole_dump(&heap, &graph));
+        let labels = Labels::new(&whole_dump(&heap, &graph));
         for (object, expected) in &self.expected {
             let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap();
             let class = graph.objects.class(index).and_then(|class| heap.summary().class(class)).unwrap();
@@ -103,8 +102,8 @@ pub fn contents(
     graph: &ObjectGraph,
     object: ObjectId,
 ) -> Option<(CollectionKind, Option<u64>, Vec<String>)> {
-    let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
-    let labels = Labels::new(heap, graph, bytes(heap));
+    let objects = whole_dump(heap, graph).objects;
+    let labels = Labels::new(&whole_dump(heap, graph));
     let collections = Collections::new(&objects);
     let found = collections.collection(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0))?)?;
     let text = |value: hprof_query::objects::reader::Bits| match (value.integer(), value.bits) {

@@ -3,7 +3,7 @@
 use hprof_query::waste::estimate::{Estimate, estimate, estimate_with};
 use hprof_query::waste::{WasteQuery, fields::FieldGroupBy, waste};
 
-use crate::kit::dump::{Dump, bytes};
+use crate::kit::dump::{Dump, whole_dump};
 
 use super::made::Shop;
 
@@ -26,15 +26,15 @@ fn an_estimate_is_about_what_waste_says() {
     let dump = shop();
     let (heap, graph) = dump.open_graph();
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
-    let exact = waste(&heap, &graph, bytes(&heap), &question).unwrap();
+    let exact = waste(&whole_dump(&heap, &graph), &question).unwrap();
     let of = |kind| exact.rows.iter().find(|row| row.kind.name == kind).unwrap().wasted_bytes;
-    let whole = estimate(&heap, &graph, bytes(&heap)).unwrap();
+    let whole = estimate(&whole_dump(&heap, &graph)).unwrap();
     assert!(whole.is_exact);
     assert_eq!((whole.wasted_bytes, whole.all_bytes), (exact.wasted_bytes, exact.all_bytes));
     let kinds: Vec<_> = exact.rows.iter().map(|row| (row.kind, row.wasted_bytes)).collect();
     assert_eq!(whole.kinds, kinds);
     // A third of the heap in 64 windows.
-    let sample: Estimate = estimate_with(&heap, &graph, bytes(&heap), 1000, (64, 64)).unwrap();
+    let sample: Estimate = estimate_with(&whole_dump(&heap, &graph), 1000, (64, 64)).unwrap();
     assert!(!sample.is_exact && sample.wasted_bytes > 0, "{sample:?}");
     assert_eq!(sample.kinds.first().map(|(kind, _)| kind.name), Some("duplicate_strings"), "{sample:?}");
     // Large objects are in no sample: each would count for three.
@@ -42,5 +42,5 @@ fn an_estimate_is_about_what_waste_says() {
     let strings = of("duplicate_strings");
     assert!((strings / 10 * 7..strings / 10 * 12).contains(&sample.wasted_bytes), "{sample:?}: {strings}");
     // The same each time.
-    assert_eq!(sample, estimate_with(&heap, &graph, bytes(&heap), 1000, (64, 64)).unwrap());
+    assert_eq!(sample, estimate_with(&whole_dump(&heap, &graph), 1000, (64, 64)).unwrap());
 }

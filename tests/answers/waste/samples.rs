@@ -7,7 +7,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::heap::{self, HeapVisitor, ObjectArray, PrimitiveArray};
 use serde_json::Value;
 
-use crate::kit::dump::{self, Dump};
+use crate::kit::dump::{self, Dump, whole_dump};
 use crate::kit::texts::sample_path;
 
 use super::Waste;
@@ -130,7 +130,7 @@ fn arrays(heap: &Heap, graph: &ObjectGraph) -> Arrays {
 /// The arrays that `value` of Strings refers to.
 fn of_strings(heap: &Heap, graph: &ObjectGraph) -> HashSet<u64> {
     let summary = heap.summary();
-    let objects = hprof_query::objects::reader::ObjectReader::new(summary, graph, dump::bytes(heap));
+    let objects = whole_dump(heap, graph).objects;
     let all = hprof_cli::ObjectIndex::range(graph.objects.all());
     let is_string = |object: &hprof_cli::ObjectIndex| {
         let class = graph.objects.class(*object).and_then(|class| summary.class(class));

@@ -218,7 +218,7 @@ fn skip_line(input: &mut impl BufRead) -> bool {
 struct Directory<'a>(&'a Path, bool);
 
 impl AnswerSource for Directory<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         DumpHeader { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..DumpHeader::default() }
     }
 

@@ -7,7 +7,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
-use hprof_index::{Heap, Quiet};
+use hprof_index::Heap;
 use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
@@ -66,19 +66,19 @@ fn read(
             let measured = measure(rules(), MeasuredDump::Summary(&heap), frameworks)?;
             CheckedState::Read {
                 measured,
-                dump: owned(&heap, heap.dump()),
+                dump: owned(&heap, heap.header()),
                 one: OneDump::of(&heap, created_ms(&heap)),
                 damage: damage(&heap),
             }
         }
         Needs::Graph => {
-            let (session, measured) = Session::ask(cx, input, |heap, graph| {
-                ensure_heap(heap)?;
-                Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?), frameworks)?)
+            let (session, measured) = Session::ask(cx, input, |dump| {
+                ensure_heap(dump.heap)?;
+                Ok(measure(rules(), MeasuredDump::Graph(dump), frameworks)?)
             })?;
             CheckedState::Read {
                 measured,
-                dump: owned(&session.heap, session.dump()),
+                dump: owned(&session.heap, session.header()),
                 one: OneDump::of(&session, created_ms(&session.heap)),
                 damage: damage(&session.heap),
             }

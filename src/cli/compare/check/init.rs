@@ -14,7 +14,7 @@ use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Dump, Heap};
 use hprof_query::check::{
     MEASURES, Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit,
     measure,
@@ -47,13 +47,13 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
         // Somebody may have edited it.
         anyhow::bail!("{} already exists; use another name, or remove it", out.display());
     }
-    let (session, text) = Session::ask(cx, input, |heap, graph| {
+    let (session, text) = Session::ask(cx, input, |dump| {
         anyhow::ensure!(
-            heap.summary().facts().heap_dumps.get() > 0,
+            dump.summary.facts().heap_dumps.get() > 0,
             "{} contains no heap dump, so no rules can be made; `hprof-cli info` shows what it contains",
-            heap.path().display()
+            dump.heap.path().display()
         );
-        text_of(heap, graph)
+        text_of(dump)
     })?;
     session.check()?;
     match file {
@@ -87,10 +87,9 @@ impl Example {
     }
 }
 
-fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
-    let summary = heap.summary();
+fn text_of(dump: &Dump<'_>) -> anyhow::Result<String> {
+    let summary = dump.summary;
     let class = class_of_the_program(summary);
-    let bytes = heap.bytes(&Quiet)?;
     let of_class = Some(&*class);
     let examples = [
         Example::new(
@@ -153,13 +152,13 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
             "secrets",
             None,
         ),
-        largest_static(&DumpPlaces::new(heap, graph, bytes)?)
+        largest_static(&DumpPlaces::new(dump)?)
             .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
     ];
     let examples: Vec<Example> = examples.into_iter().flatten().collect();
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
-    let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes), &Frameworks::bundled())?;
-    let mut text = head(heap);
+    let measured = measure(&made, MeasuredDump::Graph(dump), &Frameworks::bundled())?;
+    let mut text = head(dump.heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match &measured.found {
             MeasureDetails::Suspects(_) => percent_with_room(measured),

@@ -199,7 +199,7 @@ impl CheckRun {
 struct Shown<'a>(&'a CheckRun);
 
 impl AnswerSource for Shown<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         match self.0.subjects.as_slice() {
             [one] => one.dump.clone(),
             [first, ..] => DumpHeader { path: first.dump.path.clone(), ..DumpHeader::default() },

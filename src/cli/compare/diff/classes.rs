@@ -62,11 +62,11 @@ fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
 }
 
 impl AnswerSource for Counted {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         match self {
-            Self::Heap(heap) => heap.dump(),
-            Self::Graph(session) => session.dump(),
-            Self::Text(recorded) => recorded.dump(),
+            Self::Heap(heap) => heap.header(),
+            Self::Graph(session) => session.header(),
+            Self::Text(recorded) => recorded.header(),
         }
     }
 
@@ -147,9 +147,8 @@ fn census(
         return Ok((Counted::Text(Box::new(recorded)), census));
     }
     if needs_graph {
-        let (session, census) = Session::ask(cx, &input.input, |heap, graph| {
-            Ok(ClassCensus::of_graph(heap.summary(), graph, question, scope, with))
-        })?;
+        let (session, census) =
+            Session::ask(cx, &input.input, |dump| Ok(ClassCensus::of_graph(dump, question, scope, with)))?;
         return Ok((Counted::Graph(Box::new(session)), census));
     }
     let heap = input.input.open(cx)?;

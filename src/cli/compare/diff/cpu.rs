@@ -101,7 +101,7 @@ fn open(
 ) -> anyhow::Result<Recorded> {
     let recorded = input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
     match missing(&recorded) {
-        Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
+        Some(missing) => anyhow::bail!("{} contains {missing}", recorded.header().path),
         None => Ok(recorded),
     }
 }

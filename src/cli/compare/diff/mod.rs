@@ -12,8 +12,6 @@ mod strings;
 mod threads;
 mod waste;
 
-pub(crate) use places::places_of;
-
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;

@@ -8,10 +8,9 @@ use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_index::Quiet;
+use hprof_index::Dump;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::{Side, names};
-use hprof_query::frameworks::Frameworks;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -24,7 +23,7 @@ use super::{DiffArgs, shown};
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let frameworks = args.frameworks.rules(cx)?;
-    let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(&frameworks, heap, graph) };
+    let places = |dump: &Dump<'_>| Ok(DumpPlaces::named(dump, &frameworks, None)?);
     let (old, before) = Session::ask(cx, &old_input, places)?;
     let (new, after) = Session::ask(cx, &new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
@@ -63,15 +62,6 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         }
     }
     Ok(source.outcome(!changes.rows.is_empty()))
-}
-
-/// Computes the places of an open dump, named by rules about frameworks.
-pub(crate) fn places_of(
-    frameworks: &Frameworks,
-    heap: &hprof_index::Heap,
-    graph: &hprof_index::ObjectGraph,
-) -> anyhow::Result<DumpPlaces> {
-    Ok(DumpPlaces::named(heap, graph, heap.bytes(&Quiet)?, frameworks, None)?)
 }
 
 /// A place and the total growth.

@@ -68,7 +68,7 @@ fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<Recorded> {
     anyhow::ensure!(
         recorded.profile.sites.is_some(),
         "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all, Flight Recorder with settings=profile",
-        recorded.dump().path
+        recorded.header().path
     );
     Ok(recorded)
 }
@@ -94,7 +94,7 @@ fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
 }
 
 fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &Recorded) {
-    let path = recorded.dump().path;
+    let path = recorded.header().path;
     recorded::note(
         cx,
         args,

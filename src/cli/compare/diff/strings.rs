@@ -7,11 +7,9 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::Dump;
 use hprof_query::change::Change;
-use hprof_query::compare::strings::{
-    ChangeReader, Compared, Keep, StringCensus, StringChange, StringsDump, Text,
-};
+use hprof_query::compare::strings::{ChangeReader, Compared, Keep, StringCensus, StringChange, Text};
 use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::Totals;
 use hprof_report::answer::{Answer, Declared};
@@ -31,15 +29,11 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let keep = if shown::leaves_out_same(format) { Keep::Changed } else { Keep::All };
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
-        let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
+        let dumps = (source.old.dump()?, source.new.dump()?);
         let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format))?;
         show(cx, args, &source, &found, dumps)
     });
     shown?
-}
-
-fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<StringsDump<'a>> {
-    Ok(StringsDump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
 }
 
 fn census(
@@ -47,10 +41,10 @@ fn census(
     input: &Input,
     other: Option<&StringCensus>,
 ) -> anyhow::Result<(Session, StringCensus)> {
-    Session::ask(cx, input, |heap, graph| {
-        let census = StringCensus::new(dump(heap, graph)?, other)?;
+    Session::ask(cx, input, |dump| {
+        let census = StringCensus::new(*dump, other)?;
         // Texts are read again once both dumps are open; damage to the index must be noticed here.
-        graph.check_tree();
+        dump.graph.check_tree();
         Ok(census)
     })
 }
@@ -60,7 +54,7 @@ fn show(
     args: &DiffArgs,
     source: &Pair<Session, Session>,
     found: &Compared,
-    (old, new): (StringsDump<'_>, StringsDump<'_>),
+    (old, new): (Dump<'_>, Dump<'_>),
 ) -> anyhow::Result<Outcome> {
     let texts = |format| {
         let most = limit(None, format, DEFAULT_CHARS).unwrap_or(usize::MAX);

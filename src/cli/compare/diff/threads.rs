@@ -5,7 +5,6 @@ use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_index::Quiet;
 use hprof_query::change::Change;
 use hprof_query::compare;
 use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
@@ -31,7 +30,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.threads == 0)
-        .map(|(session, _)| format!("{} contains no threads", session.dump().path))
+        .map(|(session, _)| format!("{} contains no threads", session.header().path))
         .collect();
     shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
@@ -41,7 +40,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 }
 
 fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {
-    Session::ask(cx, input, |heap, graph| Ok(ThreadCensus::new(heap, graph, heap.bytes(&Quiet)?, seed)))
+    Session::ask(cx, input, |dump| Ok(ThreadCensus::new(dump, seed)))
 }
 
 fn columns<'a>() -> Columns<'a, &'a ThreadChange> {

@@ -5,7 +5,6 @@ use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
-use hprof_index::Quiet;
 use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
 use hprof_query::dictionary::names;
@@ -37,9 +36,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 
 fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensus)> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Package, examples: 0 };
-    Session::ask(cx, input, |heap, graph| {
-        Ok(WasteCensus::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
-    })
+    Session::ask(cx, input, |dump| Ok(WasteCensus::new(&waste::waste(dump, &question)?)))
 }
 
 fn columns<'a>() -> Columns<'a, &'a WasteChange> {

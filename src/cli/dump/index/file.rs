@@ -9,7 +9,7 @@ use hprof_report::json::DumpHeader;
 pub(super) struct File<'a>(pub(super) &'a Path);
 
 impl AnswerSource for File<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         let file_bytes = std::fs::metadata(self.0).ok().map(|metadata| metadata.len());
         DumpHeader { path: self.0.to_string_lossy(), file_bytes, ..DumpHeader::default() }
     }

@@ -13,7 +13,7 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
-use hprof_index::{Heap, Options, Progress};
+use hprof_index::{Dump, Heap, Options, Progress};
 use hprof_query::dictionary::names;
 use hprof_query::leaks::heap_places::keep_places;
 use hprof_report::answer::{Answer, Declared};
@@ -108,7 +108,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
 fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
     let (heap, graph) = Heap::build_index(path, options, bar)?;
     bar.begin("finding places", 0);
-    keep_places(&heap, &graph, heap.bytes(bar)?)?;
+    keep_places(&Dump::new(&heap, &graph)?)?;
     bar.end();
     Ok(heap)
 }

@@ -2,10 +2,11 @@
 
 use std::io;
 
+use hprof_index::Dump;
 use hprof_query::frameworks::Frameworks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
-use hprof_query::redact::proof::{FoundCredential, ProofAnalyses, ProofDump};
+use hprof_query::redact::proof::{FoundCredential, ProofAnalyses};
 use hprof_query::secrets::{SecretQuery, SecretRow, SecretRules, secrets};
 use hprof_query::waste::{FieldGroupBy, WasteQuery, WasteRow, waste};
 
@@ -13,10 +14,9 @@ use hprof_query::waste::{FieldGroupBy, WasteQuery, WasteRow, waste};
 pub(super) struct CommandAnalyses;
 
 impl ProofAnalyses for CommandAnalyses {
-    fn suspects(&self, dump: ProofDump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>> {
-        let ProofDump { heap, graph, bytes } = dump;
-        let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
-        let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+    fn suspects(&self, dump: &Dump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>> {
+        let places = HeapPlaces::new(dump, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+        let leaks = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
         // Labels have texts of the dump.
         let named = |object: &NamedObject| NamedObject {
             class: object.class.as_deref().map(rename),
@@ -43,16 +43,16 @@ impl ProofAnalyses for CommandAnalyses {
         Ok(leaks.suspects.iter().map(suspect).collect())
     }
 
-    fn waste(&self, dump: ProofDump<'_>) -> io::Result<Vec<String>> {
+    fn waste(&self, dump: &Dump<'_>) -> io::Result<Vec<String>> {
         let query = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
-        let found = waste(dump.heap, dump.graph, dump.bytes, &query)?;
+        let found = waste(dump, &query)?;
         let row = |row: &WasteRow| format!("{} {} {}", row.kind.name, row.count, row.wasted_bytes);
         Ok(found.rows.iter().map(row).collect())
     }
 
-    fn credentials(&self, dump: ProofDump<'_>) -> Vec<FoundCredential> {
+    fn credentials(&self, dump: &Dump<'_>) -> Vec<FoundCredential> {
         let rules = SecretRules::bundled();
-        let found = secrets(dump.heap, dump.graph, dump.bytes, &rules, SecretQuery::new(false));
+        let found = secrets(dump, &rules, SecretQuery::new(false));
         let texts = rules.about_texts();
         let credential = |row: &SecretRow| FoundCredential {
             object: row.object,

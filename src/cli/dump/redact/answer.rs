@@ -53,7 +53,7 @@ impl RedactedDump<'_> {
 }
 
 impl AnswerSource for RedactedDump<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
+    fn header(&self) -> DumpHeader<'_> {
         DumpHeader {
             path: self.output.to_string_lossy(),
             file_bytes: Some(self.output_bytes),

@@ -8,14 +8,12 @@ use std::ops::Range;
 
 use clap::ValueEnum;
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::model::summary::Summary;
-use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::naming::suggestions;
-use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
 use hprof_query::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
@@ -146,16 +144,16 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
         return of_text(cx, args, &file, &recorded);
     }
     let rules = args.frameworks.rules(cx)?;
-    let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
-        let object = match find(args, heap, graph) {
+    let (session, found) = Session::ask(cx, &args.input.input, |dump| {
+        let object = match find(args, dump) {
             Ok(object) => object,
             Err(missing) => return Ok(Err(missing)),
         };
-        let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
-        let known = KnownFrameworks::new(heap, &objects, &rules).describe(object);
-        let shower = shower(heap, graph)?;
+        let _objects = dump.objects;
+        let known = KnownFrameworks::new(dump, &rules).describe(object);
+        let shower = shower(dump)?;
         // A table has fewer elements and referrers than JSON.
-        let look = |format: &Format| look(args, *format, heap.summary(), graph, &shower, object);
+        let look = |format: &Format| look(args, *format, dump, &shower, object);
         let looked: Vec<_> = cx.formats(args.output.format()).iter().map(look).collect();
         Ok(Ok((object, looked, known)))
     })?;
@@ -177,21 +175,21 @@ enum Missing {
     NotDumped(String),
 }
 
-fn find(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
-    let target = &args.object.settled(heap.summary());
+fn find(args: &ShowArgs, dump: &Dump<'_>) -> Result<ObjectIndex, Missing> {
+    let target = &args.object.settled(dump.summary);
     let pattern = match &target.what {
         ShowSubject::Object(id) => {
-            let found = graph.objects.addresses.index_of(*id);
-            return found.ok_or_else(|| Missing::Object(*id, suggestions::object_ids(graph, *id)));
+            let found = dump.graph.objects.addresses.index_of(*id);
+            return found.ok_or_else(|| Missing::Object(*id, suggestions::object_ids(dump.graph, *id)));
         }
         ShowSubject::Class(pattern) => pattern,
     };
-    match show::find_class(heap.summary(), graph, &target.text, pattern) {
+    match show::find_class(dump, &target.text, pattern) {
         ClassFound::One(object) => Ok(object),
         ClassFound::Several(classes, total) => Err(Missing::Ambiguous(classes, total)),
         ClassFound::NotDumped(name) => Err(Missing::NotDumped(name)),
         ClassFound::None => {
-            let names = suggestions::class_names(heap.summary(), &target.text);
+            let names = suggestions::class_names(dump.summary, &target.text);
             Err(Missing::Class(names.into_iter().map(str::to_owned).collect()))
         }
     }
@@ -223,22 +221,14 @@ struct Looked {
     more_referrers: usize,
 }
 
-fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'a>> {
-    let bytes = heap.bytes(&Quiet)?;
-    Ok(Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes)))
+fn shower<'a>(dump: &Dump<'a>) -> anyhow::Result<Shower<'a>> {
+    Ok(Shower::new(dump, View::new(dump)))
 }
 
-fn look(
-    args: &ShowArgs,
-    format: Format,
-    summary: &Summary,
-    graph: &ObjectGraph,
-    shower: &Shower<'_>,
-    index: ObjectIndex,
-) -> Looked {
+fn look(args: &ShowArgs, format: Format, dump: &Dump<'_>, shower: &Shower<'_>, index: ObjectIndex) -> Looked {
     let mut shown = shower.show(index);
     // HotSpot assigns trace 1, which is empty, to all objects.
-    let has_traces = summary.facts().max_trace.get() > 1;
+    let has_traces = dump.summary.facts().max_trace.get() > 1;
     if format == Format::Table && !has_traces {
         shown.trace = TraceSerial::default();
     }
@@ -255,7 +245,7 @@ fn look(
     let mut parts = std::mem::take(&mut shown.fields);
     parts.extend(shower.elements(index, start, made));
     let most = args.most_referrers(format);
-    let more_referrers = graph.referrers(index).count().saturating_sub(most);
+    let more_referrers = dump.graph.referrers(index).count().saturating_sub(most);
     let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
     Looked { shown, parts, rest: made..end, referrers, more_referrers }
 }
@@ -268,7 +258,7 @@ fn of_binary(
     looked: Vec<Looked>,
     known: Option<&FrameworkDescription>,
 ) -> anyhow::Result<Outcome> {
-    let shower = shower(&session.heap, &session.graph)?;
+    let shower = shower(&session.dump()?)?;
     let length = looked.first().and_then(|looked| looked.shown.length);
     let mut looked = looked.into_iter();
     let mut is_cut = false;

@@ -95,7 +95,7 @@ pub(super) struct SqlSummary {
 impl SqlSummary {
     pub(super) fn new(columns: &[SqlColumn], others: &[(String, Session)]) -> Self {
         let attached = |(name, session): &(String, Session)| {
-            let dump = session.dump();
+            let dump = session.header();
             record([
                 (names::NAME, name.as_str().into()),
                 (names::PATH, dump.path.clone().into_owned().into()),

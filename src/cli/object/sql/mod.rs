@@ -302,8 +302,8 @@ impl Sessions {
 }
 
 impl AnswerSource for Sessions {
-    fn dump(&self) -> json::DumpHeader<'_> {
-        self.first.dump()
+    fn header(&self) -> json::DumpHeader<'_> {
+        self.first.header()
     }
 
     fn is_damaged(&self) -> bool {

@@ -29,8 +29,8 @@ struct DominatorLine<'a> {
 /// Opens the dump. The index is checked first, and again as it is read: a chunk of rows is written only if no damage
 /// was found.
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
-    let (session, ()) = Session::ask(cx, &args.input, |_, graph| {
-        graph.check_tree();
+    let (session, ()) = Session::ask(cx, &args.input, |dump| {
+        dump.graph.check_tree();
         Ok(())
     })?;
     let graph = &session.graph;
@@ -38,7 +38,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let name = |class: ClassNumber| names.get(class.0 as usize).copied();
     let answer = match args.output.format() {
         Format::Json => {
-            Chunked::json(columns(), "dominators", &session.dump(), &reachable::beside(), &graph.tree)?
+            Chunked::json(columns(), "dominators", &session.header(), &reachable::beside(), &graph.tree)?
         }
         // Tables were rejected before.
         Format::Csv | Format::Table => Chunked::csv(columns()),

@@ -1,8 +1,7 @@
 //! The arguments of `dominators`, and the starting points that they select.
 
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::model::summary::Summary;
 use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::histogram::HistogramGroupBy;
@@ -142,8 +141,8 @@ impl DominatorsArgs {
     }
 
     /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
-    pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
-        from(self.of.as_ref(), summary, graph)
+    pub(super) fn from(&self, dump: &Dump<'_>) -> Option<From> {
+        from(self.of.as_ref(), dump)
     }
 
     /// Notes that no object retains enough.
@@ -165,28 +164,28 @@ impl DominatorsArgs {
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "dominators", &self.output, none)?;
-        self.note_no_start(cx, session.heap.summary(), &session.graph);
+        self.note_no_start(cx, &session.dump()?);
         Ok(session.outcome(false))
     }
 
     /// Notes why there is no answer.
-    pub(super) fn note_no_start(&self, cx: &RunContext, summary: &Summary, graph: &ObjectGraph) {
-        note_no_start(cx, &self.input, self.of.as_ref(), summary, graph);
+    pub(super) fn note_no_start(&self, cx: &RunContext, dump: &Dump<'_>) {
+        note_no_start(cx, &self.input, self.of.as_ref(), dump);
     }
 }
 
 /// Returns the start of an answer; `None` if there is no such object, or none of them is reachable.
-pub(in crate::cli::retention) fn from(
-    of: Option<&Selection>,
-    summary: &Summary,
-    graph: &ObjectGraph,
-) -> Option<From> {
-    let Some(of) = of.map(|of| of.settled(summary)) else { return Some(From::Roots) };
+pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &Dump<'_>) -> Option<From> {
+    let Some(of) = of.map(|of| of.settled(dump.summary)) else { return Some(From::Roots) };
     if let Selected::Object(id) = &of.what {
-        return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
+        return dump
+            .graph
+            .tree
+            .reachable_position(dump.graph.objects.addresses.index_of(*id)?)
+            .map(From::Object);
     }
-    let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
-    let tops = merged_by_class::tops(graph, &classes);
+    let classes = ClassSet::new(dump, std::slice::from_ref(&of), false);
+    let tops = merged_by_class::tops(dump.graph, &classes);
     if tops.is_empty() { None } else { Some(From::Tops(tops)) }
 }
 
@@ -195,22 +194,21 @@ pub(in crate::cli::retention) fn note_no_start(
     cx: &RunContext,
     input: &Input,
     of: Option<&Selection>,
-    summary: &Summary,
-    graph: &ObjectGraph,
+    dump: &Dump<'_>,
 ) {
-    let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(summary)) else {
+    let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(dump.summary)) else {
         return;
     };
     let text = &of.text;
     match &of.what {
-        Selected::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-            messages::about_no_object(cx, input.path(), graph, *id);
+        Selected::Object(id) if dump.graph.objects.addresses.index_of(*id).is_none() => {
+            messages::about_no_object(cx, input.path(), dump.graph, *id);
         }
         Selected::Object(id) => {
             cx.say("note", &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"))
         }
-        Selected::Classes(_) if of.objects(summary, graph).is_empty() => {
-            messages::about_no_class(cx, summary, &of)
+        Selected::Classes(_) if of.objects(dump).is_empty() => {
+            messages::about_no_class(cx, dump.summary, &of)
         }
         Selected::Classes(_) => cx.say(
             "note",

@@ -20,9 +20,9 @@ pub(super) fn run(
     args: &DominatorsArgs,
     group_by: HistogramGroupBy,
 ) -> anyhow::Result<Outcome> {
-    let (session, (has_start, rows)) = Session::ask(cx, &args.input, |heap, graph| {
-        let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
-        Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))
+    let (session, (has_start, rows)) = Session::ask(cx, &args.input, |dump| {
+        let Some(from) = args.from(dump) else { return Ok((false, Vec::new())) };
+        Ok((true, listing::group(dump, &from.starts(), group_by)))
     })?;
     let whole = Whole::new(cx, &session.graph, &args.output);
     let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
@@ -41,7 +41,7 @@ pub(super) fn run(
         ]);
     let rows = session.show(cx, "dominators", &args.output, answer)?;
     if !has_start {
-        args.note_no_start(cx, session.heap.summary(), &session.graph);
+        args.note_no_start(cx, &session.dump()?);
     }
     unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))

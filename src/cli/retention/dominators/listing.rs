@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use hprof_index::Quiet;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::Tree;
 use hprof_query::dictionary::names;
@@ -28,15 +27,15 @@ use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
+    let (session, found) = Session::ask(cx, &args.input, |dump| {
+        let Some(from) = args.from(dump) else { return Ok(None) };
         let question = |start, levels| ListingQuery {
             start,
             levels,
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let (depth, tree) = (args.depth(), &graph.tree);
+        let (depth, tree) = (args.depth(), &dump.graph.tree);
         let mut listing = match &from {
             From::Roots => listing::list(tree, &question(Start::Roots, depth)),
             From::Object(position) if args.chain => listing::chain(tree, *position, args.top.rows(format)),
@@ -50,19 +49,19 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
                 listing::list_tops(tree, tops, &question(Start::Roots, depth.saturating_sub(1)))
             }
         };
-        let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+        let labels = Labels::new(dump);
         let places = std::mem::take(&mut listing.positions);
         // Only tables draw the tree.
         let is_drawn = cx.formats(format).contains(&Format::Table);
         let depths = if is_drawn { depths(tree, &from, &places) } else { Vec::new() };
-        let rows = LazyRows::new(places, |place| listing.row(graph, &labels, *place));
+        let rows = LazyRows::new(places, |place| listing.row(dump.graph, &labels, *place));
         Ok(Some((from, listing, depths, rows)))
     })?;
     let Session { heap, graph } = &session;
     let Some((from, listing, depths, rows)) = found else {
         return args.without_start(cx, &session, columns(Whole::default()));
     };
-    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+    let labels = Labels::new(&session.dump()?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
     let is_root: RoaringBitmap = graph.roots.objects().iter().map(|object| object.0).collect();
     let (mut branches, children) = (tree::branches(&depths), tree::children(&depths));

@@ -2,8 +2,8 @@
 
 use roaring::RoaringBitmap;
 
+use hprof_index::Dump;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::dominators::holder_field;
@@ -30,8 +30,8 @@ use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
+    let (session, found) = Session::ask(cx, &args.input, |dump| {
+        let Some(from) = args.from(dump) else { return Ok(None) };
         let (tops, one) = match from {
             From::Roots => (None, 0),
             From::Object(position) => (Some(vec![position]), 1),
@@ -45,8 +45,8 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let Merged { nodes, others } = merged_by_class::merged(heap.summary(), graph, &question);
-        let make = MergedTreeMaker::new(heap, graph)?;
+        let Merged { nodes, others } = merged_by_class::merged(dump, &question);
+        let make = MergedTreeMaker::new(dump)?;
         let rows = |format: &Format| {
             let drawn = if *format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
             LazyRows::new(drawn, |drawn| make.line(drawn))
@@ -55,12 +55,12 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         let left_out = others.nodes > 0 || nodes.iter().any(|node| node.others.nodes > 0);
         Ok(Some((nodes.len(), left_out, rows)))
     })?;
-    let Session { heap, graph } = &session;
+    let Session { heap: _, graph } = &session;
     let whole = Whole::new(cx, graph, &args.output);
     let Some((nodes, left_out, rows)) = found else {
         return args.without_start(cx, &session, columns(Whole::default()));
     };
-    let make = MergedTreeMaker::new(heap, graph)?;
+    let make = MergedTreeMaker::new(&session.dump()?)?;
     let mut rows = rows.into_iter();
     cx.each(format, |cx, format| {
         let Some(rows) = rows.next() else { return Ok(()) };
@@ -138,13 +138,12 @@ struct MergedTreeMaker<'a> {
 }
 
 impl<'a> MergedTreeMaker<'a> {
-    fn new(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Self> {
-        let bytes = heap.bytes(&Quiet)?;
+    fn new(dump: &Dump<'a>) -> anyhow::Result<Self> {
         Ok(Self {
-            summary: heap.summary(),
-            edges: Edges::new(heap.summary(), graph, bytes),
-            labels: Labels::new(heap, graph, bytes),
-            roots: graph.roots.objects().iter().map(|object| object.0).collect(),
+            summary: dump.summary,
+            edges: Edges::new(dump),
+            labels: Labels::new(dump),
+            roots: dump.graph.roots.objects().iter().map(|object| object.0).collect(),
         })
     }
 
@@ -152,7 +151,7 @@ impl<'a> MergedTreeMaker<'a> {
         let MergedTreeItem::Node(node) = &drawn.of else {
             return MergedTreeLine { drawn: drawn.clone(), ..MergedTreeLine::default() };
         };
-        let graph = self.edges.graph;
+        let graph = self.edges.dump.graph;
         let name = |class: ClassNumber| object::class_name(self.summary, Some(class));
         let class = match node.class {
             NodeClass::Instances(class) => name(class),

@@ -18,7 +18,7 @@ use super::{LeaksReport, facts, parts, screen, words};
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) -> io::Result<()> {
     let summary = session.heap.summary();
-    let dump = session.dump();
+    let dump = session.header();
     writeln!(out, "# {}", text(&words::headline(&told.leaks)))?;
     writeln!(out)?;
     writeln!(

@@ -11,7 +11,6 @@ mod parts;
 mod screen;
 pub(crate) mod words;
 
-use hprof_index::Quiet;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_query::heap_facts::{self, HeapFacts};
 use hprof_query::leaks::heap_places::HeapPlaces;
@@ -116,18 +115,17 @@ struct LeaksReport {
 pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
     let recording = args.recording.read(cx, &args.input)?;
-    let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let unreachable = Unreachable::of(heap.summary(), graph);
-        let places = HeapPlaces::new(heap, graph, bytes, &frameworks, args.threshold)?;
-        let mut leaks = leaks::leaks(heap, graph, bytes, args.threshold, &places, LeakEvidence::All)?;
-        let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, heap, graph, bytes);
+    let (session, told) = Session::ask(cx, &args.input, |dump| {
+        let unreachable = Unreachable::of(dump.summary, dump.graph);
+        let places = HeapPlaces::new(dump, &frameworks, args.threshold)?;
+        let mut leaks = leaks::leaks(dump, args.threshold, &places, LeakEvidence::All)?;
+        let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, dump);
         let recording = recording.as_ref().map(add);
         Ok(LeaksReport {
             leaks,
-            facts: heap_facts::facts(heap, graph, bytes),
+            facts: heap_facts::facts(dump),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
-            is_damaged: heap.summary().is_damaged(),
+            is_damaged: dump.summary.is_damaged(),
             recording,
         })
     })?;

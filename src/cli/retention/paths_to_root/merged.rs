@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::dictionary::names;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::Excluded;
@@ -59,9 +59,8 @@ pub(super) fn run(
     show: Show,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
-    let (session, trees) = Session::ask(cx, input, |heap, graph| {
-        find(heap, graph, selections, (excluded, cx.formats(format)), show)
-    })?;
+    let (session, trees) =
+        Session::ask(cx, input, |dump| find(dump, selections, (excluded, cx.formats(format)), show))?;
     let mut roots = trees.roots.iter();
     cx.each(format, |cx, format| {
         let (is_table, roots) = (format == Format::Table, roots.next().map_or(&[][..], Vec::as_slice));
@@ -83,15 +82,13 @@ pub(super) fn run(
 }
 
 fn find(
-    heap: &Heap,
-    graph: &ObjectGraph,
+    dump: &Dump<'_>,
     selections: &[Selection],
     (excluded, formats): (Excluded, &[Format]),
     show: Show,
 ) -> anyhow::Result<Trees> {
-    let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-    let sets: Vec<RoaringBitmap> =
-        selections.iter().map(|selection| selection.objects(heap.summary(), graph)).collect();
+    let view = View::new(dump);
+    let sets: Vec<RoaringBitmap> = selections.iter().map(|selection| selection.objects(dump)).collect();
     let missing = sets.iter().enumerate().filter(|(_, set)| set.is_empty()).map(|(at, _)| at).collect();
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;

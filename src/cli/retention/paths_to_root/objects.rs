@@ -1,7 +1,7 @@
 //! `paths-to-root OBJECT`: the shortest paths to each of the given objects.
 
+use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::objects::reference_kind::ReferenceKind;
@@ -100,11 +100,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     // A table shows other parts of long paths, and says more of their roots.
-    let (session, found) = Session::ask(cx, input, |heap, graph| {
-        let view = View::new(heap, graph, heap.bytes(&Quiet)?);
+    let (session, found) = Session::ask(cx, input, |dump| {
+        let view = View::new(dump);
         let find = |format: &Format| -> Vec<Paths> {
             let is_table = *format == Format::Table;
-            ids.iter().map(|id| find(graph, &view, *id, (limits, is_table), excluded)).collect()
+            ids.iter().map(|id| find(dump.graph, &view, *id, (limits, is_table), excluded)).collect()
         };
         Ok(cx.formats(format).iter().map(find).collect::<Vec<_>>())
     })?;
@@ -369,7 +369,7 @@ impl StepLine {
 
 /// Returns the lines of the table of a path.
 fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
-    let (graph, summary) = (view.edges.graph, view.edges.summary);
+    let (graph, summary) = (view.edges.dump.graph, view.edges.dump.summary);
     let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
     let key = |place: usize| {
         let (holder, object) = (holder(place)?, *path.get(place)?);

@@ -6,7 +6,6 @@ mod screen;
 
 use std::sync::LazyLock;
 
-use hprof_index::Quiet;
 use hprof_query::waste::{self, FieldGroupBy, KINDS, Waste, WasteKind, WasteQuery};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -104,9 +103,7 @@ pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> 
     }
     let input = &args.input;
     let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
-    let (session, found) = Session::ask(cx, input, |heap, graph| {
-        Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?)
-    })?;
+    let (session, found) = Session::ask(cx, input, |dump| Ok(waste::waste(dump, &question)?))?;
     cx.each(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
     Ok(session.outcome(!found.rows.is_empty()))
 }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_base::naming::pattern::{ClassPattern, any_matches};
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassRow, NONE};
@@ -111,27 +111,24 @@ impl ClassCensus {
     }
 
     /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
-    pub fn of_graph(
-        summary: &Summary,
-        graph: &ObjectGraph,
-        question: &ComparedQuery,
-        scope: Scope,
-        with: With,
-    ) -> Self {
-        let groups = KeyedClasses::new(summary, question);
+    pub fn of_graph(dump: &Dump<'_>, question: &ComparedQuery, scope: Scope, with: With) -> Self {
+        let groups = KeyedClasses::new(dump.summary, question);
         let mut census = match scope {
             Scope::All => {
-                let sizes = Sizes::new(summary, None);
-                groups.census(summary, |number, class| histogram::all(summary, &sizes, number, class))
+                let sizes = Sizes::new(dump.summary, None);
+                groups
+                    .census(dump.summary, |number, class| histogram::all(dump.summary, &sizes, number, class))
             }
             Scope::Reachable | Scope::Unreachable => {
-                let counts = histogram::counts(summary, graph, scope);
-                groups.census(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
+                let counts = histogram::counts(dump, scope);
+                groups.census(dump.summary, |number, _| {
+                    counts.get(number.0 as usize).copied().unwrap_or_default()
+                })
             }
         };
         if with == With::Retained {
             census.has_retained = true;
-            let retained = groups.retained(summary, graph);
+            let retained = groups.retained(dump);
             for (key, retained) in groups.keys.iter().zip(retained) {
                 if let Some(figures) = census.rows.get_mut(key) {
                     figures.retained_bytes = Some(retained);
@@ -326,11 +323,11 @@ impl KeyedClasses {
         ClassCensus { rows, total, has_retained: false }
     }
 
-    fn retained(&self, summary: &Summary, graph: &ObjectGraph) -> Vec<u64> {
+    fn retained(&self, dump: &Dump<'_>) -> Vec<u64> {
         if self.is_with_subclasses {
-            retained_of_class::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
+            retained_of_class::retained_with_subclasses(dump, &self.of_class, self.keys.len())
         } else {
-            retained_of_class::retained(graph, &self.of_class, self.keys.len())
+            retained_of_class::retained(dump.graph, &self.of_class, self.keys.len())
         }
     }
 }

@@ -8,25 +8,12 @@ use std::cmp::Reverse;
 use std::io;
 
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
-use hprof_index::model::summary::Summary;
-use hprof_model::objects::reader::ObjectReader;
+use hprof_index::Dump;
 use hprof_model::strings::{
     self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows, Totals,
 };
 
 use hprof_base::change::{Change, Status};
-
-/// A dump from which Strings are read.
-#[derive(Debug, Clone, Copy)]
-pub struct StringsDump<'a> {
-    /// Summary of the dump.
-    pub summary: &'a Summary,
-    /// Graph of the dump.
-    pub graph: &'a ObjectGraph,
-    /// Bytes of the dump.
-    pub bytes: &'a [u8],
-}
 
 /// Strings of one dump, by text.
 #[derive(Debug)]
@@ -89,18 +76,12 @@ pub struct Text {
     pub length: u64,
 }
 
-impl<'a> StringsDump<'a> {
-    fn objects(self) -> ObjectReader<'a> {
-        ObjectReader::new(self.summary, self.graph, self.bytes)
-    }
-}
-
 impl StringCensus {
     /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per String.
-    pub fn new(dump: StringsDump<'_>, other: Option<&Self>) -> io::Result<Self> {
+    pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
         let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
         let question = StringQuery {
             pattern: None,
@@ -110,7 +91,7 @@ impl StringCensus {
             sort_by: StringOrder::Address,
             top: None,
         };
-        let answer = strings::strings_on(&basis, dump.summary, dump.graph, dump.bytes, &question)?;
+        let answer = strings::strings_on(&basis, &dump, &question)?;
         Ok(Self { answer, basis })
     }
 
@@ -119,13 +100,13 @@ impl StringCensus {
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per text.
     pub fn compare(
-        old: (Self, StringsDump<'_>),
-        new: (Self, StringsDump<'_>),
+        old: (Self, Dump<'_>),
+        new: (Self, Dump<'_>),
         keep: Keep,
         top: Option<usize>,
     ) -> io::Result<Compared> {
         let ((old, before), (new, after)) = (old, new);
-        let (before, after) = (before.objects(), after.objects());
+        let (before, after) = (before.objects, after.objects);
         let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
         let order = |a: &Copies, b: &Copies| {
             let growth = |copies: &Copies| Reverse((bytes(copies).delta(), count(copies).delta()));
@@ -195,9 +176,9 @@ pub struct ChangeReader<'a> {
 
 impl<'a> ChangeReader<'a> {
     /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
-    pub fn new(found: &'a Compared, old: StringsDump<'a>, new: StringsDump<'a>, most: usize) -> Self {
-        let reader = |dump: StringsDump<'a>, answer: &'a StringReport| {
-            StringReader::new(dump.summary, dump.graph, dump.bytes, answer, (StringRows::Strings, most))
+    pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
+        let reader = |dump: Dump<'a>, answer: &'a StringReport| {
+            StringReader::new(&dump, answer, (StringRows::Strings, most))
         };
         Self { old: reader(old, &found.old), new: reader(new, &found.new) }
     }

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_base::sorting::SortRows;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::dominators::retained_of_set::retained_by_tree;
 use hprof_model::threads::fingerprints::Fingerprints;
 use hprof_model::threads::{JavaThread, ThreadKind, ThreadQuery, ThreadState, Threads};
@@ -130,8 +130,8 @@ pub struct ThreadChange {
 
 impl ThreadCensus {
     /// Reads a dump. Stacks are compared by hashes: `seed` must be the same for both dumps.
-    pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], seed: u64) -> Self {
-        let threads = Threads::new(heap, graph, bytes);
+    pub fn new(dump: &Dump<'_>, seed: u64) -> Self {
+        let threads = Threads::new(dump);
         // Stacks are read separately, without the objects that they hold.
         let found = threads.find(&ThreadQuery { depth: Some(0), ..ThreadQuery::default() });
         let mut stacks = Fingerprints::new(&threads, seed);
@@ -155,7 +155,7 @@ impl ThreadCensus {
             }
         }
         let rows = rows.into_iter().map(|(key, (mut figures, objects))| {
-            figures.retained_bytes = retained_by_tree(&graph.tree, objects);
+            figures.retained_bytes = retained_by_tree(&dump.graph.tree, objects);
             figures.stacks.sort_unstable();
             figures.stacks.dedup();
             (key, figures)

@@ -31,7 +31,7 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::storage::store::Stage;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use hprof_base::kept::KeptAnswer;
@@ -230,12 +230,12 @@ impl Containers {
     ///
     /// # Errors
     /// If there is neither memory nor disk space for two numbers for each object.
-    pub fn find(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        let kept = KeptAnswer::new(heap, graph, Stage::Containers, &VERSION.to_le_bytes());
-        if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(graph)) {
+    pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
+        let kept = KeptAnswer::new(dump, Stage::Containers, &VERSION.to_le_bytes());
+        if let Some(known) = kept.read::<Self>().filter(|known| known.is_valid(dump.graph)) {
             return Ok(known);
         }
-        let found = Self::search(heap, graph, bytes)?;
+        let found = Self::search(dump)?;
         kept.write(&found);
         Ok(found)
     }
@@ -255,21 +255,22 @@ impl Containers {
         self.all.len() <= MAX_CONTAINERS && self.all.iter().all(is_known)
     }
 
-    fn search(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        let summary = heap.summary();
-        let least = (graph.tree.reachable_bytes() / PART).max(1);
+    fn search(dump: &Dump<'_>) -> io::Result<Self> {
+        let summary = dump.summary;
+        let least = (dump.graph.tree.reachable_bytes() / PART).max(1);
         let roles = Roles::new(summary);
-        let objects = ObjectReader::new(summary, graph, bytes);
+        let objects = dump.objects;
         let collections = CollectionReader::new(&objects, least);
         // The owners are found on one thread, as are the contents of a list of nodes.
         let (mut all, owners) =
-            rayon::join(|| known::collections(&collections, &roles), || Owners::new(graph, &roles));
+            rayon::join(|| known::collections(&collections, &roles), || Owners::new(dump.graph, &roles));
         let owners = owners?;
-        let structures = Structures::find(summary, graph, &roles, &owners);
-        let instances = Instances::find(graph, &roles, &owners, &structures, least)?;
-        let edges = Edges::new(summary, graph, bytes);
+        let structures = Structures::find(dump, &roles, &owners);
+        let instances = Instances::find(dump.graph, &roles, &owners, &structures, least)?;
+        let edges = Edges::new(dump);
         let is_header = |position| {
-            let class = graph.tree.object_at(position).and_then(|object| graph.objects.class(object));
+            let class =
+                dump.graph.tree.object_at(position).and_then(|object| dump.graph.objects.class(object));
             class.is_some_and(|class| roles.is_header(class))
         };
         let is_wanted = |one: &Instance| {
@@ -277,10 +278,10 @@ impl Containers {
         };
         let wanted = instances.all.iter().map(is_wanted).collect();
         let slots = SlotCounter {
-            graph,
+            graph: dump.graph,
             objects: &objects,
-            labels: graph.labels(),
-            finder: graph.objects.addresses.finder(),
+            labels: dump.graph.labels(),
+            finder: dump.graph.objects.addresses.finder(),
             edges: &edges,
             roles: &roles,
             owners: &owners,
@@ -289,7 +290,7 @@ impl Containers {
             soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
             wanted,
         };
-        all.extend(own_structures(heap, &slots));
+        all.extend(own_structures(dump.heap, &slots));
         all.sort_by_key(|one| (Reverse(one.retained_bytes), one.object));
         all.truncate(MAX_CONTAINERS);
         collections.add_nested(&roles, &mut all);
@@ -331,7 +332,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         let simple = owner_name.rsplit('.').next().unwrap_or_default();
         let map = MapHints {
             is_named: simple.contains("Map") && !simple.ends_with("[]"),
-            has_numbers: has_numbers(summary, graph, owner),
+            has_numbers: has_numbers(slots.objects, owner),
         };
         let found = elements::elements(summary, slots.roles, instance, map, of_slots);
         let found = match found {
@@ -431,10 +432,10 @@ pub(crate) fn class_behind(
 }
 
 /// Returns whether an object refers to an array of numbers.
-fn has_numbers(summary: &Summary, graph: &ObjectGraph, object: ObjectIndex) -> bool {
-    graph.references(object).take(MAX_FIELDS).any(|target| {
-        let class = graph.objects.class(target).and_then(|class| summary.class(class));
-        class.is_some_and(|row| roles::is_of_numbers(summary.class_name(row)))
+fn has_numbers(objects: &ObjectReader<'_>, object: ObjectIndex) -> bool {
+    objects.graph.references(object).take(MAX_FIELDS).any(|target| {
+        let class = objects.graph.objects.class(target).and_then(|class| objects.summary.class(class));
+        class.is_some_and(|row| roles::is_of_numbers(objects.summary.class_name(row)))
     })
 }
 

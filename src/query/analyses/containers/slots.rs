@@ -248,7 +248,7 @@ impl<'a> SlotCounter<'_, 'a> {
         let class = graph.objects.class(target);
         let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
         // Class objects are searched for among themselves only.
-        let is_of_class = class.is_some() && class == self.edges.summary.java_lang_class();
+        let is_of_class = class.is_some() && class == self.edges.dump.summary.java_lang_class();
         if is_of_class && graph.class_of_class_object(target).is_some() {
             return None;
         }

@@ -10,10 +10,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Dump, ObjectGraph};
 
 use super::circles::{TypeGraph, find};
 use super::roles::{ClassRole, Owners, Roles};
@@ -63,11 +63,11 @@ pub(super) struct Structures {
 type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
-    pub(super) fn find(summary: &Summary, graph: &ObjectGraph, roles: &Roles, owners: &Owners) -> Self {
-        let labels = graph.labels();
-        let count = |chunk| PairCounter::new(graph, &labels, roles, owners).count(chunk);
+    pub(super) fn find(dump: &Dump<'_>, roles: &Roles, owners: &Owners) -> Self {
+        let labels = dump.graph.labels();
+        let count = |chunk| PairCounter::new(dump.graph, &labels, roles, owners).count(chunk);
         let mut pairs = Pairs::default();
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
         for batch in chunks.chunks(BATCH) {
             for (pair, count) in parallel::map(batch, count).into_iter().flatten() {
                 let is_full = pairs.len() >= MAX_ALL_PAIRS;
@@ -91,11 +91,11 @@ impl Structures {
             let are_apart = from != to
                 && is_rich(*from)
                 && is_rich(*to)
-                && !have_common(summary, ClassNumber(*from), ClassNumber(*to));
+                && !have_common(dump.summary, ClassNumber(*from), ClassNumber(*to));
             *count >= MIN_REFERENCES && !are_apart
         });
         let mut found = Self { of_class: TypeGraph::new(direct).structures(), ..Self::default() };
-        found.absorb(summary, &all);
+        found.absorb(dump.summary, &all);
         let is_within = |(from, to, _): &(u32, u32, bool)| {
             found.of_class.get(from).is_some_and(|own| found.of_class.get(to) == Some(own))
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use hprof_index::Heap;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
@@ -79,8 +79,8 @@ struct Facts<'k, 'o, 'a> {
 
 impl<'o, 'a> KnownFrameworks<'o, 'a> {
     /// Selects the rules whose classes are in the dump.
-    pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, frameworks: &Frameworks) -> Self {
-        let summary = objects.summary;
+    pub fn new(dump: &'o Dump<'a>, frameworks: &Frameworks) -> Self {
+        let summary = dump.summary;
         let mut wanted: FxHashMap<&str, Vec<&Arc<FrameworkRule>>> = FxHashMap::default();
         for rule in &frameworks.rules {
             wanted.entry(&rule.class).or_default().push(rule);
@@ -94,7 +94,8 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         for (number, class) in summary.numbered_classes() {
             let name = summary.class_name(class);
             passed.push(is_passed(name));
-            let rule = wanted.get(name).and_then(|of| of.iter().find(|rule| applies(objects, number, rule)));
+            let rule =
+                wanted.get(name).and_then(|of| of.iter().find(|rule| applies(&dump.objects, number, rule)));
             own.push(rule.map(|rule| {
                 let at = rules.iter().position(|known| Arc::ptr_eq(known, rule)).unwrap_or_else(|| {
                     rules.push(Arc::clone(rule));
@@ -105,7 +106,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         }
         summary.class_table().add_subclasses(&mut passed);
         let of_class = if rules.is_empty() { Vec::new() } else { summary.class_table().inherit(&own) };
-        let evaluator = Evaluator::new(heap, objects, objects.bytes()).bounded(MAX_ELEMENTS);
+        let evaluator = Evaluator::new(dump).bounded(MAX_ELEMENTS);
         Self { evaluator, rules, of_class, passed }
     }
 

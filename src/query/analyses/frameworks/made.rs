@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, Options as HeapOptions, Quiet};
+use hprof_index::{Dump, Heap, Options as HeapOptions, Quiet};
 use hprof_parser::ObjectId;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, Value};
 
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
-use hprof_model::objects::reader::ObjectReader;
 
 const BOUNDED: &str = "org.hibernate.internal.util.collections.BoundedConcurrentHashMap";
 /// A class, and the one above it that declares the fields.
@@ -143,8 +142,8 @@ impl Made {
             hide_values,
         };
         let (heap, graph) = Heap::open_graph(&path, &options, &Quiet).expect("a heap");
-        let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).expect("bytes"));
-        let known = KnownFrameworks::new(&heap, &objects, rules);
+        let dump = Dump::new(&heap, &graph).expect("bytes");
+        let known = KnownFrameworks::new(&dump, rules);
         test(&known, &|value| graph.objects.addresses.index_of(ObjectId(id(value))).expect("an object"))
     }
 

@@ -4,10 +4,9 @@
 use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::Summary;
-use hprof_index::objects::reader::{ObjectReader, Record};
+use hprof_index::objects::reader::Record;
 use hprof_model::threads::frames::{Frame, Frames};
 use hprof_parser::{TraceSerial, names};
 
@@ -42,24 +41,18 @@ impl Allocation {
 
 /// Finds the allocation site of the accumulated objects: of the application class with most objects, or else of the
 /// last class. `None` if no object has a trace with frames.
-pub(super) fn find(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    tops: &[TreePosition],
-    levels: &[Level],
-) -> Option<Allocation> {
+pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[Level]) -> Option<Allocation> {
     // HotSpot gives all objects the trace 1, which does not exist.
-    if summary.facts().max_trace.get() <= 1 {
+    if dump.summary.facts().max_trace.get() <= 1 {
         return None;
     }
     let mut of = levels.iter().filter(|level| !level.is_class_object);
     let own = |level: &&Level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
     let most = of.clone().filter(own).max_by_key(|level| level.objects);
     let class = most.or_else(|| of.next_back())?.class.clone();
-    let objects = ObjectReader::new(summary, graph, bytes);
+    let objects = dump.objects;
     let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
-    let read = spread(summary, graph, tops, &class);
+    let read = spread(dump, tops, &class);
     for object in &read {
         let trace = match objects.record(*object) {
             Some(Record::Instance(record)) => record.trace,
@@ -69,7 +62,7 @@ pub(super) fn find(
         };
         *traces.entry(trace).or_default() += 1;
     }
-    let frames = Frames::new(summary, bytes);
+    let frames = Frames::new(dump.summary, dump.bytes());
     // The first trace, if several are equal.
     let mut ranked: Vec<_> = traces.into_iter().collect();
     ranked.sort_rows_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));
@@ -82,17 +75,17 @@ pub(super) fn find(
 }
 
 /// Returns up to [`MAX_READ`] objects of a class below some objects, evenly distributed.
-fn spread(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
-    let wanted: Vec<_> = (summary.numbered_classes())
-        .filter(|(_, row)| summary.class_name(row) == class)
+fn spread(dump: &Dump<'_>, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
+    let wanted: Vec<_> = (dump.summary.numbered_classes())
+        .filter(|(_, row)| dump.summary.class_name(row) == class)
         .map(|(number, _)| number)
         .collect();
     let mut found = Vec::new();
     let (mut stride, mut next) = (1, 0u64);
     for top in tops {
-        for position in top.0..graph.tree.end(*top).0 {
-            let Some(object) = graph.tree.object_at(TreePosition(position)) else { continue };
-            if !graph.objects.class(object).is_some_and(|class| wanted.contains(&class)) {
+        for position in top.0..dump.graph.tree.end(*top).0 {
+            let Some(object) = dump.graph.tree.object_at(TreePosition(position)) else { continue };
+            if !dump.graph.objects.class(object).is_some_and(|class| wanted.contains(&class)) {
                 continue;
             }
             if next.is_multiple_of(stride) {

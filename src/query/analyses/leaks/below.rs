@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::names::is_of_jdk;
 
 use crate::compare::places::{Explained, library};
@@ -158,7 +158,7 @@ impl Store {
 
     /// Returns the store of a leak that a rule reports.
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
-        let tree = &reader.graph.tree;
+        let tree = &reader.dump.graph.tree;
         let own = tree.reachable_position(leak.object);
         let others: Vec<TreePosition> =
             leak.positions.iter().copied().filter(|position| Some(*position) != own).collect();
@@ -287,21 +287,14 @@ impl Suspects {
     }
 
     /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
-    pub(super) fn describe(
-        &mut self,
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-        reader: &EvidenceReader<'_>,
-        places: &HeapPlaces,
-    ) {
-        let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
+    pub(super) fn describe(&mut self, dump: &Dump<'_>, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
+        let position = |id| dump.graph.tree.reachable_position(dump.graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
-            let near = |id| places.description_near(graph, position(id)?);
+            let near = |id| places.description_near(dump.graph, position(id)?);
             if matches!(row.reason, Some(Reason::Threads { .. }))
                 && let Some(local) = row.main_thread_local()
             {
-                let buffers = fixed_buffers::describe(heap, graph, bytes, &places.frameworks, local);
+                let buffers = fixed_buffers::describe(dump, &places.frameworks, local);
                 row.describe(buffers.as_ref());
             }
             let of_children = || {
@@ -309,25 +302,27 @@ impl Suspects {
                     Some(Reason::Children { class, .. }) if row.container.is_none() => class,
                     _ => return None,
                 };
-                let children = graph.tree.children(position(row.base.object)?).take(MAX_CHILDREN);
+                let children = dump.graph.tree.children(position(row.base.object)?).take(MAX_CHILDREN);
                 let alike = children.filter(|child| reader.class_at(*child) == class);
                 let mut alike: Vec<TreePosition> = alike.collect();
                 alike.sort_unstable();
-                places.description_of_set(&graph.tree, &alike)
+                places.description_of_set(&dump.graph.tree, &alike)
             };
             let of_container = || {
                 let container = row.container.as_ref()?;
-                places.description_of(graph.objects.addresses.index_of(container.object)?)
+                places.description_of(dump.graph.objects.addresses.index_of(container.object)?)
             };
             let description = match row.kind {
-                SuspectKind::Group => places.description_of_set(&graph.tree, positions).or_else(of_container),
+                SuspectKind::Group => {
+                    places.description_of_set(&dump.graph.tree, positions).or_else(of_container)
+                }
                 SuspectKind::Single => {
                     of_children().or_else(|| near(row.base.object)).or_else(|| near(row.object.object))
                 }
             };
             row.describe(description);
             if row.verdict != Verdict::Holder {
-                self.explained.push((at, accumulated_at(graph, row, positions)));
+                self.explained.push((at, accumulated_at(dump.graph, row, positions)));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_model::dominators::merged_by_class::{self, MergedNode, MergedQuery, NodeClass, Tops};
@@ -147,27 +147,27 @@ pub(super) struct Below<'a> {
 
 /// Returns the objects that `tops` dominate immediately, by class name, largest retained size first; no top may
 /// dominate another.
-pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Vec<ChildKind> {
-    let tree = &graph.tree;
+pub(super) fn child_kinds(dump: &Dump<'_>, tops: &[TreePosition]) -> Vec<ChildKind> {
+    let tree = &dump.graph.tree;
     let starts: Vec<Start> = tops.iter().copied().map(Start::Object).collect();
     let mut found: FxHashMap<(&str, bool), ChildKind> = FxHashMap::default();
     let mut add = |class: ClassNumber, is_class_object: bool, objects: u64, bytes: u64| {
-        let name = summary.class(class).map_or("", |row| summary.class_name(row));
+        let name = dump.summary.class(class).map_or("", |row| dump.summary.class_name(row));
         let kind = found.entry((name, is_class_object)).or_default();
         kind.objects += objects;
         kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
         kind.classes.push((class, bytes));
     };
-    for row in listing::group(summary, graph, &starts, HistogramGroupBy::Class) {
+    for row in listing::group(dump, &starts, HistogramGroupBy::Class) {
         let group = row.group;
         let Ok(class) = u32::try_from(group.group).map(ClassNumber) else { continue };
-        if summary.java_lang_class() != Some(class) {
+        if dump.summary.java_lang_class() != Some(class) {
             add(class, false, group.instances, group.retained_bytes.unwrap_or(0));
             continue;
         }
         // Class objects are distinguished by the class that they represent.
-        for (represented, _) in summary.numbered_classes() {
-            let object = graph.class_object(represented);
+        for (represented, _) in dump.summary.numbered_classes() {
+            let object = dump.graph.class_object(represented);
             let position = object.and_then(|object| tree.reachable_position(object));
             let dominator = position.and_then(|position| tree.dominator(position));
             if let (Some(position), Some(dominator)) = (position, dominator)
@@ -193,17 +193,12 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
 }
 
 /// Returns how memory accumulates in the children of an object or in itself, if it does.
-pub(super) fn reason(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    base: TreePosition,
-    kinds: &[ChildKind],
-) -> Option<Reason> {
-    let tree = &graph.tree;
+pub(super) fn reason(dump: &Dump<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
+    let tree = &dump.graph.tree;
     let all = tree.retained_bytes(base);
     let much = share(all, OF_ONE_KIND);
-    let name = |class: ClassNumber| summary.class(class).map(|row| summary.class_name(row));
-    let class = tree.object_at(base).and_then(|object| graph.objects.class(object)).and_then(name);
+    let name = |class: ClassNumber| dump.summary.class(class).map(|row| dump.summary.class_name(row));
+    let class = tree.object_at(base).and_then(|object| dump.graph.objects.class(object)).and_then(name);
     if let Some(class) = class.filter(|class| class.ends_with("[]"))
         && tree.shallow_bytes(base) >= much
     {
@@ -217,7 +212,7 @@ pub(super) fn reason(
     let ChildKind { class, is_class_object, objects, retained_bytes, mut classes } = kind.clone();
     let (first, _) = classes.first().copied()?;
     let is_below =
-        |name: &str| !is_class_object && ClassSet::of_name_and_below(summary, name).contains(first);
+        |name: &str| !is_class_object && ClassSet::of_name_and_below(dump.summary, name).contains(first);
     let are_loaders = is_below("java.lang.ClassLoader");
     if are_loaders && objects >= MANY_LIKE {
         return Some(Reason::Loaders {
@@ -230,13 +225,13 @@ pub(super) fn reason(
     // Each loader's own class has its share, rather than one class having all objects and others of the same name
     // having none.
     classes.sort_rows_by_key(|(class, bytes)| (Reverse(*bytes), *class));
-    let loader_of = |class| summary.class(class).map(|row| row.loader.get());
+    let loader_of = |class| dump.summary.class(class).map(|row| row.loader.get());
     let mut loaders: Vec<Option<u64>> = classes.iter().map(|(class, _)| loader_of(*class)).collect();
     loaders.sort_unstable();
     loaders.dedup();
     let loaders = loaders.len() as u64;
     if loaders >= MANY_LIKE && is_in_many(classes.iter().map(|(_, bytes)| *bytes), retained_bytes, true) {
-        let loader = summary.class(first).and_then(|row| summary.loader_class(row.loader.into()));
+        let loader = dump.summary.class(first).and_then(|row| dump.summary.loader_class(row.loader.into()));
         let loader_class = loader.map(str::to_owned);
         return Some(Reason::Loaders { class, loader_class, loaders, retained_bytes });
     }
@@ -249,17 +244,17 @@ pub(super) fn reason(
 
 impl<'a> Below<'a> {
     /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
-    pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Self {
+    pub(super) fn new(dump: &Dump<'a>, tops: &[TreePosition]) -> Self {
         let question =
             MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
-        let nodes = merged_by_class::merged(summary, graph, &question).nodes;
+        let nodes = merged_by_class::merged(dump, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(children) = children.get_mut(node.parent.unwrap_or(nodes.len())) {
                 children.push(at);
             }
         }
-        Self { summary, nodes, children }
+        Self { summary: dump.summary, nodes, children }
     }
 
     fn name(&self, class: NodeClass) -> (&'a str, bool) {

@@ -6,13 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::compare::places::library;
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_model::dominators::class_counts::{self, Counts};
 use hprof_model::dominators::counted_ranges::CountedRanges;
 use hprof_model::objects::collections::{Collections, Forms};
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::strength::{Excluded, Strength};
 use hprof_model::paths::beyond_frames;
 use hprof_model::paths::steps::{ObjectStep, RootView, View};
@@ -137,9 +136,7 @@ pub struct ClassShare {
 
 /// Reader of evidence.
 pub(super) struct Evidence<'a> {
-    summary: &'a Summary,
-    graph: &'a ObjectGraph,
-    objects: ObjectReader<'a>,
+    dump: Dump<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
     /// Starts of the names of the classes in which threads begin.
@@ -149,44 +146,43 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn new(
-        summary: &'a Summary,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        view: View<'a>,
-        programs: Vec<String>,
-    ) -> Self {
-        let objects = ObjectReader::new(summary, graph, bytes);
-        let forms = Forms::of(objects.summary);
-        let counted = CountedRanges::new(graph, summary.classes().len());
-        Self { summary, graph, objects, forms, view, programs, counted }
+    pub(super) fn new(dump: &Dump<'a>, view: View<'a>, programs: Vec<String>) -> Self {
+        let forms = Forms::of(dump.summary);
+        let counted = CountedRanges::new(dump.graph, dump.summary.classes().len());
+        Self { dump: *dump, forms, view, programs, counted }
     }
 
     /// Returns the classes whose objects take up most of what `tops` retain.
     pub(super) fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
         let counts = match tops {
-            [top] => self.counted.count(*top..self.graph.tree.end(*top)),
-            _ => class_counts::count_below(self.graph, tops, self.summary.classes().len()),
+            [top] => self.counted.count(*top..self.dump.graph.tree.end(*top)),
+            _ => class_counts::count_below(self.dump.graph, tops, self.dump.summary.classes().len()),
         };
-        largest_classes(self.summary, &counts)
+        largest_classes(self.dump.summary, &counts)
     }
 
     pub(super) fn named(&self, object: ObjectIndex) -> NamedObject {
-        let class = self.graph.class_of_class_object(object);
-        let name = class.and_then(|class| self.summary.class(class)).map(|row| self.summary.class_name(row));
+        let class = self.dump.graph.class_of_class_object(object);
+        let name = class
+            .and_then(|class| self.dump.summary.class(class))
+            .map(|row| self.dump.summary.class_name(row));
         NamedObject {
-            object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
+            object: self.dump.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: name.or_else(|| self.view.class_name(object)).map(str::to_owned),
             is_class_object: class.is_some(),
             label: if class.is_some() { None } else { self.view.label(object) },
-            retained_bytes: self.graph.tree.retained_bytes_of(object).unwrap_or(0),
+            retained_bytes: self.dump.graph.tree.retained_bytes_of(object).unwrap_or(0),
         }
     }
 
     /// Returns the loader of an object's class, or for a class object, of the class that it represents.
     pub(super) fn loader(&self, object: ObjectIndex) -> ObjectId {
-        let class = self.graph.class_of_class_object(object).or_else(|| self.graph.objects.class(object));
-        class.and_then(|class| self.summary.class(class)).map(|row| row.loader.into()).unwrap_or_default()
+        let class =
+            self.dump.graph.class_of_class_object(object).or_else(|| self.dump.graph.objects.class(object));
+        class
+            .and_then(|class| self.dump.summary.class(class))
+            .map(|row| row.loader.into())
+            .unwrap_or_default()
     }
 
     /// Finds the paths to an object.
@@ -215,8 +211,8 @@ impl<'a> Evidence<'a> {
 
     /// Returns the local that leads to most of what a thread retains; `None` if its fields do.
     pub(super) fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
-        let tree = &self.graph.tree;
-        let class = |position| self.graph.objects.class(tree.object_at(position)?);
+        let tree = &self.dump.graph.tree;
+        let class = |position| self.dump.graph.objects.class(tree.object_at(position)?);
         // Children are sorted by size: the first of a class is the largest.
         let mut of_class: FxHashMap<Option<ClassNumber>, (u64, TreePosition)> = FxHashMap::default();
         for child in tree.children(tree.reachable_position(thread)?) {
@@ -231,7 +227,7 @@ impl<'a> Evidence<'a> {
 
     /// Continues the path to an object by the shortest one from there to `to`, if that is near.
     pub(super) fn continued(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
-        let index = |step: &ObjectStep| self.graph.objects.addresses.index_of(step.id);
+        let index = |step: &ObjectStep| self.dump.graph.objects.addresses.index_of(step.id);
         let objects: Option<Vec<ObjectIndex>> = paths.path.steps.iter().map(index).collect();
         if let Some(mut objects) = objects.filter(|_| paths.path.left_out.0 == 0)
             && let Some(last) = objects.last()
@@ -249,9 +245,9 @@ impl<'a> Evidence<'a> {
         let mut before: FxHashMap<ObjectIndex, ObjectIndex> = FxHashMap::default();
         let mut queue = std::collections::VecDeque::from([from]);
         while let Some(at) = queue.pop_front() {
-            for next in self.graph.references(at) {
+            for next in self.dump.graph.references(at) {
                 let is_new = next != from && !before.contains_key(&next);
-                let is_class = self.graph.class_of_class_object(next).is_some();
+                let is_class = self.dump.graph.class_of_class_object(next).is_some();
                 if !is_new || is_class || !edges.is_followed(at, next, Excluded::all()) {
                     continue;
                 }
@@ -331,13 +327,14 @@ impl<'a> Evidence<'a> {
 
     /// Returns the reader of collections.
     pub(super) fn collections(&self) -> Collections<'_, 'a> {
-        Collections::with(&self.objects, self.forms.clone())
+        Collections::with(&self.dump.objects, self.forms.clone())
     }
 
     /// Returns the facts about the collection that is shown for an object.
     pub(super) fn collection(&self, place: &Holder) -> Option<CollectionFacts> {
-        let object = self.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
-        Some(collection::facts(&self.objects, &self.collections(), &self.view, object))
+        let object =
+            self.dump.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
+        Some(collection::facts(&self.dump.objects, &self.collections(), &self.view, object))
     }
 
     /// Returns the largest parts of what an object retains: its children, with those at the same place merged; or, if
@@ -348,13 +345,13 @@ impl<'a> Evidence<'a> {
         base: TreePosition,
         children: &[ChildKind],
     ) -> (Vec<RetainedPart>, Option<Vec<ClassShare>>) {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let few: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
         if few.len() > FEW_CHILDREN && children.first().is_some_and(|kind| kind.objects > 1) {
             return (kinds(children), None);
         }
         // One pass serves both the contents of each part and the total.
-        let classes = self.summary.classes().len();
+        let classes = self.dump.summary.classes().len();
         let mut all = vec![Counts::default(); classes];
         let mut done = TreePosition(base.0.saturating_add(1));
         let mut parts: Vec<RetainedPart> = Vec::new();
@@ -386,7 +383,7 @@ impl<'a> Evidence<'a> {
         count(done..tree.end(base));
         parts.sort_rows_by_key(|part| Reverse(part.retained_bytes));
         parts.truncate(TOLD_PARTS);
-        (parts, Some(largest_classes(self.summary, &all)))
+        (parts, Some(largest_classes(self.dump.summary, &all)))
     }
 }
 

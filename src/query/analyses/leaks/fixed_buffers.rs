@@ -6,7 +6,7 @@
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::storage::human_bytes::HumanBytes;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 
 use crate::frameworks::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use hprof_model::objects::reader::ObjectReader;
@@ -24,16 +24,15 @@ const MAX_OBJECTS: usize = 64;
 /// Describes the buffers that threads keep under a ThreadLocal; `None` unless all of them are of one size, and all threads
 /// are of one pool within its maximum.
 pub(super) fn describe(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
+    dump: &Dump<'_>,
     frameworks: &Frameworks,
     local: &ThreadLocalUse,
 ) -> Option<FrameworkDescription> {
     let buffer_bytes = local.buffer_bytes.filter(|_| local.values == local.threads)?;
-    let objects = ObjectReader::new(heap.summary(), graph, bytes);
-    let known = KnownFrameworks::new(heap, &objects, frameworks);
-    let pool_of = |position: &TreePosition| pool(&known, &objects, graph, graph.tree.object_at(*position)?);
+    let objects = dump.objects;
+    let known = KnownFrameworks::new(dump, frameworks);
+    let pool_of =
+        |position: &TreePosition| pool(&known, &objects, dump.graph, dump.graph.tree.object_at(*position)?);
     let (first, others) = local.owners.split_first()?;
     let pool = pool_of(first)?;
     if others.iter().any(|other| pool_of(other) != Some(pool)) {

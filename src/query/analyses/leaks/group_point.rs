@@ -41,7 +41,8 @@ pub(super) struct CommonPath {
 /// If neither memory nor disk has space for a few numbers per object.
 pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::Result<Vec<CommonPath>> {
     let mut paths = vec![CommonPath::default(); groups.len()];
-    let objects: Vec<Vec<ObjectIndex>> = groups.iter().map(|group| objects(edges.graph, group)).collect();
+    let objects: Vec<Vec<ObjectIndex>> =
+        groups.iter().map(|group| objects(edges.dump.graph, group)).collect();
     // Objects without a strong path are searched again through all references.
     for excluded in [Excluded::all(), Excluded::NONE] {
         let open: Vec<usize> = (0..groups.len()).filter(|at| is_open(&paths, *at)).collect();
@@ -73,18 +74,18 @@ fn search(edges: &Edges<'_>, groups: &[&[ObjectIndex]], excluded: Excluded) -> i
         return Ok(Vec::new());
     }
     let set = |objects: &mut dyn Iterator<Item = ObjectIndex>| {
-        let mut set = Bits::new(edges.graph.objects.len());
+        let mut set = Bits::new(edges.dump.graph.objects.len());
         objects.for_each(|object| {
             set.insert(object);
         });
         set
     };
-    let room = edges.graph.room();
+    let room = edges.dump.graph.room();
     let all = set(&mut groups.iter().flat_map(|group| group.iter().copied()));
     let forest = Forest::grow(&room, edges, &all, wanted, excluded)?;
     let path = |group: &&[ObjectIndex]| {
         let members = set(&mut group.iter().copied());
-        common_path(&room, edges.graph, &forest, group, &members)
+        common_path(&room, edges.dump.graph, &forest, group, &members)
     };
     groups.iter().map(path).collect()
 }

@@ -8,13 +8,12 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 
 use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
 use crate::containers::Containers;
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
 use hprof_model::dominators::retained_of_set::{retained, retained_set, tops};
-use hprof_model::objects::reader::ObjectReader;
 
 use super::contents;
 use super::positions::{common_bytes, retained_bytes};
@@ -68,13 +67,13 @@ pub(super) struct FrameworkLeak<'h> {
 ///
 /// # Errors
 /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
-pub fn keep_places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<()> {
-    large(heap, graph, bytes, &Frameworks::bundled())?;
-    Containers::find(heap, graph, bytes).map(drop)
+pub fn keep_places(dump: &Dump<'_>) -> io::Result<()> {
+    large(dump, &Frameworks::bundled())?;
+    Containers::find(dump).map(drop)
 }
 
-fn large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], frameworks: &Frameworks) -> io::Result<DumpPlaces> {
-    DumpPlaces::of_large(heap, graph, bytes, frameworks, graph.tree.reachable_bytes() / PART)
+fn large(dump: &Dump<'_>, frameworks: &Frameworks) -> io::Result<DumpPlaces> {
+    DumpPlaces::of_large(dump, frameworks, dump.graph.tree.reachable_bytes() / PART)
 }
 
 impl HeapPlaces {
@@ -83,38 +82,33 @@ impl HeapPlaces {
     ///
     /// # Errors
     /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
-    pub fn new(
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-        frameworks: &Frameworks,
-        threshold: u8,
-    ) -> io::Result<Self> {
-        let all = graph.tree.reachable_bytes();
-        let places = OneHeap::new(large(heap, graph, bytes, frameworks)?);
+    pub fn new(dump: &Dump<'_>, frameworks: &Frameworks, threshold: u8) -> io::Result<Self> {
+        let all = dump.graph.tree.reachable_bytes();
+        let places = OneHeap::new(large(dump, frameworks)?);
         let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
-        let containers = Containers::find(heap, graph, bytes)?;
+        let containers = Containers::find(dump)?;
         let by_object = containers.by_object();
         let is_store = |object| by_object.get(&object).is_some_and(|container| container.accumulates());
         let explained = places.explain(told, is_store);
-        let objects = ObjectReader::new(heap.summary(), graph, bytes);
-        let known = KnownFrameworks::new(heap, &objects, frameworks);
+        let _objects = dump.objects;
+        let known = KnownFrameworks::new(dump, frameworks);
         let titles = places.titles();
-        let title = |object: ObjectIndex| titles.get(&graph.objects.addresses.id_of(object)?).cloned();
+        let title = |object: ObjectIndex| titles.get(&dump.graph.objects.addresses.id_of(object)?).cloned();
         let is_told = |object: &ObjectIndex| {
             known.is_always_described(*object)
-                || graph.tree.retained_bytes_of(*object) >= Some(told)
+                || dump.graph.tree.retained_bytes_of(*object) >= Some(told)
                 || title(*object).is_some()
         };
         let mut instances = known.instances(told);
         instances.retain(is_told);
-        instances.sort_by_key(|object| Reverse(graph.tree.retained_bytes_of(*object)));
+        instances.sort_by_key(|object| Reverse(dump.graph.tree.retained_bytes_of(*object)));
         instances.truncate(MAX_DESCRIBED);
         // One of many objects that share a name represents them all.
         let many = explained.places.iter().filter_map(|one| one.elements);
         let many = many.filter(|elements| places.name_of_elements(elements).is_some());
         let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
-        instances.extend(many.filter_map(|elements| graph.objects.addresses.index_of(example(elements))));
+        instances
+            .extend(many.filter_map(|elements| dump.graph.objects.addresses.index_of(example(elements))));
         let frameworks = frameworks.clone();
         let mut found = Self { heap: places, explained, containers, frameworks, ..Self::default() };
         for object in instances {

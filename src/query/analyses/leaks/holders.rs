@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
 use crate::containers::class_behind;
@@ -20,7 +20,6 @@ use hprof_model::histogram::{self, HistogramGroupBy};
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use hprof_model::objects::label::Labels;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_kind::ReferenceKind;
 use hprof_model::objects::reference_names::Edges;
 use hprof_model::threads::frames::Frame;
@@ -168,9 +167,7 @@ pub struct Held {
 /// Search for the largest holders.
 #[derive(Debug)]
 pub(crate) struct Holders<'a> {
-    summary: &'a Summary,
-    graph: &'a ObjectGraph,
-    objects: ObjectReader<'a>,
+    dump: Dump<'a>,
     forms: Arc<Forms>,
     edges: Edges<'a>,
     labels: Labels<'a>,
@@ -179,16 +176,14 @@ pub(crate) struct Holders<'a> {
 }
 
 impl<'a> Holders<'a> {
-    pub(crate) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
-        let objects = ObjectReader::new(summary, graph, bytes);
+    pub(crate) fn new(dump: &Dump<'a>) -> Self {
+        let summary = dump.summary;
+        let _objects = dump.objects;
         Self {
-            summary,
-            graph,
-            objects,
+            dump: *dump,
             forms: Forms::of(summary),
-            edges: Edges::new(summary, graph, bytes),
-            labels: Labels::new(heap, graph, bytes),
+            edges: Edges::new(dump),
+            labels: Labels::new(dump),
             soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
         }
     }
@@ -200,18 +195,18 @@ impl<'a> Holders<'a> {
 
     /// Returns the non-JDK classes with many objects that only roots dominate and that retain much together.
     fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
-        let class_of = |position: TreePosition| self.graph.objects.class(tree.object_at(position)?);
-        let rows = listing::group(self.summary, self.graph, &[Start::Roots], HistogramGroupBy::Class);
+        let class_of = |position: TreePosition| self.dump.graph.objects.class(tree.object_at(position)?);
+        let rows = listing::group(&self.dump, &[Start::Roots], HistogramGroupBy::Class);
         let large = rows.into_iter().map(|row| row.group).filter(|row| {
             row.instances >= MIN_MEMBERS
                 && row.retained_bytes.is_some_and(|bytes| bytes >= least)
                 && !names::is_of_jdk(&row.name)
         });
         let group = |row: histogram::HistogramRow| {
-            let class = self.graph.objects.addresses.index_of(row.class_object?)?;
-            let class = self.graph.class_of_class_object(class)?;
+            let class = self.dump.graph.objects.addresses.index_of(row.class_object?)?;
+            let class = self.dump.graph.class_of_class_object(class)?;
             // Positions are ordered by size, largest first.
             let first = tree.top().find(|position| class_of(*position) == Some(class))?;
             let (sum, most) = (row.retained_bytes?, tree.retained_bytes(first));
@@ -223,7 +218,7 @@ impl<'a> Holders<'a> {
     /// Returns groups of many threads that do the same and together retain much, with their positions; only roots
     /// dominate each thread.
     fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
         // Stacks and names are read only if the threads retain enough.
         let all = threads.all().into_iter().filter_map(|thread| self.at_top(thread));
@@ -240,7 +235,8 @@ impl<'a> Holders<'a> {
         });
         let large = groups.rows.iter().take_while(|group| group.retained_bytes >= least);
         let row = |group: &ThreadGroup| {
-            let objects = group.objects.iter().filter_map(|id| self.graph.objects.addresses.index_of(*id));
+            let objects =
+                group.objects.iter().filter_map(|id| self.dump.graph.objects.addresses.index_of(*id));
             let mut members: Vec<TreePosition> = objects.filter_map(|object| self.at_top(object)).collect();
             members.sort_unstable_by_key(|position| (Reverse(tree.retained_bytes(*position)), *position));
             let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
@@ -271,7 +267,7 @@ impl<'a> Holders<'a> {
 
     /// Returns the position of an object that only roots dominate.
     fn at_top(&self, object: ObjectIndex) -> Option<TreePosition> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         tree.reachable_position(object).filter(|position| tree.dominator(*position).is_none())
     }
 
@@ -293,12 +289,12 @@ impl<'a> Holders<'a> {
     /// Returns the `count` largest holders, largest first. Rows held by the same field of the same class are merged, as
     /// are many `threads` that do the same.
     pub(crate) fn largest(&self, count: usize, threads: &Threads<'_>) -> Vec<Holder> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let of_threads = self.thread_groups(threads);
         let members: IdSet<TreePosition> =
             of_threads.iter().flat_map(|(_, members)| members.iter().copied()).collect();
         let class = |position: TreePosition| {
-            tree.object_at(position).and_then(|object| self.graph.objects.class(object))
+            tree.object_at(position).and_then(|object| self.dump.graph.objects.class(object))
         };
         // Threads of an application class count once.
         let of_members: FxHashSet<ClassNumber> =
@@ -334,7 +330,7 @@ impl<'a> Holders<'a> {
         if row.threads.is_some() {
             return row;
         }
-        let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
+        let shown = self.dump.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
         let held = shown.and_then(|object| self.held_by_collection(object, MAX_ELEMENTS));
         Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }
     }
@@ -352,31 +348,31 @@ impl<'a> Holders<'a> {
     /// `is_searched` if the classes of its elements are to be found, and are not known already.
     pub(super) fn place(&self, object: ObjectIndex, is_searched: bool) -> Holder {
         let (shown, field) = self.shown(object);
-        let retained_bytes = self.graph.tree.retained_bytes_of(object).unwrap_or(0);
+        let retained_bytes = self.dump.graph.tree.retained_bytes_of(object).unwrap_or(0);
         let held = self.held_by_collection(shown, if is_searched { MANY_ELEMENTS } else { MAX_ELEMENTS });
         Holder { instances: 1, retained_bytes, field, held, ..self.named(shown) }
     }
 
     fn name_of(&self, class: ClassNumber) -> &'a str {
-        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
+        self.dump.summary.class(class).map_or("", |row| self.dump.summary.class_name(row))
     }
 
     fn class_name(&self, object: ObjectIndex) -> &'a str {
-        self.graph.objects.class(object).map_or("", |class| self.name_of(class))
+        self.dump.graph.objects.class(object).map_or("", |class| self.name_of(class))
     }
 
     fn id(&self, object: ObjectIndex) -> ObjectId {
-        self.graph.objects.addresses.id_of(object).unwrap_or_default()
+        self.dump.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
     fn collection(&self, object: ObjectIndex) -> Option<Collection> {
-        let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
+        let collection = Collections::with(&self.dump.objects, self.forms.clone()).collection(object)?;
         Some(collection).filter(|collection| collection.kind != CollectionKind::Holder)
     }
 
     /// Follows the object at a position down to its holder, and returns that with its position.
     fn holder(&self, top: TreePosition) -> Option<(Holder, TreePosition)> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let (mut base, mut here) = (top, top);
         for _ in 0..MAX_STEPS {
             let Some(next) = tree.children(here).next() else { break };
@@ -391,7 +387,7 @@ impl<'a> Holders<'a> {
         let object = tree.object_at(base)?;
         let (shown, field) = self.shown(object);
         let is_root = |id: ObjectId| {
-            let object = self.graph.objects.addresses.index_of(id);
+            let object = self.dump.graph.objects.addresses.index_of(id);
             object.is_some_and(|object| self.edges.roots.of_object(object).next().is_some())
         };
         let id = self.id(shown);
@@ -447,11 +443,11 @@ impl<'a> Holders<'a> {
         let name = self.class_name(object);
         let mut best: Option<((u8, bool), ObjectIndex, HolderField)> = None;
         // If many objects hold it, its dominator must not be missed.
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let position = tree.reachable_position(object);
         let dominator = position.and_then(|position| tree.object_at(tree.dominator(position)?));
         let dominated = position.map_or(TreePosition(0)..TreePosition(0), |at| at..tree.end(at));
-        for from in self.graph.referrers(object).take(MAX_REFERRERS).chain(dominator) {
+        for from in self.dump.graph.referrers(object).take(MAX_REFERRERS).chain(dominator) {
             if tree.reachable_position(from).is_none_or(|position| dominated.contains(&position)) {
                 continue;
             }
@@ -467,7 +463,8 @@ impl<'a> Holders<'a> {
             for meaning in &self.edges.holding(from, object).meanings {
                 let (rank, field_name, class) = match meaning {
                     ReferenceKind::Static(field) => {
-                        let class = self.graph.class_of_class_object(from).map(|class| self.name_of(class));
+                        let class =
+                            self.dump.graph.class_of_class_object(from).map(|class| self.name_of(class));
                         (0, *field, class.unwrap_or_default())
                     }
                     ReferenceKind::Field { name: "referent", .. } => continue,
@@ -497,12 +494,12 @@ impl<'a> Holders<'a> {
     /// Returns the main contents of a collection.
     fn held_by_collection(&self, object: ObjectIndex, most: usize) -> Option<Held> {
         let collection = self.collection(object)?;
-        let collections = Collections::with(&self.objects, self.forms.clone());
+        let collections = Collections::with(&self.dump.objects, self.forms.clone());
         // Several loaders may define a class of the same name.
         let mut of_class = FxHashMap::<(&str, bool), u64>::default();
         let mut seen = 0u64;
         for entry in collections.entries(&collection).take(most) {
-            let class = |value| self.objects.object(value).map(|object| self.class_behind(object));
+            let class = |value| self.dump.objects.object(value).map(|object| self.class_behind(object));
             let class = class(entry.value).or_else(|| entry.key.and_then(class));
             *of_class.entry(class.unwrap_or_default()).or_default() += 1;
             seen += 1;
@@ -517,17 +514,17 @@ impl<'a> Holders<'a> {
 
     /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared, and `true`.
     fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
-        let behind = class_behind(&self.objects, &self.soft, object);
-        let is_soft = behind != self.graph.objects.class(object);
+        let behind = class_behind(&self.dump.objects, &self.soft, object);
+        let is_soft = behind != self.dump.graph.objects.class(object);
         (behind.map_or("", |class| self.name_of(class)), is_soft)
     }
 
     /// Returns the main contents that an object dominates: the largest application class if it has most, or else the
     /// largest class.
     fn held_below(&self, position: TreePosition) -> Option<Held> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let below = TreePosition(position.0.saturating_add(1))..tree.end(position);
-        self.held_among(&class_counts::count(self.graph, below, self.summary.classes().len()))
+        self.held_among(&class_counts::count(self.dump.graph, below, self.dump.summary.classes().len()))
     }
 
     fn held_among(&self, counts: &[Counts]) -> Option<Held> {

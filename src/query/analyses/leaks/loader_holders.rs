@@ -185,14 +185,14 @@ struct LoaderPaths<'v, 'a> {
 
 impl<'v, 'a> LoaderPaths<'v, 'a> {
     fn find(view: &'v View<'a>, groups: &[&[ObjectId]]) -> io::Result<Self> {
-        let graph = view.edges.graph;
+        let graph = view.edges.dump.graph;
         let loaders = groups.iter().flat_map(|loaders| loaders.iter().take(MAX_LOADERS));
         let loaders = loaders.filter_map(|loader| graph.objects.addresses.index_of(*loader));
         let is_reachable = |loader: &ObjectIndex| graph.tree.reachable_position(*loader).is_some();
         let mut open: Vec<ObjectIndex> = loaders.filter(is_reachable).collect();
         let edges = &view.edges;
-        let threads = ClassSet::of_name_and_below(edges.summary, "java.lang.Thread");
-        let objects = ObjectReader::new(edges.summary, graph, edges.bytes);
+        let threads = ClassSet::of_name_and_below(edges.dump.summary, "java.lang.Thread");
+        let objects = edges.dump.objects;
         let static_fields = RefCell::default();
         let mut found = Self { view, objects, forests: Vec::new(), threads, static_fields };
         let room = graph.room();
@@ -218,7 +218,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
     }
 
     fn root_path(&self, id: ObjectId) -> Option<Why> {
-        let loader = self.view.edges.graph.objects.addresses.index_of(id)?;
+        let loader = self.view.edges.dump.graph.objects.addresses.index_of(id)?;
         why_along(self.view, &self.path(loader)?)
     }
 
@@ -227,7 +227,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         let mut counted: Vec<CountedHolders> = Vec::new();
         let mut steps = 0;
         for id in loaders.iter().take(MAX_LOADERS) {
-            let loader = self.view.edges.graph.objects.addresses.index_of(*id);
+            let loader = self.view.edges.dump.graph.objects.addresses.index_of(*id);
             let Some(path) = loader.and_then(|loader| self.path(loader)) else { continue };
             let (kind, name) = self.holder(&path);
             if found.paths.len() < TOLD_LOADERS && steps < LONG_PATHS {
@@ -298,12 +298,12 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
     /// Returns the name of an object's class; for a class object, of the class that it represents.
     fn class(&self, object: ObjectIndex) -> Option<&'a str> {
         let edges = &self.view.edges;
-        let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
-        edges.summary.class(class).map(|row| edges.summary.class_name(row))
+        let class = edges.class_of_class_object(object).or_else(|| edges.dump.graph.objects.class(object))?;
+        edges.dump.summary.class(class).map(|row| edges.dump.summary.class_name(row))
     }
 
     fn is_thread(&self, object: ObjectIndex) -> bool {
-        self.view.edges.graph.objects.class(object).is_some_and(|class| self.threads.contains(class))
+        self.view.edges.dump.graph.objects.class(object).is_some_and(|class| self.threads.contains(class))
     }
 
     /// Returns the class of a shutdown hook: that of the thread, or of what it runs.
@@ -345,7 +345,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
     /// first one.
     fn static_field(&self, path: &[ObjectIndex]) -> Option<String> {
         let (edges, mut first) = (&self.view.edges, None);
-        let class = |holder: ObjectIndex| edges.summary.class(edges.class_of_class_object(holder)?);
+        let class = |holder: ObjectIndex| edges.dump.summary.class(edges.class_of_class_object(holder)?);
         let pairs = path.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.get(1)?))).rev();
         let of_classes = pairs.filter_map(|(holder, held)| Some((holder, held, class(holder)?)));
         for (holder, held, class) in of_classes.take(MAX_CLASSES) {
@@ -353,12 +353,12 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             let mut known = self.static_fields.borrow_mut();
             let field = known.entry((holder, held)).or_insert_with(|| {
                 let holding = edges.holding(holder, held);
-                let name = edges.summary.class_name(class);
+                let name = edges.dump.summary.class_name(class);
                 holding.is_static().then(|| format!("{name}.{holding}"))
             });
             if field.is_some() {
                 first.clone_from(field);
-                if is_permanent(edges.summary, class.loader.into()) {
+                if is_permanent(edges.dump.summary, class.loader.into()) {
                     break;
                 }
             }

@@ -9,13 +9,12 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
+use hprof_index::Dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::generated_loaders::is_permanent;
 use hprof_model::histogram;
 use hprof_model::loaders::loader_sets::{self, LargeGroup, Why};
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::paths::steps::View;
 use hprof_parser::ObjectId;
 
@@ -72,7 +71,7 @@ impl LoaderGroup {
 
     /// Returns the suspect that the class loaders are; `number` is that of the group.
     pub(super) fn suspect(&self, number: usize, found: &LargeGroup, reader: &EvidenceReader<'_>) -> Suspect {
-        let graph = reader.graph;
+        let graph = reader.dump.graph;
         let tree = &graph.tree;
         let position =
             |loader: &ObjectId| tree.reachable_position(graph.objects.addresses.index_of(*loader)?);
@@ -122,13 +121,12 @@ impl Loaders {
     ///
     /// # Errors
     /// If neither memory nor disk has space for a number per object.
-    pub fn find(objects: &ObjectReader<'_>) -> io::Result<Self> {
-        let (summary, graph) = (objects.summary, objects.graph);
-        if !has_many_loaders(summary) {
+    pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
+        if !has_many_loaders(dump.summary) {
             return Ok(Self::default());
         }
-        let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
-        let mut found = loader_sets::large_groups(objects, MANY_LOADERS, least)?;
+        let least = share(dump.graph.tree.reachable_bytes(), MUCH_OF_HEAP);
+        let mut found = loader_sets::large_groups(dump, MANY_LOADERS, least)?;
         found.truncate(TOLD_GROUPS);
         Ok(Self(found))
     }
@@ -153,15 +151,14 @@ impl Loaders {
     /// If neither memory nor disk has space for a few numbers per object.
     pub(super) fn told(
         &self,
-        heap: &Heap,
-        graph: &ObjectGraph,
+        dump: &Dump<'_>,
         view: &View<'_>,
         places: &HeapPlaces,
     ) -> io::Result<Vec<LoaderGroup>> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
-        let summary = heap.summary();
+        let summary = dump.summary;
         let sizes = Sizes::new(summary, None);
         let loaders: Vec<&[ObjectId]> = self.0.iter().map(|found| found.group.loaders.as_slice()).collect();
         let holders = loader_holders(view, &loaders)?;
@@ -177,7 +174,7 @@ impl Loaders {
             let name =
                 |class: &ClassNumber| summary.class(*class).map(|row| summary.class_name(row).to_owned());
             let called = |loader: &ObjectId| {
-                let object = graph.objects.addresses.index_of(*loader)?;
+                let object = dump.graph.objects.addresses.index_of(*loader)?;
                 let called = places.description_of(object)?.called.as_ref()?;
                 Some(called.strip_prefix("class loader of ")?.to_owned())
             };

@@ -40,7 +40,7 @@ use crate::waste::estimate::{WastedPart, most_wasted};
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_model::dump::unreachable::Unreachable;
 use hprof_model::paths::steps::View;
 use hprof_model::threads::frames::Frame;
@@ -425,25 +425,19 @@ struct Candidate {
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
-pub fn leaks(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    percent: u8,
-    places: &HeapPlaces,
-    evidence: LeakEvidence,
-) -> io::Result<Leaks> {
-    let threshold_bytes = suspects::threshold(graph, percent.into());
-    let summary = heap.summary();
-    let found = suspects::find(summary, graph, threshold_bytes);
-    let view = View::new(heap, graph, bytes);
+pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEvidence) -> io::Result<Leaks> {
+    let threshold_bytes = suspects::threshold(dump.graph, percent.into());
+    let summary = dump.summary;
+    let found = suspects::find(dump, threshold_bytes);
+    let view = View::new(dump);
     let common = group_point::common_paths(&view.edges, &found.groups)?;
-    let singles = found.singles.iter().map(|position| single(graph, *position));
-    let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
+    let singles = found.singles.iter().map(|position| single(dump.graph, *position));
+    let groups =
+        found.groups.into_iter().zip(common).map(|(members, common)| group(dump.graph, members, common));
     let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
     // Same order as in MAT: of equal suspects, the last class name and the highest ID come first.
     candidates.sort_rows_by_cached_key(|candidate| {
-        let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
+        let first = candidate.positions.first().and_then(|position| dump.graph.tree.object_at(*position));
         let name = candidate.class.and_then(|class| summary.class(class));
         (
             Reverse(candidate.retained_bytes),
@@ -453,24 +447,24 @@ pub fn leaks(
             Reverse(first),
         )
     });
-    let reader = EvidenceReader::new(heap, graph, bytes, view, evidence);
+    let reader = EvidenceReader::new(dump, view, evidence);
     let mut all = Suspects::default();
     for candidate in candidates {
         let positions = candidate.positions.clone();
         all.push(reader.suspect(candidate), positions);
     }
-    all.find_containers(graph, &reader, places);
-    all.describe(heap, graph, bytes, &reader, places);
-    all.add_below(graph, &reader, places, threshold_bytes);
-    all.add_program_containers(graph, &reader, places, threshold_bytes);
+    all.find_containers(dump.graph, &reader, places);
+    all.describe(dump, &reader, places);
+    all.add_below(dump.graph, &reader, places, threshold_bytes);
+    all.add_program_containers(dump.graph, &reader, places, threshold_bytes);
     for (row, positions) in all.rows.iter_mut().zip(&all.positions) {
         let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
         if is_plain && row.verdict == Verdict::Accumulation {
-            let wasted = most_wasted(heap, graph, bytes, positions)?;
+            let wasted = most_wasted(dump, positions)?;
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
     }
-    add_judgements(graph, &mut all.rows, &mut all.positions, &mut all.of_places);
+    add_judgements(dump.graph, &mut all.rows, &mut all.positions, &mut all.of_places);
     all.prefer_containers(&reader, places);
     let judge = LeakJudge::new(summary, &reader);
     for (row, positions) in all.rows.iter_mut().zip(&all.positions).filter(|(row, _)| row.is_judged()) {
@@ -478,8 +472,8 @@ pub fn leaks(
     }
     let Suspects { mut rows, mut positions, of_places, .. } = all;
     evidence::relate(&mut rows);
-    let off_heap = off_heap::off_heap(&reader.objects(), bytes);
-    if let Some((row, own)) = off_heap_suspect(graph, &off_heap, &reader) {
+    let off_heap = off_heap::off_heap(dump);
+    if let Some((row, own)) = off_heap_suspect(dump.graph, &off_heap, &reader) {
         rows.push(row);
         positions.push(own);
     }
@@ -488,13 +482,13 @@ pub fn leaks(
     } else {
         Vec::new()
     };
-    let used_bytes = Unreachable::of(summary, graph).all_bytes;
-    let found = Loaders::find(&reader.objects())?;
+    let used_bytes = Unreachable::of(summary, dump.graph).all_bytes;
+    let found = Loaders::find(dump)?;
     let mut leaks = Leaks {
-        reachable_bytes: graph.tree.reachable_bytes(),
+        reachable_bytes: dump.graph.tree.reachable_bytes(),
         threshold_bytes,
         suspects: rows,
-        loaders: found.told(heap, graph, &reader.evidence.view, places)?,
+        loaders: found.told(dump, &reader.evidence.view, places)?,
         conclusions: Vec::new(),
         largest,
         largest_place_bytes: places.explained.largest_bytes(),
@@ -505,7 +499,7 @@ pub fn leaks(
         positions: Vec::new(),
     };
     let mut causes = Vec::new();
-    for (group, suspects) in leaks.loader_causes(graph, &positions, &found) {
+    for (group, suspects) in leaks.loader_causes(dump.graph, &positions, &found) {
         let (Some(told), Some(of)) = (leaks.loaders.get(group), found.get(group)) else { continue };
         let row = told.suspect(group, of, &reader);
         causes.push(Cause::Loaders { group, row: leaks.suspects.len(), suspects });
@@ -513,7 +507,8 @@ pub fn leaks(
         positions.push(of.tops.clone());
     }
     let side_tables = side_tables::side_tables(&reader, &leaks.suspects, &found);
-    let (conclusions, concluded_bytes) = leaks.conclude(graph, &positions, (&found, causes), &side_tables);
+    let (conclusions, concluded_bytes) =
+        leaks.conclude(dump.graph, &positions, (&found, causes), &side_tables);
     (leaks.conclusions, leaks.concluded_bytes) = (conclusions, concluded_bytes);
     leaks.positions = positions;
     Ok(leaks)

@@ -3,6 +3,7 @@
 //! Each piece of memory counts once: slices and duplicates reference the buffer that they are views of in `att`. A
 //! single dump shows how much there is and who holds it, not whether it grows.
 
+use hprof_index::Dump;
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -99,7 +100,8 @@ pub(crate) fn direct(objects: &ObjectReader<'_>) -> Buffers {
 }
 
 /// Finds direct and mapped buffers, and the owners of the largest.
-pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
+pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
+    let objects = &dump.objects;
     let mut found = OffHeap::default();
     let mut buffers = buffers(objects);
     if buffers.is_empty() {
@@ -115,7 +117,7 @@ pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
     };
     found.largest = buffers.iter().find(is_live).map(|buffer| buffer.object);
     buffers.truncate(MAX_OWNED);
-    found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &buffers);
+    found.owners = owners(&Edges::new(dump), &buffers);
     (found.reserved_bytes, found.limit_bytes) = counters(objects);
     found
 }
@@ -253,8 +255,8 @@ fn fields(
 
 /// Returns the class name of an object, or for a class object, of the class that it represents.
 fn name<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<&'a str> {
-    let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
-    Some(edges.summary.class_name(edges.summary.class(class)?))
+    let class = edges.class_of_class_object(object).or_else(|| edges.dump.graph.objects.class(object))?;
+    Some(edges.dump.summary.class_name(edges.dump.summary.class(class)?))
 }
 
 /// Returns the nearest object of an application class that leads to a buffer, and the next object on that path.
@@ -265,8 +267,8 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectI
     let mut at = 0;
     while let Some(held) = queue.get(at).copied().filter(|_| at < MAX_CLIMB) {
         at += 1;
-        for holder in edges.graph.referrers(held).take(MAX_REFERRERS) {
-            if edges.graph.tree.reachable_position(holder).is_none()
+        for holder in edges.dump.graph.referrers(held).take(MAX_REFERRERS) {
+            if edges.dump.graph.tree.reachable_position(holder).is_none()
                 || seen.contains(&holder)
                 || !edges.is_followed(holder, held, Excluded::all())
             {

@@ -35,7 +35,7 @@ pub(super) fn other_holders(
     if positions.len() < MANY {
         return Vec::new();
     }
-    let tree = &edges.graph.tree;
+    let tree = &edges.dump.graph.tree;
     let step = positions.len().div_ceil(SAMPLE);
     let sample: Vec<TreePosition> = positions.iter().copied().step_by(step).collect();
     // By the object below the common dominator: number of samples, and the common dominator of their referrers there.
@@ -71,7 +71,7 @@ pub(super) fn common_holder(
     known: &[TreePosition],
     wanted: &dyn Fn(ObjectIndex) -> bool,
 ) -> Option<ObjectIndex> {
-    let tree = &edges.graph.tree;
+    let tree = &edges.dump.graph.tree;
     let step = positions.len().div_ceil(SAMPLE).max(1);
     let sample: Vec<ObjectIndex> =
         positions.iter().step_by(step).filter_map(|position| tree.object_at(*position)).collect();
@@ -106,7 +106,7 @@ fn backwards(edges: &Edges<'_>, object: ObjectIndex) -> Vec<ObjectIndex> {
     let mut seen = vec![object];
     let mut at = 0;
     while let Some(to) = seen.get(at).copied().filter(|_| seen.len() < MAX_NEAR) {
-        for from in edges.graph.referrers(to).take(MAX_REFERRERS) {
+        for from in edges.dump.graph.referrers(to).take(MAX_REFERRERS) {
             let is_held = edges.is_followed(from, to, Excluded::all()) && !edges.is_stack_only(from, to);
             if is_held && !seen.contains(&from) {
                 seen.push(from);
@@ -119,14 +119,14 @@ fn backwards(edges: &Edges<'_>, object: ObjectIndex) -> Vec<ObjectIndex> {
 
 /// Follows single strong references back. Returns the last object found, and its referrers.
 fn referrers(edges: &Edges<'_>, position: TreePosition) -> (TreePosition, Vec<TreePosition>) {
-    let tree = &edges.graph.tree;
+    let tree = &edges.dump.graph.tree;
     let mut at = position;
     for _ in 0..MAX_HOPS {
         let Some(object) = tree.object_at(at) else { break };
         let counts = |from: &ObjectIndex| {
             edges.is_followed(*from, object, Excluded::all()) && !edges.is_stack_only(*from, object)
         };
-        let all = edges.graph.referrers(object).take(MAX_REFERRERS).filter(counts);
+        let all = edges.dump.graph.referrers(object).take(MAX_REFERRERS).filter(counts);
         let all: Vec<TreePosition> = all
             .filter_map(|from| tree.reachable_position(from))
             .filter(|from| !tree.dominates(at, *from))

@@ -96,7 +96,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 
     /// Returns the container to name instead of what holds the objects of a suspect.
     fn find_preferred(&self, row: &Suspect, tops: &[TreePosition]) -> Option<PreferredContainer> {
-        let addresses = &self.reader.graph.objects.addresses;
+        let addresses = &self.reader.dump.graph.objects.addresses;
         let (class, objects, retained_bytes) = match (&row.reason, &row.group_class) {
             (Some(Reason::Children { class, objects, retained_bytes }), _) => {
                 (class, *objects, *retained_bytes)
@@ -129,7 +129,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 
     /// Returns whether a field of a class of the program, of another library than `but`, holds a container.
     fn is_of_program(&self, container: &Container, but: &str) -> bool {
-        let object = self.reader.graph.objects.addresses.index_of(container.object);
+        let object = self.reader.dump.graph.objects.addresses.index_of(container.object);
         let field = object.and_then(|object| self.reader.holders.place(object, false).field);
         field.is_some_and(|field| library(&field.class) != but && self.reader.is_of_program(&field.class))
     }
@@ -137,7 +137,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
     /// Returns whether most elements lead to one of the objects each, by strong references, and to no smaller ones than most
     /// are.
     fn leads(&self, container: &Container, objects: &ExplainedObjects<'_>) -> bool {
-        let (graph, tree) = (self.reader.graph, &self.reader.graph.tree);
+        let (graph, tree) = (self.reader.dump.graph, &self.reader.dump.graph.tree);
         let is_below = |object: ObjectIndex| {
             let position = tree.reachable_position(object);
             position.is_some_and(|position| is_within(tree, position, objects.tops))
@@ -161,7 +161,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 
     /// Returns some elements of a collection of the JDK, from all of it.
     fn elements(&self, container: &Container) -> Vec<ObjectIndex> {
-        let addresses = &self.reader.graph.objects.addresses;
+        let addresses = &self.reader.dump.graph.objects.addresses;
         let collections = self.reader.evidence.collections();
         let collection =
             addresses.index_of(container.object).and_then(|object| collections.collection(object));
@@ -175,7 +175,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 
     /// Returns the nearest object that `is_meant` and to which strong references lead.
     fn nearest(&self, start: ObjectIndex, is_meant: &dyn Fn(ObjectIndex) -> bool) -> Option<ObjectIndex> {
-        let graph = self.reader.graph;
+        let graph = self.reader.dump.graph;
         let edges = &self.reader.evidence.view.edges;
         let mut visited = FxHashSet::from_iter([start]);
         let mut queue = VecDeque::from([(start, 0)]);
@@ -328,7 +328,7 @@ impl Suspects {
             row.reason = Some(container_reason(&container));
             row.container = Some(container);
         }
-        self.merge(&reader.graph.tree, &removed);
+        self.merge(&reader.dump.graph.tree, &removed);
     }
 
     /// Adds rows to others, given the numbers of both, and removes them.

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
@@ -50,9 +50,7 @@ pub(super) fn is_launcher(class: &str) -> bool {
 
 /// Reader of the evidence.
 pub(super) struct EvidenceReader<'a> {
-    summary: &'a Summary,
-    pub(super) graph: &'a ObjectGraph,
-    bytes: &'a [u8],
+    pub(super) dump: Dump<'a>,
     pub(super) evidence: Evidence<'a>,
     pub(super) holders: Holders<'a>,
     thread_locals: ThreadLocals<'a>,
@@ -66,24 +64,16 @@ pub(super) struct EvidenceReader<'a> {
 }
 
 impl<'a> EvidenceReader<'a> {
-    pub(super) fn new(
-        heap: &'a Heap,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        view: View<'a>,
-        extent: LeakEvidence,
-    ) -> Self {
-        let summary = heap.summary();
-        let all_threads = Threads::new(heap, graph, bytes);
+    pub(super) fn new(dump: &Dump<'a>, view: View<'a>, extent: LeakEvidence) -> Self {
+        let summary = dump.summary;
+        let all_threads = Threads::new(dump);
         let starts = all_threads.first_own_classes();
         let programs = starts.iter().map(|class| library(class).to_owned()).collect();
         Self {
-            summary,
-            graph,
-            bytes,
-            evidence: Evidence::new(summary, graph, bytes, view, programs),
-            holders: Holders::new(heap, graph, bytes),
-            thread_locals: ThreadLocals::new(heap, graph, bytes),
+            dump: *dump,
+            evidence: Evidence::new(dump, view, programs),
+            holders: Holders::new(dump),
+            thread_locals: ThreadLocals::new(dump),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             program: all_threads
@@ -97,12 +87,12 @@ impl<'a> EvidenceReader<'a> {
 
     /// Returns a reader of objects.
     pub(super) fn objects(&self) -> ObjectReader<'a> {
-        ObjectReader::new(self.summary, self.graph, self.bytes)
+        self.dump.objects
     }
 
     pub(super) fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
         match class {
-            Some(class) if Some(class) == self.summary.java_lang_class() => SuspectObject::Class,
+            Some(class) if Some(class) == self.dump.summary.java_lang_class() => SuspectObject::Class,
             Some(class) if self.threads.contains(class) => SuspectObject::Thread,
             Some(class) if self.loaders.contains(class) => SuspectObject::ClassLoader,
             _ => SuspectObject::Instance,
@@ -110,7 +100,7 @@ impl<'a> EvidenceReader<'a> {
     }
 
     pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
             candidate;
         let what = self.what(class);
@@ -128,7 +118,7 @@ impl<'a> EvidenceReader<'a> {
         let base_position = tops.first().copied().unwrap_or(first);
         // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
         // that takes a pass over all of it.
-        let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
+        let kinds = || contents::child_kinds(&self.dump, &tops);
         let (mut below, mut children) = (None, Vec::new());
         let reason = match (&store, kind, chain) {
             (Some(store), ..) => store.reason.clone(),
@@ -136,22 +126,24 @@ impl<'a> EvidenceReader<'a> {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
             (None, SuspectKind::Single, Some(chain)) => {
-                let found = Below::new(self.summary, self.graph, &tops);
-                let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
+                let found = Below::new(&self.dump, &tops);
+                let class =
+                    tree.object_at(chain.first).and_then(|object| self.dump.graph.objects.class(object));
                 let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
                 below = Some(found);
                 reason
             }
             (None, SuspectKind::Single, None) => {
                 children = kinds();
-                let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
+                let class =
+                    tree.object_at(base_position).and_then(|object| self.dump.graph.objects.class(object));
                 if children.first().is_some_and(|kind| kind.is_of(class)) {
-                    let found = Below::new(self.summary, self.graph, &tops);
+                    let found = Below::new(&self.dump, &tops);
                     children = found.kinds();
                     below = Some(found);
                 }
                 let tree = below.as_ref().and_then(Below::tree);
-                tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
+                tree.or_else(|| contents::reason(&self.dump, base_position, &children))
             }
         };
         let reason = match (reason, kind) {
@@ -164,7 +156,7 @@ impl<'a> EvidenceReader<'a> {
         // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
         let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
         if reason.is_some() && below.is_none() && !is_known {
-            below = Some(Below::new(self.summary, self.graph, &tops));
+            below = Some(Below::new(&self.dump, &tops));
         }
         let mut accumulated = match (&store, below) {
             (_, Some(below)) => below.accumulated(),
@@ -263,7 +255,7 @@ impl<'a> EvidenceReader<'a> {
             collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
             parts,
             accumulated_bytes,
-            allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
+            allocation: allocation::find(&self.dump, &tops, &accumulated),
             allocated_in: None,
             accumulated,
             contents: match (contents, self.extent) {
@@ -296,7 +288,7 @@ impl<'a> EvidenceReader<'a> {
             return None;
         }
         let objects = self.objects();
-        let steps = paths.path.steps.iter().map(|step| self.graph.objects.addresses.index_of(step.id));
+        let steps = paths.path.steps.iter().map(|step| self.dump.graph.objects.addresses.index_of(step.id));
         let steps: Vec<ObjectIndex> = steps.collect::<Option<_>>()?;
         let collections = self.evidence.collections();
         let keyed = steps.iter().enumerate().rev();
@@ -322,11 +314,12 @@ impl<'a> EvidenceReader<'a> {
     /// that retains most of the tree is meaningless to a reader. Objects that reference others of their class without
     /// being nodes are kept: loaders, threads.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
-        let (tree, objects) = (&self.graph.tree, &self.graph.objects);
+        let (tree, objects) = (&self.dump.graph.tree, &self.dump.graph.objects);
         let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
         let own = class(position);
-        let is_instance =
-            own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
+        let is_instance = own
+            .and_then(|own| self.dump.summary.class(own))
+            .is_some_and(|row| row.kind() == ClassKind::Instance);
         if !is_instance || self.what(own) != SuspectObject::Instance {
             return position;
         }
@@ -350,7 +343,7 @@ impl<'a> EvidenceReader<'a> {
         if let Some(called) = known.and_then(|known| known.called.clone()) {
             return OtherHolder { called: Some(called), holder: Holder::default() };
         }
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let top = tree.reachable_position(object).map(|position| self.top_of_nodes(position));
         let object = top.and_then(|position| tree.object_at(position)).unwrap_or(object);
         OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object, false) } }
@@ -359,34 +352,39 @@ impl<'a> EvidenceReader<'a> {
     /// Returns the members of a group that retain most.
     pub(super) fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
         let mut positions = positions.to_vec();
-        positions
-            .sort_rows_by_key(|position| (Reverse(self.graph.tree.retained_bytes(*position)), *position));
-        let objects =
-            positions.iter().take(TOLD_MEMBERS).filter_map(|position| self.graph.tree.object_at(*position));
+        positions.sort_rows_by_key(|position| {
+            (Reverse(self.dump.graph.tree.retained_bytes(*position)), *position)
+        });
+        let objects = positions
+            .iter()
+            .take(TOLD_MEMBERS)
+            .filter_map(|position| self.dump.graph.tree.object_at(*position));
         objects.map(|object| self.evidence.named(object)).collect()
     }
 
     /// Returns the name of the class of the object at a position.
     pub(super) fn class_at(&self, position: TreePosition) -> &'a str {
-        let object = self.graph.tree.object_at(position);
-        object.and_then(|object| self.graph.objects.class(object)).map_or("", |class| self.class_name(class))
+        let object = self.dump.graph.tree.object_at(position);
+        object
+            .and_then(|object| self.dump.graph.objects.class(object))
+            .map_or("", |class| self.class_name(class))
     }
 
     /// Returns an object that is a class loader, or for a class object, the loader of the class that it represents.
     pub(super) fn loader_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        match self.graph.class_of_class_object(object) {
+        match self.dump.graph.class_of_class_object(object) {
             Some(class) => {
-                let loader = self.summary.class(class)?.loader;
-                self.graph.objects.addresses.index_of(loader.into())
+                let loader = self.dump.summary.class(class)?.loader;
+                self.dump.graph.objects.addresses.index_of(loader.into())
             }
             None => Some(object).filter(|object| {
-                self.graph.objects.class(*object).is_some_and(|class| self.loaders.contains(class))
+                self.dump.graph.objects.class(*object).is_some_and(|class| self.loaders.contains(class))
             }),
         }
     }
 
     pub(super) fn class_name(&self, class: ClassNumber) -> &'a str {
-        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
+        self.dump.summary.class(class).map_or("", |row| self.dump.summary.class_name(row))
     }
 
     fn reason_of_group(
@@ -397,7 +395,7 @@ impl<'a> EvidenceReader<'a> {
         all: u64,
         has_point: bool,
     ) -> Option<Reason> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
@@ -437,7 +435,7 @@ impl<'a> EvidenceReader<'a> {
     /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which its threads'
     /// names differ, and its threads, largest retained size first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
         for position in positions {
             let object = tree.object_at(*position)?;
@@ -460,14 +458,14 @@ impl<'a> EvidenceReader<'a> {
         let asked = threads.iter().take(MAX_STACKS);
         let mut methods = FxHashMap::<Option<String>, usize>::default();
         for thread in asked.clone() {
-            let frame = self.graph.tree.object_at(*thread).and_then(|thread| self.frame(thread));
+            let frame = self.dump.graph.tree.object_at(*thread).and_then(|thread| self.frame(thread));
             *methods.entry(frame.as_ref().map(Frame::qualified_method)).or_default() += 1;
         }
         let most = methods.into_iter().max_by_key(|(method, count)| (*count, Reverse(method.clone())));
         let (method, count) = most.unwrap_or_default();
         let is_told = contents::is_most(count as u64, asked.len() as u64);
         let is_unstarted = |thread| self.all_threads.is_unstarted(thread);
-        let mut objects = asked.map(|thread| self.graph.tree.object_at(*thread));
+        let mut objects = asked.map(|thread| self.dump.graph.tree.object_at(*thread));
         InOnePlace {
             method: method.filter(|_| is_told),
             is_mostly: count < threads.len(),
@@ -479,9 +477,9 @@ impl<'a> EvidenceReader<'a> {
     /// Adds to threads that one object dominates what most of them have in common.
     fn with_place_of_threads(&self, reason: Reason, above: TreePosition) -> Reason {
         let Reason::Threads { threads, retained_bytes, .. } = reason else { return reason };
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let is_thread = |position: &TreePosition| {
-            let class = tree.object_at(*position).and_then(|object| self.graph.objects.class(object));
+            let class = tree.object_at(*position).and_then(|object| self.dump.graph.objects.class(object));
             class.is_some_and(|class| self.threads.contains(class))
         };
         let members: Vec<TreePosition> = tree.children(above).filter(is_thread).take(MAX_STACKS).collect();

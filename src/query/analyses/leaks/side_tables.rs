@@ -42,7 +42,7 @@ pub(super) fn side_tables(
 /// Returns the class loaders of the keys of a suspect's map; `None` for one that is neither a loader nor defined by one.
 fn keys(reader: &EvidenceReader<'_>, row: &Suspect) -> Option<Vec<Option<ObjectIndex>>> {
     let map = row.collection.as_ref()?.object;
-    let graph = reader.graph;
+    let graph = reader.dump.graph;
     let collections = reader.evidence.collections();
     let collection = collections.collection(graph.objects.addresses.index_of(map)?)?;
     let keys: Vec<ObjectIndex> = collections
@@ -61,14 +61,14 @@ fn is_one_of(
 ) -> bool {
     let Some(loader) = loader else { return false };
     if let Some(group) = of.loader_group {
-        let id = reader.graph.objects.addresses.id_of(loader);
+        let id = reader.dump.graph.objects.addresses.id_of(loader);
         let members = groups.get(group).map(|of| of.group.loaders.as_slice());
         return members.is_some_and(|members| id.is_some_and(|id| members.binary_search(&id).is_ok()));
     }
     match of.kind {
-        SuspectKind::Single => reader.graph.objects.addresses.index_of(of.object.object) == Some(loader),
+        SuspectKind::Single => reader.dump.graph.objects.addresses.index_of(of.object.object) == Some(loader),
         SuspectKind::Group => {
-            let class: Option<ClassNumber> = reader.graph.objects.class(loader);
+            let class: Option<ClassNumber> = reader.dump.graph.objects.class(loader);
             class.is_some_and(|class| of.group_class.as_deref() == Some(reader.class_name(class)))
         }
     }

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use hprof_base::parallel;
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::{Dump, ObjectGraph};
 use hprof_model::dominators::preorder::{Preorder, Start};
 use hprof_model::histogram::HistogramGroupBy;
 use hprof_model::histogram::listing;
@@ -58,10 +58,10 @@ pub(super) fn is_drop(below: u64, above: u64) -> bool {
 }
 
 /// Finds the suspects that retain more than `threshold` bytes.
-pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Candidates {
-    let Tops { singles, mut rest } = tops(summary, graph, threshold);
+pub(super) fn find(dump: &Dump<'_>, threshold: u64) -> Candidates {
+    let Tops { singles, mut rest } = tops(dump, threshold);
     rest.retain(|_, sum| *sum > threshold);
-    let mut groups = members(graph, &rest, &singles);
+    let mut groups = members(dump.graph, &rest, &singles);
     groups.sort_rows_by_key(|group| (Reverse(group.retained_bytes), group.class));
     Candidates { singles, groups }
 }
@@ -75,22 +75,22 @@ pub(super) struct Tops {
 }
 
 /// Returns the objects that could be suspects.
-pub(super) fn tops(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Tops {
-    let tree = &graph.tree;
+pub(super) fn tops(dump: &Dump<'_>, threshold: u64) -> Tops {
+    let tree = &dump.graph.tree;
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
     let mut rest: FxHashMap<ClassNumber, u64> = FxHashMap::default();
-    for row in listing::group(summary, graph, &[Start::Roots], HistogramGroupBy::Class) {
+    for row in listing::group(dump, &[Start::Roots], HistogramGroupBy::Class) {
         // A group is a class. The one after the last contains objects of unknown class.
         let class = u32::try_from(row.group.group).map(ClassNumber);
         if let Ok(class) = class
-            && summary.class(class).is_some()
+            && dump.summary.class(class).is_some()
         {
             rest.insert(class, row.group.retained_bytes.unwrap_or(0));
         }
     }
     for single in &singles {
-        let class = tree.object_at(*single).and_then(|object| graph.objects.class(object));
+        let class = tree.object_at(*single).and_then(|object| dump.graph.objects.class(object));
         if let Some(sum) = class.and_then(|class| rest.get_mut(&class)) {
             *sum = sum.saturating_sub(tree.retained_bytes(*single));
         }

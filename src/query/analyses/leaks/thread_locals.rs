@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::ClassKind;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_model::dominators::holder_field;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::{CollectionKind, Collections, Forms};
@@ -67,8 +67,7 @@ impl ThreadLocalUse {
 
 /// Search for values that threads hold under ThreadLocals.
 pub(super) struct ThreadLocals<'a> {
-    graph: &'a ObjectGraph,
-    objects: ObjectReader<'a>,
+    dump: Dump<'a>,
     labels: Labels<'a>,
     edges: Edges<'a>,
     forms: Arc<Forms>,
@@ -111,13 +110,12 @@ impl ThreadLocalSum<'_> {
 }
 
 impl<'a> ThreadLocals<'a> {
-    pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
+    pub(super) fn new(dump: &Dump<'a>) -> Self {
+        let summary = dump.summary;
         Self {
-            graph,
-            objects: ObjectReader::new(summary, graph, bytes),
-            labels: Labels::new(heap, graph, bytes),
-            edges: Edges::new(summary, graph, bytes),
+            dump: *dump,
+            labels: Labels::new(dump),
+            edges: Edges::new(dump),
             forms: Forms::of(summary),
             entries: OnceLock::new(),
         }
@@ -125,14 +123,14 @@ impl<'a> ThreadLocals<'a> {
 
     fn entries(&self) -> &[(TreePosition, ObjectIndex)] {
         self.entries.get_or_init(|| {
-            let classes = ClassSet::of_name_and_below(self.objects.summary, THREAD_LOCAL_ENTRY);
+            let classes = ClassSet::of_name_and_below(self.dump.objects.summary, THREAD_LOCAL_ENTRY);
             let has_objects =
-                |class| self.objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
+                |class| self.dump.objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
             if !classes.classes().any(has_objects) {
                 return Vec::new();
             }
-            let tree = &self.graph.tree;
-            let all = classes.all_objects(self.graph).into_iter();
+            let tree = &self.dump.graph.tree;
+            let all = classes.all_objects(self.dump.graph).into_iter();
             let mut entries: Vec<(TreePosition, ObjectIndex)> =
                 all.filter_map(|entry| Some((tree.reachable_position(entry)?, entry))).collect();
             entries.sort_unstable();
@@ -142,21 +140,22 @@ impl<'a> ThreadLocals<'a> {
 
     /// Returns the ThreadLocals whose values `owners` dominate, largest retained size first.
     pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
-        let (tree, entries) = (&self.graph.tree, self.entries());
+        let (tree, entries) = (&self.dump.graph.tree, self.entries());
         let mut sums: FxHashMap<ObjectId, ThreadLocalSum<'a>> = FxHashMap::default();
         for owner in owners {
             let range: Range<TreePosition> = *owner..tree.end(*owner);
             let start = entries.partition_point(|(position, _)| *position < range.start);
             let own = entries.get(start..).unwrap_or_default().iter();
             for (position, entry) in own.take_while(|(position, _)| *position < range.end) {
-                let reference = |name| self.objects.field(*entry, name).and_then(|value| value.reference());
+                let reference =
+                    |name| self.dump.objects.field(*entry, name).and_then(|value| value.reference());
                 let sum = sums.entry(reference("referent").unwrap_or_default()).or_default();
                 sum.threads.insert(*owner);
                 sum.values += 1;
                 let bytes = tree.retained_bytes(*position);
                 sum.retained_bytes = sum.retained_bytes.saturating_add(bytes);
-                sum.add_buffer(buffer_bytes(self.graph, &self.objects, *position));
-                let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
+                sum.add_buffer(buffer_bytes(self.dump.graph, &self.dump.objects, *position));
+                let value = reference("value").and_then(|id| self.dump.graph.objects.addresses.index_of(id));
                 if let Some(value) = value
                     && sum.largest.is_none_or(|(most, _)| most < bytes)
                 {
@@ -216,14 +215,14 @@ impl<'a> ThreadLocals<'a> {
     }
 
     fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
-        let row = self.objects.summary.class(self.graph.objects.class(object)?)?;
-        Some(self.objects.summary.class_name(row))
+        let row = self.dump.objects.summary.class(self.dump.graph.objects.class(object)?)?;
+        Some(self.dump.objects.summary.class_name(row))
     }
 
     /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values are
     /// collections that store how many elements they have.
     fn elements_of(&self, values: &[ObjectIndex]) -> Option<(u64, Option<String>)> {
-        let collections = Collections::with(&self.objects, self.forms.clone());
+        let collections = Collections::with(&self.dump.objects, self.forms.clone());
         let (mut count, mut classes, mut left) = (0u64, FxHashSet::default(), MAX_ELEMENTS);
         for value in values {
             let collection = collections.collection(*value)?;
@@ -233,7 +232,8 @@ impl<'a> ThreadLocals<'a> {
             count = count.saturating_add(collections.count(&collection)?);
             for entry in collections.entries(&collection).take(left) {
                 left -= 1;
-                let class = self.objects.object(entry.value).and_then(|element| self.class_name(element));
+                let class =
+                    self.dump.objects.object(entry.value).and_then(|element| self.class_name(element));
                 classes.insert(class.unwrap_or_default());
             }
         }
@@ -243,7 +243,7 @@ impl<'a> ThreadLocals<'a> {
 
     /// Returns the static field, or else the application's field, that holds a ThreadLocal.
     fn field(&self, key: ObjectId) -> Option<String> {
-        let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
+        let object = self.dump.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
         self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))
     }
 }

@@ -18,7 +18,7 @@ use super::value::{ExpressionValue, List};
 
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn roots(&self) -> &RootIndex<'a> {
-        self.roots.get_or_init(|| RootIndex::new(self.graph))
+        self.roots.get_or_init(|| RootIndex::new(self.dump.graph))
     }
 
     /// Returns the objects that are roots, ascending, without duplicates.
@@ -47,7 +47,7 @@ impl<'a> Evaluator<'_, 'a> {
             (value, Attribute::Length | Attribute::Size) => return self.size(value),
             _ => return ExpressionValue::Null,
         };
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         let bytes = |bytes: Option<u64>| {
             bytes
                 .and_then(|bytes| i64::try_from(bytes).ok())
@@ -71,10 +71,10 @@ impl<'a> Evaluator<'_, 'a> {
             }
             Attribute::ClassSpecificName => text(self.object_text(object)),
             Attribute::Class => {
-                self.graph.class_object_of(object).map_or(ExpressionValue::Null, ExpressionValue::Object)
+                self.dump.graph.class_object_of(object).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
             Attribute::Length if self.is_text(value) => {
-                let text = self.objects.string(object).map(|text| text.len());
+                let text = self.dump.objects.string(object).map(|text| text.len());
                 text.and_then(|len| i64::try_from(len).ok())
                     .map_or(ExpressionValue::Null, ExpressionValue::Whole)
             }
@@ -94,7 +94,7 @@ impl<'a> Evaluator<'_, 'a> {
             }
             // Number of elements of a collection.
             Attribute::Size => self.size(value),
-            Attribute::Fields => match self.objects.record(object) {
+            Attribute::Fields => match self.dump.objects.record(object) {
                 Some(Record::Instance(_)) => ExpressionValue::List(List::Fields, object),
                 _ => ExpressionValue::Null,
             },
@@ -107,14 +107,14 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Returns the class that an object is the class object of.
     pub(super) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
-        self.graph.class_of_class_object(object)
+        self.dump.graph.class_of_class_object(object)
     }
 
     fn class_attribute(&self, object: ObjectIndex, attribute: Attribute) -> ExpressionValue {
         let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
-        let Some(class) = self.summary.class(number) else { return ExpressionValue::Null };
-        let superclass = || self.summary.class_table().superclass(number);
-        let above = || superclass().and_then(|above| self.graph.class_object(above));
+        let Some(class) = self.dump.summary.class(number) else { return ExpressionValue::Null };
+        let superclass = || self.dump.summary.class_table().superclass(number);
+        let above = || superclass().and_then(|above| self.dump.graph.class_object(above));
         let object_of =
             |object: Option<ObjectIndex>| object.map_or(ExpressionValue::Null, ExpressionValue::Object);
         let index_of = |object: Option<ObjectIndex>| {
@@ -130,7 +130,7 @@ impl<'a> Evaluator<'_, 'a> {
                     .and_then(|bytes| i64::try_from(bytes).ok())
                     .map_or(ExpressionValue::Null, ExpressionValue::Whole)
             }
-            Attribute::Name => ExpressionValue::Text(self.summary.class_name(class).into()),
+            Attribute::Name => ExpressionValue::Text(self.dump.summary.class_name(class).into()),
             Attribute::Loader => loader(),
             Attribute::LoaderId => match loader() {
                 ExpressionValue::Object(object) => ExpressionValue::Whole(object.0.into()),
@@ -152,9 +152,9 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     fn technical_name(&self, object: ObjectIndex) -> Option<String> {
-        let id = self.graph.objects.addresses.id_of(object)?;
-        Some(match self.class_of(object).and_then(|class| self.summary.class(class)) {
-            Some(class) => format!("class {} @ {id:#x}", self.summary.class_name(class)),
+        let id = self.dump.graph.objects.addresses.id_of(object)?;
+        Some(match self.class_of(object).and_then(|class| self.dump.summary.class(class)) {
+            Some(class) => format!("class {} @ {id:#x}", self.dump.summary.class_name(class)),
             None => format!("{} @ {id:#x}", self.class_name(object).unwrap_or("<unknown class>")),
         })
     }
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'_, 'a> {
             Attribute::Key => &["key", "referent", "k"],
             _ => &["value", "val", "v"],
         };
-        let found = names.iter().find_map(|name| self.objects.field(object, name));
+        let found = names.iter().find_map(|name| self.dump.objects.field(object, name));
         found.map_or(ExpressionValue::Null, |bits| self.of_field(bits, || false))
     }
 
@@ -173,22 +173,22 @@ impl<'a> Evaluator<'_, 'a> {
     fn field_of(&self, value: &ExpressionValue) -> Option<(&'a str, &'static str, ExpressionValue)> {
         match value {
             ExpressionValue::Field(object, number) => {
-                let class = self.graph.objects.class(*object)?;
-                let slot = self.objects.slots(class).nth(*number as usize)?;
-                let bits = self.objects.value(self.objects.instance(*object)?, &slot);
+                let class = self.dump.graph.objects.class(*object)?;
+                let slot = self.dump.objects.slots(class).nth(*number as usize)?;
+                let bits = self.dump.objects.value(self.dump.objects.instance(*object)?, &slot);
                 Some((
                     slot.name,
                     slot.kind.java_name(),
                     bits.map_or(ExpressionValue::Null, |bits| {
-                        self.of_field(bits, || hiding::is_slot_shown(self.summary, class, &slot))
+                        self.of_field(bits, || hiding::is_slot_shown(self.dump.summary, class, &slot))
                     }),
                 ))
             }
             ExpressionValue::Static(object, number) => {
                 let of = self.class_of(*object)?;
                 let (name, kind, bits) =
-                    self.summary.statics(self.summary.class(of)?).nth(*number as usize)?;
-                let is_shown = || hiding::is_shown(self.summary, of, name, kind);
+                    self.dump.summary.statics(self.dump.summary.class(of)?).nth(*number as usize)?;
+                let is_shown = || hiding::is_shown(self.dump.summary, of, name, kind);
                 Some((name, kind.java_name(), self.of_field(Bits { kind, bits }, is_shown)))
             }
             _ => None,
@@ -224,7 +224,7 @@ impl<'a> Evaluator<'_, 'a> {
         let whole = |number: u64| i64::try_from(number).map_or(ExpressionValue::Null, ExpressionValue::Whole);
         let count =
             |number: usize| i64::try_from(number).map_or(ExpressionValue::Null, ExpressionValue::Whole);
-        let facts = self.summary.facts();
+        let facts = self.dump.summary.facts();
         let what = match attribute {
             Attribute::Info(what) => what,
             Attribute::Roots => Info::Roots,
@@ -235,7 +235,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         match what {
             Info::All => ExpressionValue::SnapshotInfo,
-            Info::Path => ExpressionValue::Text(self.heap.path().display().to_string().into()),
+            Info::Path => ExpressionValue::Text(self.dump.heap.path().display().to_string().into()),
             Info::CreationDate => match facts.created_ms.get() {
                 0 => ExpressionValue::Null,
                 created => whole(created),
@@ -245,9 +245,9 @@ impl<'a> Evaluator<'_, 'a> {
                 self.facts().jvm().map_or(ExpressionValue::Null, |jvm| ExpressionValue::Text(jvm.into()))
             }
             Info::UsedHeapSize => whole(self.facts().shallow_bytes),
-            Info::NumberOfObjects => ExpressionValue::Whole(self.graph.objects.len().into()),
-            Info::NumberOfClasses => whole(self.graph.objects.class_objects().len()),
-            Info::NumberOfClassLoaders => count(self.summary.loaders().len()),
+            Info::NumberOfObjects => ExpressionValue::Whole(self.dump.graph.objects.len().into()),
+            Info::NumberOfClasses => whole(self.dump.graph.objects.class_objects().len()),
+            Info::NumberOfClassLoaders => count(self.dump.summary.loaders().len()),
             Info::NumberOfRoots => count(self.root_objects().len()),
             Info::Classes => ExpressionValue::List(List::Classes, ObjectIndex(0)),
             Info::Roots => ExpressionValue::List(List::Roots, ObjectIndex(0)),
@@ -256,10 +256,10 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Returns facts about the dump, computed once.
     fn facts(&self) -> &DumpInfo {
-        self.info.get_or_init(|| info(self.heap, self.sizes()))
+        self.info.get_or_init(|| info(self.dump.heap, self.sizes()))
     }
 
     pub(super) fn sizes(&self) -> &Sizes {
-        self.sizes.get_or_init(|| Sizes::new(self.summary, None))
+        self.sizes.get_or_init(|| Sizes::new(self.dump.summary, None))
     }
 }

@@ -167,11 +167,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     pub(crate) fn summary(&self) -> &'a Summary {
-        self.summary
+        self.dump.summary
     }
 
     pub(crate) fn graph(&self) -> &'a ObjectGraph {
-        self.graph
+        self.dump.graph
     }
 
     /// Returns whether a text by [`Self::text_of`] stands for one that is hidden.

@@ -15,7 +15,7 @@ const MAX_CHAIN: usize = 1 << 20;
 impl Evaluator<'_, '_> {
     /// Returns class and method of the innermost frame of a thread outside the JDK; of the innermost frame if there is none.
     pub(super) fn frame(&self, thread: ObjectIndex) -> Option<String> {
-        let new = || Threads::new(self.heap, self.graph, self.objects.bytes());
+        let new = || Threads::new(self.dump);
         let threads = self.threads.get_or_init(new);
         let frame = threads.own_frame(thread).or_else(|| threads.frames_of(thread).next());
         frame.map(|frame| frame.qualified_method())
@@ -38,7 +38,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
         let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
         let mut seen = FxHashSet::default();
-        let next = |object: &ObjectIndex| self.objects.reference(*object, field);
+        let next = |object: &ObjectIndex| self.dump.objects.reference(*object, field);
         let objects = std::iter::successors(Some(first), next).take(most.saturating_add(1));
         let objects: Vec<ExpressionValue> =
             objects.take_while(|object| seen.insert(*object)).map(ExpressionValue::Object).collect();

@@ -9,17 +9,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::scratch_table::KeyTable;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::dump::info::DumpInfo;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::hiding::HIDDEN;
 use hprof_model::objects::meaning::Meanings;
-use hprof_model::objects::reader::{ObjectReader, Record};
+use hprof_model::objects::reader::Record;
 use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
 use hprof_parser::BasicType;
@@ -37,10 +36,7 @@ pub(super) const MAX_SEARCHED: usize = 1 << 24;
 /// Evaluator of queries and expressions over a dump.
 #[derive(Debug)]
 pub struct Evaluator<'o, 'a> {
-    pub(super) heap: &'a Heap,
-    pub(super) summary: &'a Summary,
-    pub(super) graph: &'a ObjectGraph,
-    pub(super) objects: &'o ObjectReader<'a>,
+    pub(super) dump: &'o Dump<'a>,
     pub(super) meanings: Meanings<'a>,
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
@@ -97,17 +93,13 @@ impl<'r, 'a> EvaluatedRow<'r, 'a> {
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Creates an evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
+    /// Creates an evaluator over the objects of a dump.
+    pub fn new(dump: &'o Dump<'a>) -> Self {
+        let (heap, summary) = (dump.heap, dump.summary);
         let is_string = |class| summary.is_named(class, "java.lang.String");
-        let graph = objects.graph;
         Self {
-            heap,
-            summary,
-            graph,
-            objects,
-            meanings: Meanings::new(summary, graph, bytes),
+            dump,
+            meanings: Meanings::new(dump),
             collections: OnceLock::new(),
             roots: OnceLock::new(),
             root_objects: OnceLock::new(),
@@ -149,7 +141,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Returns whether an object may be a row.
     pub(super) fn is_meant(&self, object: ObjectIndex) -> bool {
-        !self.live || self.graph.tree.reachable_position(object).is_some()
+        !self.live || self.dump.graph.tree.reachable_position(object).is_some()
     }
 
     /// Returns the value of an expression.
@@ -335,7 +327,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Returns the hashes of the texts of the Strings in a set.
     fn texts_of(&self, found: &QuerySet) -> KeyTable {
-        let mut texts = KeyTable::new(self.kept.room(self.graph));
+        let mut texts = KeyTable::new(self.kept.room(self.dump.graph));
         let all = found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
         let inserted =
             all.map(|text| self.kept.hash(&*text)).try_for_each(|key| texts.insert(key, 0).map(drop));
@@ -397,9 +389,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     pub(super) fn is_kind(&self, object: ObjectIndex, kind: &TestedKind) -> bool {
-        let class = self.graph.objects.class(object);
-        let is_class = || self.graph.objects.class_objects().contains(object.0);
-        let kind_of = || class.and_then(|class| self.summary.class(class)).map(|class| class.kind());
+        let class = self.dump.graph.objects.class(object);
+        let is_class = || self.dump.graph.objects.class_objects().contains(object.0);
+        let kind_of = || class.and_then(|class| self.dump.summary.class(class)).map(|class| class.kind());
         match kind {
             TestedKind::Any => true,
             TestedKind::Classes(classes) => class.is_some_and(|class| classes.contains(&class)),
@@ -416,15 +408,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let Code::Path(base, steps) = code else { return false };
         let Some((last, before)) = steps.split_last() else { return false };
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
-        let kind = match (last, self.objects.record(of)) {
+        let kind = match (last, self.dump.objects.record(of)) {
             (CodeStep::Field(field), Some(Record::Instance(record))) => {
-                let class = self.graph.objects.class(of);
+                let class = self.dump.graph.objects.class(of);
                 class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
             }
             (CodeStep::Field(field), Some(Record::Class(_))) => {
-                let class = self.class_of(of).and_then(|class| self.summary.class(class));
-                let found = class
-                    .and_then(|class| self.summary.statics(class).find(|(name, ..)| *name == &*field.name));
+                let class = self.class_of(of).and_then(|class| self.dump.summary.class(class));
+                let found = class.and_then(|class| {
+                    self.dump.summary.statics(class).find(|(name, ..)| *name == &*field.name)
+                });
                 found.map(|(_, kind, _)| kind)
             }
             (CodeStep::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
@@ -438,7 +431,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let mut value = match (base, steps.split_first()) {
             (Code::Row, Some((CodeStep::Field(field), after))) => {
                 rest = after;
-                let record = row.record.get_or_init(|| self.objects.record(row.object()));
+                let record = row.record.get_or_init(|| self.dump.objects.record(row.object()));
                 self.field(row.object(), record.as_ref(), field)
             }
             _ => self.value(base, row),
@@ -447,7 +440,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             value = match (step, &value) {
                 (_, ExpressionValue::Null) => return ExpressionValue::Null,
                 (CodeStep::Field(field), ExpressionValue::Object(object)) => {
-                    self.field(*object, self.objects.record(*object).as_ref(), field)
+                    self.field(*object, self.dump.objects.record(*object).as_ref(), field)
                 }
                 (CodeStep::Attribute(attribute), value) => self.attribute(value, *attribute),
                 (CodeStep::Element(index), value) => {
@@ -511,10 +504,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Function::Outbounds => ExpressionValue::List(List::Outbounds, object),
             Function::Inbounds => ExpressionValue::List(List::Inbounds, object),
             Function::ClassOf => {
-                self.graph.class_object_of(object).map_or(ExpressionValue::Null, ExpressionValue::Object)
+                self.dump.graph.class_object_of(object).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
             Function::DominatorOf => {
-                let tree = &self.graph.tree;
+                let tree = &self.dump.graph.tree;
                 let above = tree.reachable_position(object).and_then(|at| tree.dominator(at));
                 above.and_then(|at| tree.object_at(at)).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
@@ -523,8 +516,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Returns the class name of an object.
     pub(super) fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
-        let class = self.graph.objects.class(object)?;
-        self.summary.class(class).map(|class| self.summary.class_name(class))
+        let class = self.dump.graph.objects.class(object)?;
+        self.dump.summary.class(class).map(|class| self.dump.summary.class_name(class))
     }
 }
 

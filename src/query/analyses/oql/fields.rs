@@ -26,15 +26,15 @@ impl<'a> Evaluator<'_, 'a> {
     ) -> ExpressionValue {
         match record {
             Some(Record::Instance(record)) => {
-                let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
+                let Some(class) = self.dump.graph.objects.class(object) else { return ExpressionValue::Null };
                 let bits = self.bits(class, record.fields, field);
                 if bits.is_none() && &*field.name == "size" {
                     // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
                     return self.size(&ExpressionValue::Object(object));
                 }
                 let is_shown = || {
-                    let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
-                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, class, &slot))
+                    let slot = self.dump.objects.slots(class).find(|slot| slot.name == &*field.name);
+                    slot.is_some_and(|slot| hiding::is_slot_shown(self.dump.summary, class, &slot))
                 };
                 bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
             }
@@ -54,19 +54,19 @@ impl<'a> Evaluator<'_, 'a> {
     /// end with the record; a rule about one object wants a few.
     pub(super) fn bits(&self, class: ClassNumber, bytes: &[u8], field: &CodeField) -> Option<Bits> {
         if field.places.get().is_none() && field.searches.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
-            return Fields::new(self.summary, class, bytes).value(&field.name);
+            return Fields::new(self.dump.summary, class, bytes).value(&field.name);
         }
-        let places = field.places.get_or_init(|| self.objects.places(&field.name));
+        let places = field.places.get_or_init(|| self.dump.objects.places(&field.name));
         let place = places.get(class.0 as usize).copied().flatten()?;
-        self.objects.value_at(bytes, place)
+        self.dump.objects.value_at(bytes, place)
     }
 
     fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {
         let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
-        let Some(class) = self.summary.class(number) else { return ExpressionValue::Null };
-        let found = self.summary.statics(class).find(|(found, ..)| *found == name);
+        let Some(class) = self.dump.summary.class(number) else { return ExpressionValue::Null };
+        let found = self.dump.summary.statics(class).find(|(found, ..)| *found == name);
         found.map_or(ExpressionValue::Null, |(_, kind, bits)| {
-            let is_shown = || hiding::is_shown(self.summary, number, name, kind);
+            let is_shown = || hiding::is_shown(self.dump.summary, number, name, kind);
             self.of_field(Bits { kind, bits }, is_shown)
         })
     }
@@ -96,6 +96,7 @@ impl<'a> Evaluator<'_, 'a> {
         match id {
             ObjectId::NULL => ExpressionValue::Null,
             id => self
+                .dump
                 .graph
                 .objects
                 .addresses
@@ -105,7 +106,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     pub(super) fn address(&self, object: ObjectIndex) -> ExpressionValue {
-        let id = self.graph.objects.addresses.id_of(object);
+        let id = self.dump.graph.objects.addresses.id_of(object);
         id.map_or(ExpressionValue::Null, |id| ExpressionValue::Whole(id.0.cast_signed()))
     }
 }

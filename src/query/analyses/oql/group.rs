@@ -159,7 +159,7 @@ impl<'a> Evaluator<'_, 'a> {
         keys: &[Code],
         of: &[Aggregated],
     ) -> Result<RowGroups, Wrong> {
-        let room = self.kept.room(self.graph);
+        let room = self.kept.room(self.dump.graph);
         let width = of.len();
         let with_records =
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());

@@ -12,7 +12,7 @@ use super::value::{ExpressionValue, List, Slice};
 
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn length(&self, object: ObjectIndex) -> ExpressionValue {
-        match self.objects.record(object) {
+        match self.dump.objects.record(object) {
             Some(Record::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
             Some(Record::PrimitiveArray(array)) => ExpressionValue::Whole(array.length.into()),
             _ => ExpressionValue::Null,
@@ -39,7 +39,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     fn collections(&self) -> &Collections<'_, 'a> {
-        self.collections.get_or_init(|| Collections::new(self.objects))
+        self.collections.get_or_init(|| Collections::new(&self.dump.objects))
     }
 
     /// Returns whether the instances of a class are collections.
@@ -99,9 +99,10 @@ impl<'a> Evaluator<'_, 'a> {
             value => match self.as_list(value)? {
                 (List::Elements, of) => return u64::try_from(self.length(of).whole()?).ok(),
                 (List::Outbounds, of) => {
-                    self.graph.references(of).count() + usize::from(self.graph.class_object_of(of).is_some())
+                    self.dump.graph.references(of).count()
+                        + usize::from(self.dump.graph.class_object_of(of).is_some())
                 }
-                (List::Inbounds, of) => self.graph.referrers(of).count(),
+                (List::Inbounds, of) => self.dump.graph.referrers(of).count(),
                 (List::Roots, _) => self.root_objects().len(),
                 (List::Entries, of) if self.bound.is_some() => {
                     let collections = self.collections();
@@ -182,7 +183,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     fn read(&self, element: &[u8], kind: BasicType) -> Option<ExpressionValue> {
-        let bits = be_value(element, 0, kind, self.summary.id_size())?;
+        let bits = be_value(element, 0, kind, self.dump.summary.id_size())?;
         Some(match kind {
             BasicType::Object => self.of_id(ObjectId(bits)),
             kind => self.of_field(Bits { kind, bits }, || false),
@@ -191,7 +192,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Returns the type and the bytes of an array's elements.
     fn elements(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
-        match self.objects.record(array)? {
+        match self.dump.objects.record(array)? {
             Record::ObjectArray(array) => Some((BasicType::Object, array.elements)),
             Record::PrimitiveArray(array) => Some((array.element, array.elements.unwrap_or_default())),
             _ => None,
@@ -209,7 +210,7 @@ impl<'a> Evaluator<'_, 'a> {
             return Box::new(self.list(list, of).skip(skipped));
         }
         let Some((kind, elements)) = self.elements(of) else { return Box::new(std::iter::empty()) };
-        let width = kind.dump_bytes(self.summary.id_size()).max(1);
+        let width = kind.dump_bytes(self.dump.summary.id_size()).max(1);
         let rest = skipped.checked_mul(width).and_then(|start| elements.get(start..)).unwrap_or_default();
         Box::new(rest.chunks_exact(width).filter_map(move |element| self.read(element, kind)))
     }
@@ -219,29 +220,29 @@ impl<'a> Evaluator<'_, 'a> {
         match list {
             List::Elements => self.list_from(list, of, 0),
             List::Outbounds => {
-                let class = self.graph.class_object_of(of);
-                Box::new(class.into_iter().chain(self.graph.references(of)).map(ExpressionValue::Object))
+                let class = self.dump.graph.class_object_of(of);
+                Box::new(class.into_iter().chain(self.dump.graph.references(of)).map(ExpressionValue::Object))
             }
             List::Entries => Box::new(self.entries(of)),
             List::Fields => {
-                let class = self.graph.objects.class(of);
-                let count = class.map_or(0, |class| self.objects.slots(class).count());
+                let class = self.dump.graph.objects.class(of);
+                let count = class.map_or(0, |class| self.dump.objects.slots(class).count());
                 Box::new((0u32..).take(count).map(move |number| ExpressionValue::Field(of, number)))
             }
             List::Statics => {
-                let class = self.class_of(of).and_then(|class| self.summary.class(class));
-                let count = class.map_or(0, |class| self.summary.statics(class).count());
+                let class = self.class_of(of).and_then(|class| self.dump.summary.class(class));
+                let count = class.map_or(0, |class| self.dump.summary.statics(class).count());
                 Box::new((0u32..).take(count).map(move |number| ExpressionValue::Static(of, number)))
             }
             List::Subclasses => Box::new(self.subclasses(of).into_iter().map(ExpressionValue::Object)),
             List::Classes => Box::new(
-                self.graph.objects.class_objects().iter().map(ObjectIndex).map(ExpressionValue::Object),
+                self.dump.graph.objects.class_objects().iter().map(ObjectIndex).map(ExpressionValue::Object),
             ),
             List::Roots => Box::new(self.root_objects().iter().copied().map(ExpressionValue::Object)),
-            List::Inbounds => Box::new(self.graph.referrers(of).map(ExpressionValue::Object)),
+            List::Inbounds => Box::new(self.dump.graph.referrers(of).map(ExpressionValue::Object)),
             List::Locals => Box::new(self.locals(of).into_iter().map(ExpressionValue::Object)),
             List::Dominated => {
-                let tree = &self.graph.tree;
+                let tree = &self.dump.graph.tree;
                 let children = tree.reachable_position(of).map(|at| tree.children(at)).into_iter().flatten();
                 Box::new(children.filter_map(|at| tree.object_at(at)).map(ExpressionValue::Object))
             }

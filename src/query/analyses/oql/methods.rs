@@ -136,12 +136,12 @@ impl Evaluator<'_, '_> {
 
     /// Returns the field of this name of an object, or the static field of a class object.
     fn field_named(&self, object: ObjectIndex, name: &str) -> Option<ExpressionValue> {
-        if let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) {
-            let at = self.summary.statics(class).position(|(found, ..)| found == name)?;
+        if let Some(class) = self.class_of(object).and_then(|class| self.dump.summary.class(class)) {
+            let at = self.dump.summary.statics(class).position(|(found, ..)| found == name)?;
             return Some(ExpressionValue::Static(object, u32::try_from(at).ok()?));
         }
-        let class = self.graph.objects.class(object)?;
-        let at = self.objects.slots(class).position(|slot| slot.name == name)?;
+        let class = self.dump.graph.objects.class(object)?;
+        let at = self.dump.objects.slots(class).position(|slot| slot.name == name)?;
         Some(ExpressionValue::Field(object, u32::try_from(at).ok()?))
     }
 
@@ -149,14 +149,14 @@ impl Evaluator<'_, '_> {
     fn of_snapshot(&self, method: Method, of: &ExpressionValue) -> Option<ExpressionValue> {
         if method == Method::IdOf {
             let address = ObjectId(of.whole()?.cast_unsigned());
-            let object = self.graph.objects.addresses.index_of(address);
+            let object = self.dump.graph.objects.addresses.index_of(address);
             return object.map(|object| ExpressionValue::Whole(object.0.into()));
         }
         let object = match of {
             ExpressionValue::Object(object) => *object,
             of => {
                 let index = u32::try_from(of.whole()?).ok();
-                ObjectIndex(index.filter(|index| *index < self.graph.objects.len())?)
+                ObjectIndex(index.filter(|index| *index < self.dump.graph.objects.len())?)
             }
         };
         let of = ExpressionValue::Object(object);
@@ -175,7 +175,7 @@ impl Evaluator<'_, '_> {
                 ExpressionValue::Boolean(self.attribute(&of, Attribute::Length) != ExpressionValue::Null)
             }
             Method::IsClass => {
-                ExpressionValue::Boolean(self.graph.objects.class_objects().contains(object.0))
+                ExpressionValue::Boolean(self.dump.graph.objects.class_objects().contains(object.0))
             }
             Method::IsRoot => ExpressionValue::Boolean(self.roots().contains(object)),
             _ => return None,

@@ -262,9 +262,9 @@ impl SelectResult {
 
 impl Evaluator<'_, '_> {
     fn object(&self, object: ObjectIndex) -> ObjectRow {
-        let tree = &self.graph.tree;
+        let tree = &self.dump.graph.tree;
         ObjectRow {
-            object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
+            object: self.dump.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: self.class_name(object).map(str::to_owned),
             label: self.meanings.short(object, MAX_CHARS).filter(|_| !self.is_hidden(object)),
             shallow_bytes: tree.position(object).map(|at| tree.shallow_bytes(at)),

@@ -356,7 +356,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if known || self.evaluator.bound.is_some() {
             return self.field(name, at);
         }
-        let summary = self.evaluator.summary;
+        let summary = self.evaluator.dump.summary;
         let of_class_objects = summary
             .java_lang_class()
             .is_some_and(|class| classes.get(class.0 as usize).copied().unwrap_or(false));
@@ -422,7 +422,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             return None;
         }
         let evaluator = self.evaluator;
-        let mut found = QuerySet::new(evaluator.kept.room(evaluator.graph));
+        let mut found = QuerySet::new(evaluator.kept.room(evaluator.dump.graph));
         let inserted = values().flatten().try_for_each(|value| evaluator.find(&mut found, value.clone()));
         if let Err(error) = inserted {
             evaluator.kept.record_error(&error);

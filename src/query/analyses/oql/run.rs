@@ -74,7 +74,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
 
     fn find(&self, query: &Union) -> Result<QuerySet, Wrong> {
         let answer = self.evaluator.union(query, self.around, None)?;
-        let mut found = QuerySet::new(self.evaluator.kept.room(self.evaluator.graph));
+        let mut found = QuerySet::new(self.evaluator.kept.room(self.evaluator.dump.graph));
         if answer.columns.is_none() {
             found.objects = self.evaluator.objects_of_parts(&answer.parts);
             return Ok(found);
@@ -334,7 +334,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             return Err(aggregates_in_where(select));
         }
         let found = self.matching(source, condition.as_ref(), None);
-        Ok(Objects::Set(retained_set(self.graph, &found)))
+        Ok(Objects::Set(retained_set(self.dump.graph, &found)))
     }
 
     /// Returns the rows of a source, sorted if requested; then at most `most`.
@@ -412,13 +412,13 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Counts memory for values that a query keeps.
     pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), Wrong> {
         // The lists of rules are short.
-        if self.bound.is_some() || self.kept.take(self.graph, bytes) {
+        if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
             return Ok(());
         }
         Err(kept::too_much(
             at,
             "the rows of the query in FROM or in an expression",
-            self.kept.room(self.graph),
+            self.kept.room(self.dump.graph),
         ))
     }
 

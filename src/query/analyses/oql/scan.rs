@@ -24,7 +24,8 @@ impl<'a> Evaluator<'_, 'a> {
                 set.range(all).fold(0, |word, object| word | 1 << (object - start))
             }
             Objects::Classes(classes) => {
-                let of_objects = self.graph.objects.classes(ObjectIndex(all.start)..ObjectIndex(all.end));
+                let of_objects =
+                    self.dump.graph.objects.classes(ObjectIndex(all.start)..ObjectIndex(all.end));
                 of_objects.zip(0u32..).fold(0, |word, (class, bit)| {
                     let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
                     word | u64::from(is) << bit
@@ -57,7 +58,7 @@ impl<'a> Evaluator<'_, 'a> {
             let word = self.candidates(source, start, count);
             let mut going = ControlFlow::Continue(());
             if word != 0 && with_records {
-                self.objects.records_of_block(ObjectIndex(start), word, |object, record| {
+                self.dump.objects.records_of_block(ObjectIndex(start), word, |object, record| {
                     if going.is_continue() {
                         going = visit(EvaluatedRow::with_record(object, record));
                     }
@@ -83,7 +84,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// Does the same for chunks of a size.
     pub(super) fn chunks_of_size(&self, source: &Objects, size: u32) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
-        numbers::chunks(0..table.unwrap_or(self.graph.objects.len()), size)
+        numbers::chunks(0..table.unwrap_or(self.dump.graph.objects.len()), size)
     }
 
     /// Returns the objects of a source for which a condition holds: the first `limit` of them, if there is a limit.

@@ -179,7 +179,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     fn sort_rows(&self, rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
         let RowOrder { downwards, most, at, .. } = *order;
-        let room = self.kept.room(self.graph);
+        let room = self.kept.room(self.dump.graph);
         let threads = rayon::current_num_threads().max(1) as u64;
         let (max_bytes, max_chunk_bytes) = (kept::share(room, 4), kept::share(room, 8 * threads));
         let run = |rows: &mut Vec<Sorted>| {
@@ -244,7 +244,7 @@ impl<'a> Evaluator<'_, 'a> {
         rows: &SortedRows<'_>,
         order: &RowOrder<'_>,
     ) -> Result<SortedRun, Wrong> {
-        let room = self.kept.room(self.graph);
+        let room = self.kept.room(self.dump.graph);
         let count = runs.iter().map(|run| run.len()).sum::<usize>().min(order.most.unwrap_or(usize::MAX));
         let mut merged = room.array::<u32>(count).map_err(kept::scratch_error(order.at))?;
         let max_bytes = kept::share(room, 4);
@@ -304,7 +304,7 @@ impl<'a> Evaluator<'_, 'a> {
         limit: Option<usize>,
     ) -> Result<SelectRows, Wrong> {
         let limit = limit.unwrap_or(usize::MAX);
-        let room = self.kept.room(self.graph);
+        let room = self.kept.room(self.dump.graph);
         let mut seen = KeyTable::new(room);
         let mut is_new = |key, number| {
             seen.insert(key, number).map_err(kept::scratch_error(at)).map(|known| known.is_none())

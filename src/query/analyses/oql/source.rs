@@ -28,9 +28,9 @@ impl Evaluator<'_, '_> {
             SelectSource::Class(name) => self.classes_named(name, from.at)?,
             SelectSource::Pattern(pattern) => {
                 let regex = regex(&mats_pattern(pattern), from.at)?;
-                let names = self.summary.numbered_classes();
+                let names = self.dump.summary.numbered_classes();
                 let found: Vec<ClassNumber> = names
-                    .filter(|(_, class)| regex.is_match(self.summary.class_name(class)))
+                    .filter(|(_, class)| regex.is_match(self.dump.summary.class_name(class)))
                     .map(|(number, _)| number)
                     .collect();
                 if found.is_empty() {
@@ -43,8 +43,8 @@ impl Evaluator<'_, '_> {
             }
             SelectSource::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
-                    self.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
-                        let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
+                    self.dump.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
+                        let nearest: Vec<String> = suggestions::object_ids(self.dump.graph, *id)
                             .iter()
                             .map(|id| format!("{id:#x}"))
                             .collect();
@@ -60,14 +60,15 @@ impl Evaluator<'_, '_> {
             }
             SelectSource::Indices(indices) => {
                 let objects = indices.iter().map(|index| {
-                    u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
-                        || {
+                    u32::try_from(*index)
+                        .ok()
+                        .filter(|index| *index < self.dump.graph.objects.len())
+                        .ok_or_else(|| {
                             Wrong::unknown(
                                 from.at,
                                 format!("no object has @objectId {index}; addresses are written 0x..."),
                             )
-                        },
-                    )
+                        })
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
             }
@@ -84,7 +85,7 @@ impl Evaluator<'_, '_> {
                 };
             }
             SelectSource::AllClasses => {
-                return self.as_objects(from, self.graph.objects.class_objects().clone());
+                return self.as_objects(from, self.dump.graph.objects.class_objects().clone());
             }
             SelectSource::ClassesByName(name, with_subclasses) => {
                 let found = self.classes_named(name, from.at)?;
@@ -104,7 +105,7 @@ impl Evaluator<'_, '_> {
 
     /// Returns the objects themselves, or those of the classes that they represent.
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
-        let of_class = objects.intersection_len(self.graph.objects.class_objects());
+        let of_class = objects.intersection_len(self.dump.graph.objects.class_objects());
         // An object that is not a class object cannot stand for a class.
         if from.is_objects
             || objects.is_empty()
@@ -175,20 +176,20 @@ impl Evaluator<'_, '_> {
 
     /// Returns the object at an address, or with an index.
     pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
-        let at = self.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
-        let index = || u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len());
+        let at = self.dump.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
+        let index = || u32::try_from(number).ok().filter(|index| *index < self.dump.graph.objects.len());
         at.or_else(|| index().map(ObjectIndex))
     }
 
     pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
         let name = java_class_name(text);
-        let classes = self.summary.numbered_classes();
+        let classes = self.dump.summary.numbered_classes();
         let found: Vec<ClassNumber> = classes
-            .filter(|(_, class)| self.summary.is_named(class, &name))
+            .filter(|(_, class)| self.dump.summary.is_named(class, &name))
             .map(|(number, _)| number)
             .collect();
         if found.is_empty() {
-            let like = suggestions::class_names(self.summary, &name);
+            let like = suggestions::class_names(self.dump.summary, &name);
             let hint = if like.is_empty() {
                 String::new()
             } else {
@@ -200,7 +201,7 @@ impl Evaluator<'_, '_> {
     }
 
     fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
-        let mut marks = vec![false; self.summary.classes().len()];
+        let mut marks = vec![false; self.dump.summary.classes().len()];
         for class in classes {
             if let Some(mark) = marks.get_mut(class.0 as usize) {
                 *mark = true;
@@ -216,13 +217,13 @@ impl Evaluator<'_, '_> {
 
     /// Extends the marks to all classes below a marked one.
     pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
-        self.summary.class_table().add_subclasses(&mut marks);
+        self.dump.summary.class_table().add_subclasses(&mut marks);
         marks
     }
 
     pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
-        numbers.filter_map(|class| Some(self.graph.class_object(class)?.0)).collect()
+        numbers.filter_map(|class| Some(self.dump.graph.class_object(class)?.0)).collect()
     }
 
     /// Returns, by class number, whether there are rows of the class.
@@ -231,8 +232,10 @@ impl Evaluator<'_, '_> {
             Objects::Classes(classes) => classes.clone(),
             Objects::Rows(..) => Vec::new(),
             Objects::Set(set) => {
-                let mut marks = vec![false; self.summary.classes().len()];
-                for class in set.iter().filter_map(|object| self.graph.objects.class(ObjectIndex(object))) {
+                let mut marks = vec![false; self.dump.summary.classes().len()];
+                for class in
+                    set.iter().filter_map(|object| self.dump.graph.objects.class(ObjectIndex(object)))
+                {
                     if let Some(mark) = marks.get_mut(class.0 as usize) {
                         *mark = true;
                     }

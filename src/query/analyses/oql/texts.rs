@@ -18,13 +18,14 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn is_hidden(&self, object: ObjectIndex) -> bool {
         let is_constant = || {
             let mut upwards = self
+                .dump
                 .graph
                 .objects
                 .class(object)
                 .into_iter()
-                .flat_map(|class| self.summary.class_table().upwards(class));
+                .flat_map(|class| self.dump.summary.class_table().upwards(class));
             upwards.any(|class| {
-                self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM))
+                self.dump.summary.class(class).is_some_and(|class| self.dump.summary.is_named(class, ENUM))
             })
         };
         self.hides_values && self.class_of(object).is_none() && !is_constant()
@@ -40,7 +41,7 @@ impl<'a> Evaluator<'_, 'a> {
         match value {
             ExpressionValue::Text(_) | ExpressionValue::Char(_) => true,
             ExpressionValue::Object(object) => {
-                let class = self.graph.objects.class(*object);
+                let class = self.dump.graph.objects.class(*object);
                 class.and_then(|class| self.strings.get(class.0 as usize)).copied().unwrap_or(false)
             }
             _ => false,
@@ -49,18 +50,18 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Returns the characters of a String.
     pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
-        let class = self.graph.objects.class(object)?;
+        let class = self.dump.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        is_string.then(|| self.objects.string(object).map(|text| self.told(&text))).flatten()
+        is_string.then(|| self.dump.objects.string(object).map(|text| self.told(&text))).flatten()
     }
 
     /// Returns the characters of a row that is a String, whose record is already read.
     pub(super) fn string_of_row(&self, row: &EvaluatedRow<'_, 'a>) -> Option<String> {
         let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
-        let class = self.graph.objects.class(row.object())?;
+        let class = self.dump.graph.objects.class(row.object())?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         let text = is_string
-            .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
+            .then(|| self.dump.objects.characters(&Fields::new(self.dump.summary, class, record.fields)))
             .flatten()?;
         Some(self.told(&text))
     }
@@ -80,7 +81,7 @@ impl<'a> Evaluator<'_, 'a> {
             | ExpressionValue::Snapshot => {
                 return None;
             }
-            ExpressionValue::SnapshotInfo => self.heap.path().display().to_string(),
+            ExpressionValue::SnapshotInfo => self.dump.heap.path().display().to_string(),
             ExpressionValue::Entry(entry) => {
                 let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
                 format!("{}={}", text(&entry.0), text(&entry.1))
@@ -103,7 +104,7 @@ impl<'a> Evaluator<'_, 'a> {
             return Some(text);
         }
         // All elements of an array, whereas its meaning is only the characters up to a zero.
-        if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
+        if let Some(Record::PrimitiveArray(array)) = self.dump.objects.record(object) {
             return match array.element {
                 BasicType::Char => Some(self.told(&Characters::Utf16Be(array.elements?))),
                 BasicType::Byte => Some(self.told(&Characters::Latin1(array.elements?))),

@@ -15,8 +15,8 @@ use std::collections::hash_map::Entry;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
 use crate::waste;
@@ -128,14 +128,8 @@ struct Group {
 }
 
 /// Finds credentials.
-pub fn secrets(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    rules: &SecretRules,
-    query: SecretQuery,
-) -> Secrets {
-    let objects = ObjectReader::new(heap.summary(), graph, bytes);
+pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secrets {
+    let objects = dump.objects;
     let (held, mut omitted) = held::find(&objects, rules, query);
     let mut all = Groups {
         objects,
@@ -165,7 +159,7 @@ pub fn secrets(
         all.groups.values_mut().filter(|group| group.holder.is_none()).collect();
     let from: Vec<ObjectIndex> =
         groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
-    let mut holders = waste::held_by(heap, graph, bytes, &from).into_iter();
+    let mut holders = waste::held_by(dump, &from).into_iter();
     // A field of the JDK says nothing about a value, but for those that rules know.
     let is_known = |pattern: &String, held: &str| pattern != "*" && is_like(pattern, held);
     let says = |held: &String| {

@@ -52,7 +52,7 @@ pub(super) fn read(
     let search = look.search;
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
-        search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
+        search.dump.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
     let (of_jvm, pooled) = (arrays_of_jvm(search), pooled_arrays(search));
     let chunk = |chunk: Range<u32>| {
         let mut here: Vec<Held> = Vec::new();
@@ -96,13 +96,13 @@ pub(super) fn read(
 
 /// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
 fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
-    let summary = search.summary;
+    let summary = search.dump.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
     // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without angle brackets.
     let is_of_jvm = |name: &str| name.starts_with('<') || name == "init_lock";
     let of_jvm = statics.filter(|(name, kind, _)| is_of_jvm(name) && *kind == BasicType::Object);
     of_jvm
-        .filter_map(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)))
+        .filter_map(|(_, _, id)| search.dump.graph.objects.addresses.index_of(ObjectId(id)))
         .map(|array| array.0)
         .collect()
 }
@@ -111,10 +111,10 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
 fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let mut arrays = FxHashSet::default();
     for PooledField { class, field } in Frameworks::bundled().pooled() {
-        let pools = ClassSet::of_name_and_below(search.summary, class).all_objects(search.graph);
-        let fields = pools.into_iter().filter_map(|pool| search.objects.field(pool, field));
+        let pools = ClassSet::of_name_and_below(search.dump.summary, class).all_objects(search.dump.graph);
+        let fields = pools.into_iter().filter_map(|pool| search.dump.objects.field(pool, field));
         let ids = fields.filter(|value| value.kind == BasicType::Object).map(|value| ObjectId(value.bits));
-        arrays.extend(ids.filter_map(|id| Some(search.graph.objects.addresses.index_of(id)?.0)));
+        arrays.extend(ids.filter_map(|id| Some(search.dump.graph.objects.addresses.index_of(id)?.0)));
     }
     arrays
 }
@@ -279,7 +279,7 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
         }
         let is_pooled = self.pooled.contains(&self.cursor.object().0);
         let Some(elements) = record.elements.filter(|_| !is_of_string && !is_pooled) else { return };
-        let width = record.element.dump_bytes(self.search.summary.id_size());
+        let width = record.element.dump_bytes(self.search.dump.summary.id_size());
         let is_constant = record.length >= 2
             && elements.get(width..).is_some_and(|rest| elements.get(..rest.len()) == Some(rest));
         let array =
@@ -309,7 +309,7 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
         if is_table || record.length == 0 || self.of_jvm.contains(&self.cursor.object().0) {
             return;
         }
-        let ids = be_ids(record.elements, self.search.summary.id_size());
+        let ids = be_ids(record.elements, self.search.dump.summary.id_size());
         let references = ids.filter(|id| !id.is_null()).take(2).count() as u64;
         if references < 2 {
             let array = self.visited(BasicType::Object, record.length, record.elements);

@@ -42,10 +42,10 @@ pub(super) struct Boxed {
 
 impl Boxed {
     pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
-        let summary = search.summary;
+        let summary = search.dump.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
-        let mut slots = search.objects.slots(class);
+        let mut slots = search.dump.objects.slots(class);
         let value = slots.find(|slot| slot.name == "value" && slot.kind == *element)?.place;
         let layout = search.sizes.layout();
         let growth = layout.value_bytes(*element).saturating_sub(layout.value_bytes(BasicType::Object));
@@ -75,7 +75,7 @@ impl Boxed {
         if self.growth == 0 {
             return self.bytes;
         }
-        let graph = search.graph;
+        let graph = search.dump.graph;
         let referrers = graph.referrers(object).filter(|from| search.reachable.contains(*from));
         // More referrers would save nothing.
         let enough = usize::try_from(self.bytes / self.growth).unwrap_or(usize::MAX);
@@ -96,11 +96,11 @@ fn is_in_range(value: Bits) -> bool {
 /// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
 /// are not initialized yet, within an array that a JNI global refers to.
 pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
-    let summary = search.summary;
+    let summary = search.dump.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {
-        let ids = search.objects.ids(array).into_iter().flatten();
-        ids.filter_map(|id| search.graph.objects.addresses.index_of(id))
+        let ids = search.dump.objects.ids(array).into_iter().flatten();
+        ids.filter_map(|id| search.dump.graph.objects.addresses.index_of(id))
     };
     let mut seen = IdSet::default();
     let mut take = |held: ObjectIndex| {
@@ -113,9 +113,9 @@ pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
         let class = search.class(*object).and_then(|class| summary.class(class));
         let element = class.and_then(|class| summary.class_name(class).strip_suffix("[]"));
         element.is_some_and(|element| BOXES.iter().any(|(name, _)| *name == element))
-            && search.graph.referrers(*object).only().is_some()
+            && search.dump.graph.referrers(*object).only().is_some()
     };
-    let globals = search.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
+    let globals = search.dump.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
     let globals: IdSet<u32> = globals.map(|root| root.object.0).collect();
     globals
         .into_iter()
@@ -127,7 +127,7 @@ pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
             continue;
         }
         for (_, kind, value) in summary.statics(row) {
-            let held = search.graph.objects.addresses.index_of(ObjectId(value));
+            let held = search.dump.graph.objects.addresses.index_of(ObjectId(value));
             if let Some(held) = held.filter(|_| kind == BasicType::Object) {
                 take(held);
             }

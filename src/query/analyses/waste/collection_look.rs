@@ -48,7 +48,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         Self {
             search,
             plans,
-            collections: Collections::with(&search.objects, search.forms.clone()),
+            collections: Collections::with(&search.dump.objects, search.forms.clone()),
             linked: sizes_of_lists(search),
             trees: Trees::new(search),
         }
@@ -64,7 +64,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
     /// Returns the object in a wrapper.
     fn wrapped(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
         let wraps = self.usage(wrapper)?.wraps?;
-        let objects = &self.search.objects;
+        let objects = &self.search.dump.objects;
         objects.object(objects.value_at(objects.instance(wrapper)?, wraps)?)
     }
 
@@ -132,8 +132,8 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
             left > 0
         });
         let is_tree = |node: &ObjectIndex| {
-            let class = self.search.class(*node).and_then(|class| self.search.summary.class(class));
-            class.is_some_and(|class| self.search.summary.class_name(class).ends_with("$TreeNode"))
+            let class = self.search.class(*node).and_then(|class| self.search.dump.summary.class(class));
+            class.is_some_and(|class| self.search.dump.summary.class_name(class).ends_with("$TreeNode"))
         };
         (nodes.filter(is_tree).count() as u64).saturating_mul(more)
     }
@@ -162,15 +162,15 @@ impl Trees {
     fn new(search: &WasteSearch<'_>) -> Self {
         let size = |name: &str| search.boot_size(name);
         let more = TREES.map(|(_, tree, plain)| Some(size(tree)?.saturating_sub(size(plain)?)));
-        let own: Vec<Option<u64>> = (search.summary.classes().iter())
+        let own: Vec<Option<u64>> = (search.dump.summary.classes().iter())
             .map(|row| {
-                let name = search.summary.class_name(row);
+                let name = search.dump.summary.class_name(row);
                 *more.get(TREES.iter().position(|(map, ..)| *map == name)?)?
             })
             .collect();
         Self {
-            more: search.summary.class_table().inherit(&own),
-            nodes_left: AtomicU64::new(u64::from(search.graph.objects.len()).saturating_mul(2)),
+            more: search.dump.summary.class_table().inherit(&own),
+            nodes_left: AtomicU64::new(u64::from(search.dump.graph.objects.len()).saturating_mul(2)),
         }
     }
 }

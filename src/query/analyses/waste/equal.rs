@@ -173,7 +173,7 @@ pub(super) fn find_all<C: Content>(
 ) -> io::Result<(Array<Saving>, Vec<Largest>)> {
     let room = &search.room;
     let one = |mut share: Array<ContentItem>| {
-        let (savings, groups) = find(content, search.bytes, &mut share);
+        let (savings, groups) = find(content, search.dump.bytes(), &mut share);
         Ok((room.copy(&savings)?, groups))
     };
     let found: Vec<_> =

@@ -13,8 +13,8 @@ use super::findings::Reachable;
 use super::kind::KindFindings;
 use super::{KINDS, WasteKind, WasteQuery, WasteSearch, findings, union};
 use hprof_base::sorting::SortRows;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::{Heap, ObjectGraph};
 
 /// Maximum number of reachable objects of a heap that is examined as a whole.
 const MAX_EXACT: u32 = 1 << 20;
@@ -45,24 +45,19 @@ pub struct Estimate {
 ///
 /// # Errors
 /// As [`super::waste`].
-pub fn estimate(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Estimate> {
-    estimate_with(heap, graph, bytes, MAX_EXACT, WINDOWS)
+pub fn estimate(dump: &Dump<'_>) -> io::Result<Estimate> {
+    estimate_with(dump, MAX_EXACT, WINDOWS)
 }
 
 /// Estimates the waste as [`estimate`] does: a heap with more than `most` reachable objects is sampled, by the given
 /// number of windows and of objects in each, whose product is at most `most`.
-pub fn estimate_with(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    most: u32,
-    (count, length): (u32, u32),
-) -> io::Result<Estimate> {
-    let tree = &graph.tree;
+pub fn estimate_with(dump: &Dump<'_>, most: u32, (count, length): (u32, u32)) -> io::Result<Estimate> {
+    let tree = &dump.graph.tree;
     let is_exact = tree.reachable() <= most;
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
-    let looked_at = if is_exact { Reachable::of(graph) } else { Reachable::sample(graph, &windows, LARGE) };
-    let search = WasteSearch::new(heap, graph, bytes, looked_at);
+    let looked_at =
+        if is_exact { Reachable::of(dump.graph) } else { Reachable::sample(dump.graph, &windows, LARGE) };
+    let search = WasteSearch::new(dump, looked_at);
     let kinds = KINDS.into_iter().filter(|kind| is_exact || kind.is_sampled).collect();
     let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
     let scale = |bytes: u64| {
@@ -105,13 +100,8 @@ pub struct WastedPart {
 ///
 /// # Errors
 /// As [`super::waste`].
-pub fn most_wasted(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    tops: &[TreePosition],
-) -> io::Result<Option<WastedPart>> {
-    let tree = &graph.tree;
+pub fn most_wasted(dump: &Dump<'_>, tops: &[TreePosition]) -> io::Result<Option<WastedPart>> {
+    let tree = &dump.graph.tree;
     let mut sample: Vec<Range<TreePosition>> = Vec::new();
     let mut left = MAX_BELOW;
     for top in tops {
@@ -131,7 +121,7 @@ pub fn most_wasted(
     }
     let of_bytes = sample.iter().flat_map(|window| tree.shallow_sizes(window.clone()));
     let of_bytes = of_bytes.fold(0, u64::saturating_add);
-    let search = WasteSearch::new(heap, graph, bytes, Reachable::sample(graph, &sample, u64::MAX));
+    let search = WasteSearch::new(dump, Reachable::sample(dump.graph, &sample, u64::MAX));
     let kinds = KINDS.into_iter().filter(|kind| kind.is_sampled && kind.is_of_reachable()).collect();
     let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
     let parts = found.iter().map(|one| WastedPart { kind: one.kind, bytes: one.findings.bytes, of_bytes });

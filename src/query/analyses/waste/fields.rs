@@ -87,7 +87,7 @@ enum FieldGroupKey<'a> {
 pub(super) fn named(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy) -> Vec<FieldSum> {
     let mut groups: FxHashMap<FieldGroupKey<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
-        let sum = groups.entry(key(search.summary, label, group_by)).or_default();
+        let sum = groups.entry(key(search.dump.summary, label, group_by)).or_default();
         *sum = (sum.0 + count, sum.1.saturating_add(bytes));
     }
     let mut rows: Vec<(FieldGroupKey<'_>, (u64, u64))> = groups.into_iter().collect();
@@ -111,8 +111,8 @@ pub(super) fn named(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy
 }
 
 fn loader_name(search: &WasteSearch<'_>, loader: ObjectId) -> Option<String> {
-    let object = search.graph.objects.addresses.index_of(loader)?;
-    let class = search.summary.loader_class(loader).unwrap_or("?");
+    let object = search.dump.graph.objects.addresses.index_of(loader)?;
+    let class = search.dump.summary.loader_class(loader).unwrap_or("?");
     Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
 }
 

@@ -164,7 +164,7 @@ impl Findings {
         objects: &[ObjectIndex],
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
     ) -> io::Result<Self> {
-        let tree = &search.graph.tree;
+        let tree = &search.dump.graph.tree;
         let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
         let saving = |object: &ObjectIndex| {
             // If another one retains it, it counts there.
@@ -182,7 +182,7 @@ impl Findings {
     /// Returns the parts of the kind, most bytes first.
     pub(super) fn named_parts(&self, search: &WasteSearch<'_>) -> Vec<FindingPart> {
         let name = |class: ClassNumber| {
-            search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
+            search.dump.summary.class(class).map_or("?", |class| search.dump.summary.class_name(class))
         };
         // Classes of one name are merged, so that a long name of many is stored once.
         let mut by_name: FxHashMap<(&str, &str), PartSum> = FxHashMap::default();
@@ -213,11 +213,11 @@ impl Findings {
     pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): Largest| {
             // A class object is shown by the class that it represents.
-            let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));
-            let class = class.and_then(|class| search.summary.class(class));
+            let class = search.dump.graph.class_of_class_object(object).or_else(|| search.class(object));
+            let class = class.and_then(|class| search.dump.summary.class(class));
             Example {
                 object: search.id(object),
-                class: class.map(|class| search.summary.class_name(class).to_owned()),
+                class: class.map(|class| search.dump.summary.class_name(class).to_owned()),
                 label: search.labels.label(object),
                 count,
                 wasted_bytes,

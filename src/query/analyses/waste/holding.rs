@@ -13,11 +13,11 @@ use super::WasteSearch;
 use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
 use super::findings::{Findings, Reachable, Saving};
 use super::kind::Frees;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::{FieldPlace, Record};
 use hprof_model::strings::holders;
@@ -96,17 +96,12 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
 
 /// Returns class and field that hold each object: the nearest field of the program, as in [`fields`]. Of an unreachable
 /// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
-pub(crate) fn held_by(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    objects: &[ObjectIndex],
-) -> Vec<Option<String>> {
-    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
+pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<String>> {
+    let search = WasteSearch::new(dump, Reachable::of(dump.graph));
     let climber = Climber::new(&search);
     let holder = |known: &mut HoldingCache, object: &ObjectIndex| {
         if !search.reachable.contains(*object) {
-            let first = holders::holders(&search.objects, &[*object]).into_iter().next()?;
+            let first = holders::holders(&search.dump.objects, &[*object]).into_iter().next()?;
             return Some(match first.field {
                 Some(field) if field != "[]" => format!("{}.{field}", first.class),
                 _ => first.class,
@@ -187,7 +182,7 @@ struct Climber<'s, 'a> {
 
 impl<'s, 'a> Climber<'s, 'a> {
     fn new(search: &'s WasteSearch<'a>) -> Self {
-        let summary = search.summary;
+        let summary = search.dump.summary;
         let is_array = summary.classes().iter().map(|row| row.kind() != ClassKind::Instance);
         let is_program = |row| !names::is_of_jdk(summary.class_name(row));
         let of_program =
@@ -217,7 +212,7 @@ impl<'s, 'a> Climber<'s, 'a> {
     /// Returns the referrers of an object. A static field takes precedence.
     fn referrers(&self, object: ObjectIndex) -> Referrers {
         let mut found = Referrers::default();
-        for from in self.search.graph.referrers(object) {
+        for from in self.search.dump.graph.referrers(object) {
             if from == object || !self.search.reachable.contains(from) {
                 continue;
             }
@@ -228,7 +223,8 @@ impl<'s, 'a> Climber<'s, 'a> {
                 found.end = Some(from);
             } else if class.is_some_and(|class| self.threads.contains(class)) {
                 found.thread.get_or_insert(from);
-            } else if class == self.java_lang_class && self.search.graph.class_of_class_object(from).is_some()
+            } else if class == self.java_lang_class
+                && self.search.dump.graph.class_of_class_object(from).is_some()
             {
                 if !self.is_by_class_only(from, object) {
                     found.end = Some(from);
@@ -245,15 +241,16 @@ impl<'s, 'a> Climber<'s, 'a> {
 
     /// Returns whether a class object refers to its class loader, or to another class object, and by no static field.
     fn is_by_class_only(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
-        let graph = self.search.graph;
+        let graph = self.search.dump.graph;
         let Some(class) = graph.class_of_class_object(from) else { return false };
         let is_loader = self.search.class(object).is_some_and(|class| self.loaders.contains(class));
         if !is_loader && graph.class_of_class_object(object).is_none() {
             return false;
         }
         let id = self.search.id(object);
-        let row = self.search.summary.class(class);
-        let mut statics = row.into_iter().flat_map(|row| self.search.summary.statics(row)).take(MAX_FIELDS);
+        let row = self.search.dump.summary.class(class);
+        let mut statics =
+            row.into_iter().flat_map(|row| self.search.dump.summary.statics(row)).take(MAX_FIELDS);
         !statics.any(|(_, kind, value)| kind == BasicType::Object && ObjectId(value) == id)
     }
 
@@ -264,12 +261,17 @@ impl<'s, 'a> Climber<'s, 'a> {
         let Some(class) = class.filter(|class| self.extends_jdk.get(class.0 as usize) == Some(&true)) else {
             return true;
         };
-        let (summary, id) = (self.search.summary, self.search.id(object));
-        let Some(fields) = self.search.objects.instance(from) else { return true };
-        let mut slots =
-            self.search.objects.slots(class).take(MAX_FIELDS).filter(|slot| slot.kind == BasicType::Object);
+        let (summary, id) = (self.search.dump.summary, self.search.id(object));
+        let Some(fields) = self.search.dump.objects.instance(from) else { return true };
+        let mut slots = self
+            .search
+            .dump
+            .objects
+            .slots(class)
+            .take(MAX_FIELDS)
+            .filter(|slot| slot.kind == BasicType::Object);
         slots.any(|slot| {
-            self.search.objects.value(fields, &slot).is_some_and(|value| value.bits == id.0)
+            self.search.dump.objects.value(fields, &slot).is_some_and(|value| value.bits == id.0)
                 && summary.class(slot.class).is_some_and(|row| !names::is_of_jdk(summary.class_name(row)))
         })
     }
@@ -296,7 +298,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         let held = self.holder(object, known);
         let is_end = |holder: ObjectIndex| {
             let class = self.search.class(holder);
-            self.search.graph.class_of_class_object(holder).is_some()
+            self.search.dump.graph.class_of_class_object(holder).is_some()
                 || class.is_some_and(|class| self.of_program.get(class.0 as usize) == Some(&true))
         };
         if held.is_some_and(|(holder, _)| is_end(holder)) {
@@ -315,7 +317,7 @@ impl<'s, 'a> Climber<'s, 'a> {
             if let Some(end) = self.referrers(here).end {
                 return Some((end, here));
             }
-            for from in self.search.graph.referrers(here).take(MAX_REFERRERS) {
+            for from in self.search.dump.graph.referrers(here).take(MAX_REFERRERS) {
                 let is_thread = self.search.class(from).is_some_and(|class| self.threads.contains(class));
                 if seen.len() < MAX_NEAREST
                     && !is_thread
@@ -369,13 +371,13 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     fn is_above(&self, dominator: ObjectIndex, object: ObjectIndex) -> bool {
-        let tree = &self.search.graph.tree;
+        let tree = &self.search.dump.graph.tree;
         tree.reachable_position(dominator) < tree.reachable_position(object)
     }
 
     /// Reads the fields that hold objects, which are in ascending order of their holders.
     fn read(&self, held: &[Held], known: &mut HoldingCache, sums: &mut Sums) {
-        let objects = &self.search.objects;
+        let objects = &self.search.dump.objects;
         for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
             let Some(first) = of_block.first() else { continue };
             let first = first.holder / BLOCK * BLOCK;
@@ -399,9 +401,9 @@ impl<'s, 'a> Climber<'s, 'a> {
         known: &mut HoldingCache,
         sums: &mut Sums,
     ) {
-        let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
+        let (search, addresses) = (self.search, &self.search.dump.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
-        let of_class = search.graph.class_of_class_object(holder);
+        let of_class = search.dump.graph.class_of_class_object(holder);
         let object = Label { class: of_class.unwrap_or(class), by: ReferredBy::Object };
         // Objects on its stack are in no field.
         let object = if self.threads.contains(class) { NOTHING } else { object };
@@ -425,8 +427,8 @@ impl<'s, 'a> Climber<'s, 'a> {
             missing == 0
         };
         if let Some(of_class) = of_class {
-            let row = search.summary.class(of_class);
-            let statics = row.into_iter().flat_map(|row| search.summary.statics(row));
+            let row = search.dump.summary.class(of_class);
+            let statics = row.into_iter().flat_map(|row| search.dump.summary.statics(row));
             for (number, (_, kind, value)) in (0u32..).zip(statics) {
                 let label = Label { class: of_class, by: ReferredBy::Static(number) };
                 if kind == BasicType::Object && name(ObjectId(value), label) {
@@ -436,7 +438,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         } else if let Some(Record::Instance(record)) = record {
             let places = known.places.entry(class).or_insert_with(|| self.places(class));
             for (place, label) in places.iter() {
-                let value = place.value(record.fields, search.summary.id_size());
+                let value = place.value(record.fields, search.dump.summary.id_size());
                 if value.and_then(|value| value.reference()).is_some_and(|id| name(id, *label)) {
                     break;
                 }
@@ -453,14 +455,14 @@ impl<'s, 'a> Climber<'s, 'a> {
     /// Returns the places of references in the instances of a class.
     fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, Label)> {
         let mut last = (ClassNumber(u32::MAX), 0u32);
-        let slots = self.search.objects.slots(class).take(MAX_FIELDS);
+        let slots = self.search.dump.objects.slots(class).take(MAX_FIELDS);
         let numbered = slots.map(|slot| {
             last = if last.0 == slot.class { (last.0, last.1 + 1) } else { (slot.class, 0) };
             (slot, Label { class: slot.class, by: ReferredBy::Field(last.1) })
         });
         let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
         // Fields of the program's classes first.
-        let summary = self.search.summary;
+        let summary = self.search.dump.summary;
         let is_of_jdk =
             |class| summary.class(class).is_some_and(|row| names::is_of_jdk(summary.class_name(row)));
         let (of_jdk, mut all): (Vec<_>, Vec<_>) = references.partition(|(slot, _)| is_of_jdk(slot.class));

@@ -77,7 +77,7 @@ pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<Instan
             search,
             plans,
             cached: &cached,
-            collections: Collections::with(&search.objects, search.forms.clone()),
+            collections: Collections::with(&search.dump.objects, search.forms.clone()),
             cursor: BlockCursor::NONE,
             held: Vec::new(),
             ids: Vec::new(),
@@ -140,7 +140,7 @@ struct InstancePass<'v, 'a> {
 impl InstancePass<'_, '_> {
     /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
     fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
-        let finder = self.search.graph.objects.addresses.finder();
+        let finder = self.search.dump.graph.objects.addresses.finder();
         let mut held = std::mem::take(&mut self.held);
         let mut arrays = held.iter_mut();
         finder.find(&self.ids, |array| {
@@ -167,7 +167,7 @@ impl InstancePass<'_, '_> {
     }
 
     fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
-        let Some(value) = self.search.objects.value_at(fields, boxed.value) else { return };
+        let Some(value) = self.search.dump.objects.value_at(fields, boxed.value) else { return };
         if self.cached.contains(&self.cursor.object().0) {
             return;
         }
@@ -176,7 +176,7 @@ impl InstancePass<'_, '_> {
     }
 
     fn buffer(&mut self, buffer: &Buffer, fields: &[u8]) {
-        let objects = &self.search.objects;
+        let objects = &self.search.dump.objects;
         let number = |place| objects.value_at(fields, place)?.integer();
         let used = number(buffer.used).and_then(|used| u32::try_from(used).ok());
         let wide = u32::from(buffer.coder.and_then(number) == Some(1));
@@ -187,7 +187,7 @@ impl InstancePass<'_, '_> {
     }
 
     fn collection(&mut self, usage: &Usage, fields: &[u8]) {
-        let objects = &self.search.objects;
+        let objects = &self.search.dump.objects;
         let value = |place| objects.value_at(fields, place);
         // Negative numbers are invalid.
         let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
@@ -242,7 +242,7 @@ impl InstancePass<'_, '_> {
     /// Returns the number of entries of a ConcurrentHashMap that many threads have written to. Cells that another map
     /// shares are not read for each.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
-        let (graph, map) = (self.search.graph, self.cursor.object());
+        let (graph, map) = (self.search.dump.graph, self.cursor.object());
         let cells = graph.objects.addresses.index_of(cells)?;
         self.search.is_dominated_by(cells, map).then_some(())?;
         let collection = self.collections.collection(map)?;
@@ -264,11 +264,11 @@ impl<'a> HeapVisitor<'a> for InstancePass<'_, 'a> {
         }
         let plans = self.plans;
         let class = self.cursor.class();
-        self.votes.vote(plans, self.search.summary, class, record.fields);
+        self.votes.vote(plans, self.search.dump.summary, class, record.fields);
         match plans.of(Some(class)) {
             Plan::Nothing => {}
             Plan::String(fields) => {
-                if let Some((id, part)) = fields.read(record.fields, self.search.summary.id_size()) {
+                if let Some((id, part)) = fields.read(record.fields, self.search.dump.summary.id_size()) {
                     self.hold(id, part.words());
                 }
             }

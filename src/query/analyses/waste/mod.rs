@@ -30,16 +30,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hprof_base::sorting::SortRows;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::storage::scratch::ScratchArena;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::objects::collections::Forms;
 use hprof_model::objects::label::Labels;
 use hprof_model::objects::object_set::Bits;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::strings::contents::random_seed;
 use hprof_parser::ObjectId;
 use hprof_parser::heap::HeapVisitor;
@@ -147,10 +146,7 @@ impl BlockCursor {
 
 /// State shared by all steps.
 struct WasteSearch<'a> {
-    summary: &'a Summary,
-    graph: &'a ObjectGraph,
-    bytes: &'a [u8],
-    objects: ObjectReader<'a>,
+    dump: Dump<'a>,
     sizes: Sizes,
     room: ScratchArena,
     reachable: Reachable,
@@ -170,49 +166,46 @@ trait WasteWalk<'a>: HeapVisitor<'a> {
 }
 
 impl<'a> WasteSearch<'a> {
-    fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
-        let summary = heap.summary();
-        let mut roots = Bits::new(graph.objects.len());
-        graph.roots.objects().into_iter().for_each(|root| {
+    fn new(dump: &Dump<'a>, reachable: Reachable) -> Self {
+        let summary = dump.summary;
+        let mut roots = Bits::new(dump.graph.objects.len());
+        dump.graph.roots.objects().into_iter().for_each(|root| {
             roots.insert(root);
         });
-        let objects = ObjectReader::new(summary, graph, bytes);
+        let _objects = dump.objects;
         Self {
-            summary,
-            graph,
-            bytes,
+            dump: *dump,
             forms: Forms::of(summary),
-            objects,
             sizes: Sizes::new(summary, None),
-            room: graph.room(),
+            room: dump.graph.room(),
             reachable,
             roots,
-            labels: Labels::new(heap, graph, bytes),
+            labels: Labels::new(dump),
             seed: random_seed(),
         }
     }
 
     /// Returns the shallow size of all objects in bytes.
     fn all_bytes(&self) -> u64 {
-        hprof_model::histogram::all_bytes(self.summary, &self.sizes)
+        hprof_model::histogram::all_bytes(self.dump.summary, &self.sizes)
     }
 
     fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
-        self.graph.objects.class(object)
+        self.dump.graph.objects.class(object)
     }
 
     /// Returns the size of an instance of a class of the boot loader.
     fn boot_size(&self, class: &str) -> Option<u64> {
-        Some(self.sizes.instance(self.summary.boot_class(class)?).0)
+        Some(self.sizes.instance(self.dump.summary.boot_class(class)?).0)
     }
 
     fn id(&self, object: ObjectIndex) -> ObjectId {
-        self.graph.objects.addresses.id_of(object).unwrap_or_default()
+        self.dump.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
     /// Returns chunks of all objects that consist of whole blocks.
     fn chunks(&self) -> Vec<Range<u32>> {
-        let count = self.graph.objects.len();
+        let count = self.dump.graph.objects.len();
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
@@ -227,7 +220,7 @@ impl<'a> WasteSearch<'a> {
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
             let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
-            let of_objects = self.graph.objects.classes(range.clone());
+            let of_objects = self.dump.graph.objects.classes(range.clone());
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
                 *place = class;
@@ -236,10 +229,17 @@ impl<'a> WasteSearch<'a> {
             cursor.bits &= reachable;
             if cursor.bits != 0 {
                 *walk.cursor() = cursor;
-                let places = &self.graph.objects.places;
-                places.visit(self.bytes, self.summary.id_size(), block, cursor.count(), walk, |walk| {
-                    walk.cursor().within += 1;
-                });
+                let places = &self.dump.graph.objects.places;
+                places.visit(
+                    self.dump.bytes(),
+                    self.dump.summary.id_size(),
+                    block,
+                    cursor.count(),
+                    walk,
+                    |walk| {
+                        walk.cursor().within += 1;
+                    },
+                );
             }
         }
     }
@@ -251,7 +251,7 @@ impl<'a> WasteSearch<'a> {
 
     /// Returns the dominator of a reachable object; `None` if only roots dominate it.
     fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        let (graph, tree) = (self.graph, &self.graph.tree);
+        let (graph, tree) = (self.dump.graph, &self.dump.graph.tree);
         // An object with a single referrer that is not a root is dominated by it; except class objects, to which their
         // instances refer without being listed.
         let only = graph.referrers(object).only().map(ObjectIndex);
@@ -262,7 +262,11 @@ impl<'a> WasteSearch<'a> {
     }
 
     fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
-        self.graph.tree.position(object).map_or(0, |position| self.graph.tree.shallow_bytes(position))
+        self.dump
+            .graph
+            .tree
+            .position(object)
+            .map_or(0, |position| self.dump.graph.tree.shallow_bytes(position))
     }
 }
 
@@ -270,9 +274,9 @@ impl<'a> WasteSearch<'a> {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each wasted object.
-pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQuery) -> io::Result<Waste> {
-    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
-    let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
+pub fn waste(dump: &Dump<'_>, question: &WasteQuery) -> io::Result<Waste> {
+    let search = WasteSearch::new(dump, Reachable::of(dump.graph));
+    let (all_bytes, reachable_bytes) = (search.all_bytes(), dump.graph.tree.reachable_bytes());
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
     let mut rows = Vec::new();

@@ -109,7 +109,7 @@ const BUFFERS: &[(&str, &str, &str)] = &[
 
 /// Plans the passes.
 pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
-    let summary = search.summary;
+    let summary = search.dump.summary;
     let usages = search.forms.usages(summary);
     let buffers = buffers(summary);
     let of_class = |(number, row): (ClassNumber, &_)| {

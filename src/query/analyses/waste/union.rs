@@ -11,7 +11,7 @@ use hprof_model::objects::object_set::Bits;
 
 /// Returns the bytes that each kind frees beyond those before it.
 pub(super) fn add(search: &WasteSearch<'_>, all: &[KindFindings]) -> Vec<u64> {
-    let freed = Bits::new(search.graph.objects.len());
+    let freed = Bits::new(search.dump.graph.objects.len());
     let mut union = Union { search, freed, shrinks: &[] };
     let mut added = Vec::with_capacity(all.len());
     for (at, found) in all.iter().enumerate() {
@@ -29,7 +29,7 @@ struct Union<'u, 'a> {
 
 impl<'u> Union<'u, '_> {
     fn take(&mut self, KindFindings { kind, findings }: &'u KindFindings, before: &[KindFindings]) -> u64 {
-        let tree = &self.search.graph.tree;
+        let tree = &self.search.dump.graph.tree;
         // An object that shrinks by one kind may be freed by a later one.
         let parts =
             || before.iter().filter(|found| found.kind.frees == Frees::Part).map(|found| &found.findings);
@@ -105,7 +105,7 @@ impl<'u> Union<'u, '_> {
         if shrinks.iter().all(|shrink| *shrink == 0) {
             return 0;
         }
-        let graph = self.search.graph;
+        let graph = self.search.dump.graph;
         let mut sum = 0;
         for (object, class) in
             ObjectIndex::range(graph.objects.all()).zip(graph.objects.classes(graph.objects.all()))

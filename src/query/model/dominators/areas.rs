@@ -14,9 +14,9 @@ use std::collections::BinaryHeap;
 
 use crate::objects::label::Labels;
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
@@ -133,16 +133,16 @@ pub struct ChainLink {
 }
 
 /// Computes the view. The first area represents the start, even if that retains nothing.
-pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &AreaQuery) -> Area {
-    let tree = &graph.tree;
+pub fn areas(dump: &Dump<'_>, labels: &Labels<'_>, question: &AreaQuery) -> Area {
+    let tree = &dump.graph.tree;
     let all = match question.start {
         Start::Roots => tree.reachable_bytes(),
         Start::Object(position) => tree.retained_bytes(position),
     };
     let mut picture = Picture {
-        graph,
+        graph: dump.graph,
         labels,
-        java_lang_class: summary.java_lang_class(),
+        java_lang_class: dump.summary.java_lang_class(),
         least: least(all, question.min_share),
         max_areas: question.max_areas.max(1),
         max_depth: question.max_depth.min(DEEPEST),

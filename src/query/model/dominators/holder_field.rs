@@ -24,8 +24,8 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
         let (name, class) = match reference {
             ReferenceKind::Field { name, class } => (name, class),
             ReferenceKind::Static(name) => {
-                let class = edges.summary.class(edges.class_of_class_object(holder)?)?;
-                (name, edges.summary.class_name(class))
+                let class = edges.dump.summary.class(edges.class_of_class_object(holder)?)?;
+                (name, edges.dump.summary.class_name(class))
             }
             _ => return None,
         };
@@ -48,8 +48,8 @@ pub fn holder<'a>(
     counts: impl Fn(ObjectIndex) -> bool,
 ) -> Option<(ObjectIndex, ReferenceKind<'a>)> {
     let mut found = None;
-    let is_reachable = |holder: &ObjectIndex| edges.graph.tree.reachable_position(*holder).is_some();
-    let holders = edges.graph.referrers(object).filter(|holder| is_reachable(holder) && counts(*holder));
+    let is_reachable = |holder: &ObjectIndex| edges.dump.graph.tree.reachable_position(*holder).is_some();
+    let holders = edges.dump.graph.referrers(object).filter(|holder| is_reachable(holder) && counts(*holder));
     for (at, holder) in holders.enumerate() {
         if at >= MAX_REFERRERS {
             return None;

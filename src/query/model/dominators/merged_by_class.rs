@@ -13,11 +13,11 @@ use rustc_hash::FxHashMap;
 
 use crate::objects::class_set::ClassSet;
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables;
+use hprof_index::{Dump, ObjectGraph};
 
 use super::{class_pass, retained_of_set};
 
@@ -137,11 +137,11 @@ pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
-pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
-    let java_lang_class = summary.java_lang_class();
-    merge(graph, question, |object: ObjectIndex, class: u32| {
+pub fn merged(dump: &Dump<'_>, question: &MergedQuery<'_>) -> Merged {
+    let java_lang_class = dump.summary.java_lang_class();
+    merge(dump.graph, question, |object: ObjectIndex, class: u32| {
         let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
-        let represented = if is_class { graph.class_of_class_object(object) } else { None };
+        let represented = if is_class { dump.graph.class_of_class_object(object) } else { None };
         represented.map_or(class, |of| of.0 | CLASS_OBJECT)
     })
 }

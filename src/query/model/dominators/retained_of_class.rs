@@ -1,8 +1,8 @@
 //! Retained size of each class, and of each group of classes.
 
-use hprof_index::ObjectGraph;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
+use hprof_index::{Dump, ObjectGraph};
 
 use super::class_pass::pass;
 
@@ -23,23 +23,18 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
 }
 
 /// Like [`retained`], where an object also belongs to the groups of all superclasses of its class.
-pub fn retained_with_subclasses(
-    graph: &ObjectGraph,
-    summary: &Summary,
-    of_class: &[u32],
-    groups: usize,
-) -> Vec<u64> {
+pub fn retained_with_subclasses(dump: &Dump<'_>, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut classes = ClassPass::new(groups);
     // By class number: the nearest class, itself included, that has a group, and that group.
-    let table = summary.class_table();
+    let table = dump.summary.class_table();
     let nearest = table.derive(|class, above: Option<&Option<(ClassNumber, u32)>>| {
         let own = of_class.get(class.0 as usize).copied().filter(|group| *group != NONE);
         own.map(|group| (class, group)).or_else(|| above.copied().flatten())
     });
     let nearest_of = |class: ClassNumber| nearest.get(class.0 as usize).copied().flatten();
     pass(
-        graph,
-        graph.tree.all(),
+        dump.graph,
+        dump.graph.tree.all(),
         |_, class| class,
         |_, depth, class, bytes| {
             let above = |(class, _): &(ClassNumber, u32)| nearest_of(table.superclass(*class)?);

@@ -96,7 +96,7 @@ pub struct StronglyRetained {
 impl StronglyRetained {
     /// Takes two walks over what `above` dominates, which dominates the object.
     pub fn new(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
-        let graph = edges.graph;
+        let graph = edges.dump.graph;
         let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
         let start = Start::Object(above);
         let with = walk_along(graph, start, &RoaringBitmap::new(), is_strong);

@@ -9,10 +9,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use crate::dominators::preorder::{Preorder, Start};
@@ -208,42 +208,37 @@ struct GroupSum {
 ///
 /// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
 /// what static fields hold is not the JDK's.
-pub fn group(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    starts: &[Start],
-    group_by: HistogramGroupBy,
-) -> Vec<GroupRow> {
-    let mut groups = ClassGroups::new(summary, group_by, &[]);
+pub fn group(dump: &Dump<'_>, starts: &[Start], group_by: HistogramGroupBy) -> Vec<GroupRow> {
+    let mut groups = ClassGroups::new(dump.summary, group_by, &[]);
     // Objects of unknown class are a group of their own.
     let unknown = groups.rows.len();
     groups.rows.push(histogram::HistogramRow { group: unknown, ..histogram::HistogramRow::default() });
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
+    let chunk = (dump.graph.tree.reachable() / threads / 4).max(CHUNK);
     // A few children are looked up one by one, rather than everything below.
-    let parts =
-        starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
+    let parts = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| {
+        match start.few_children(&dump.graph.tree) {
             Some(children) => vec![Dominated::Children(children)],
             None => {
-                let (positions, depth) = start.below(&graph.tree);
+                let (positions, depth) = start.below(&dump.graph.tree);
                 let chunks = TreePosition::chunks(positions, chunk).into_iter();
                 chunks.map(|positions| Dominated::Depth { positions, depth }).collect()
             }
-        });
+        }
+    });
     let parts: Vec<Dominated> = parts.collect();
     let none = || vec![GroupSum::default(); groups.rows.len()];
-    let java_lang_class = summary.java_lang_class().filter(|_| group_by != HistogramGroupBy::Class);
-    let loaders =
-        if group_by == HistogramGroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
+    let java_lang_class = dump.summary.java_lang_class().filter(|_| group_by != HistogramGroupBy::Class);
+    let loaders = if group_by == HistogramGroupBy::Loader { loaders(dump) } else { FxHashMap::default() };
     let class_of = |object: ObjectIndex| {
-        let class = graph.objects.class(object)?;
+        let class = dump.graph.objects.class(object)?;
         let is_class_object = Some(class) == java_lang_class;
-        let represented = if is_class_object { graph.class_of_class_object(object) } else { None };
+        let represented = if is_class_object { dump.graph.class_of_class_object(object) } else { None };
         Some(represented.or_else(|| loaders.get(&object).copied()).unwrap_or(class))
     };
     let sums = (parts.into_par_iter())
         .fold(none, |mut sums, part| {
-            group_part(graph, &groups, class_of, part, &mut sums);
+            group_part(dump.graph, &groups, class_of, part, &mut sums);
             sums
         })
         .reduce(none, |mut sums, others| {
@@ -276,10 +271,10 @@ pub fn group(
 }
 
 /// Returns one class of each loader that defines any.
-fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, ClassNumber> {
+fn loaders(dump: &Dump<'_>) -> FxHashMap<ObjectIndex, ClassNumber> {
     let classes =
-        summary.numbered_classes().filter(|(_, class)| class.is_dumped() && class.loader.get() != 0);
-    let loader = |id: ObjectId| graph.objects.addresses.index_of(id);
+        dump.summary.numbered_classes().filter(|(_, class)| class.is_dumped() && class.loader.get() != 0);
+    let loader = |id: ObjectId| dump.graph.objects.addresses.index_of(id);
     classes.filter_map(|(number, class)| Some((loader(class.loader.into())?, number))).collect()
 }
 

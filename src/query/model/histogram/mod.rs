@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
 use crate::dominators::class_counts::{self, Counts};
@@ -163,10 +163,10 @@ pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
 }
 
 /// Returns the size that percentages are relative to.
-fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scope) -> u64 {
+fn heap_bytes(dump: &Dump<'_>, sizes: &Sizes, scope: Scope) -> u64 {
     match scope {
-        Scope::Reachable => graph.tree.reachable_bytes(),
-        Scope::All | Scope::Unreachable => all_bytes(summary, sizes),
+        Scope::Reachable => dump.graph.tree.reachable_bytes(),
+        Scope::All | Scope::Unreachable => all_bytes(dump.summary, sizes),
     }
 }
 
@@ -181,25 +181,19 @@ pub fn histogram(summary: &Summary, sizes: &Sizes, question: &HistogramQuery) ->
 ///
 /// The retained size of a row is the joint one of its reachable objects, by the dominator tree: an object that several
 /// of them dominate counts once. Sizes are those of the fitted layout.
-pub fn histogram_of(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    question: &HistogramQuery,
-    scope: Scope,
-    with: With,
-) -> Histogram {
-    let groups = ClassGroups::asked(summary, question);
-    let sizes = Sizes::new(summary, None);
-    let heap_bytes = heap_bytes(summary, graph, &sizes, scope);
+pub fn histogram_of(dump: &Dump<'_>, question: &HistogramQuery, scope: Scope, with: With) -> Histogram {
+    let groups = ClassGroups::asked(dump.summary, question);
+    let sizes = Sizes::new(dump.summary, None);
+    let heap_bytes = heap_bytes(dump, &sizes, scope);
     let mut rows = match scope {
-        Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
+        Scope::All => groups.count(dump.summary, |number, class| all(dump.summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
-            let counts = counts(summary, graph, scope);
-            groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
+            let counts = counts(dump, scope);
+            groups.count(dump.summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
         }
     };
     if with == With::Retained {
-        let retained = retained_of_class::retained(graph, &groups.of_class, groups.rows.len());
+        let retained = retained_of_class::retained(dump.graph, &groups.of_class, groups.rows.len());
         for row in &mut rows {
             row.retained_bytes = retained.get(row.group).copied();
         }
@@ -208,8 +202,8 @@ pub fn histogram_of(
 }
 
 /// Returns the number and size of the objects of each class, by class number.
-pub fn counts(summary: &Summary, graph: &ObjectGraph, scope: Scope) -> Vec<Counts> {
-    class_counts::count(graph, positions(graph, scope), summary.classes().len())
+pub fn counts(dump: &Dump<'_>, scope: Scope) -> Vec<Counts> {
+    class_counts::count(dump.graph, positions(dump.graph, scope), dump.summary.classes().len())
 }
 
 /// Returns the positions of the counted objects in the dominator tree.
@@ -224,35 +218,30 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
 
 /// Computes a histogram of the reachable objects, the unreachable ones, or all.
 pub fn histogram_within(
-    summary: &Summary,
-    graph: &ObjectGraph,
+    dump: &Dump<'_>,
     question: &HistogramQuery,
     scope: Scope,
     objects: &Bits,
 ) -> Histogram {
     let is_in = |object| objects.contains(object);
-    let counts = class_counts::count_if(graph, positions(graph, scope), summary.classes().len(), is_in);
+    let counts =
+        class_counts::count_if(dump.graph, positions(dump.graph, scope), dump.summary.classes().len(), is_in);
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
-    let heap_bytes = heap_bytes(summary, graph, &Sizes::new(summary, None), scope);
-    finish(ClassGroups::asked(summary, question).count(summary, figures), question, heap_bytes)
+    let heap_bytes = heap_bytes(dump, &Sizes::new(dump.summary, None), scope);
+    finish(ClassGroups::asked(dump.summary, question).count(dump.summary, figures), question, heap_bytes)
 }
 
 /// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
 /// tree. Percentages are relative to its size.
-pub fn histogram_below(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    question: &HistogramQuery,
-    top: TreePosition,
-) -> Histogram {
-    let counts = class_counts::count(graph, top..graph.tree.end(top), summary.classes().len());
+pub fn histogram_below(dump: &Dump<'_>, question: &HistogramQuery, top: TreePosition) -> Histogram {
+    let counts = class_counts::count(dump.graph, top..dump.graph.tree.end(top), dump.summary.classes().len());
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     finish(
-        ClassGroups::asked(summary, question).count(summary, figures),
+        ClassGroups::asked(dump.summary, question).count(dump.summary, figures),
         question,
-        graph.tree.retained_bytes(top),
+        dump.graph.tree.retained_bytes(top),
     )
 }
 

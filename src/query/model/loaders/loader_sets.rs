@@ -16,12 +16,11 @@ use crate::dominators::retained_of_set::tops;
 use crate::generated_loaders::{GeneratedLoaders, is_accessor_loader, is_permanent};
 use crate::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::ObjectReader;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
 use crate::paths::steps::{ObjectStep, RootView, View};
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
@@ -63,20 +62,15 @@ pub struct Loaders {
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
-pub fn with_classes(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    rows: Vec<ClassLoaderRow>,
-    sort_by: LoaderOrder,
-) -> io::Result<Loaders> {
+pub fn with_classes(dump: &Dump<'_>, rows: Vec<ClassLoaderRow>, sort_by: LoaderOrder) -> io::Result<Loaders> {
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
-    let mut groups = groups(summary, &mut all);
-    let mut all = merge_generated(summary, all, sort_by);
+    let mut groups = groups(dump.summary, &mut all);
+    let mut all = merge_generated(dump.summary, all, sort_by);
     // One set for each row, then one for each group.
     let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
     let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
-    for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(summary, row.row.id)) {
+    for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(dump.summary, row.row.id)) {
         of_loader.extend(row.row.ids().map(|id| (id, vec![set])));
     }
     for (group, set) in groups.iter().zip(first_group..) {
@@ -85,8 +79,8 @@ pub fn with_classes(
         }
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
-    let sets = sets(summary, graph, &of_loader, count);
-    let retained = retained_of_many_sets::retained(graph, &sets)?;
+    let sets = sets(dump, &of_loader, count);
+    let retained = retained_of_many_sets::retained(dump.graph, &sets)?;
     let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
     for (row, retained) in all.iter_mut().zip(of_loaders) {
         row.with_classes = Some(*retained).filter(|retained| retained.objects > 0);
@@ -149,18 +143,14 @@ pub struct LargeGroup {
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
-pub fn large_groups(
-    objects: &ObjectReader<'_>,
-    least_loaders: usize,
-    least_bytes: u64,
-) -> io::Result<Vec<LargeGroup>> {
-    let (summary, graph) = (objects.summary, objects.graph);
-    let mut found = deployments(objects);
+pub fn large_groups(dump: &Dump<'_>, least_loaders: usize, least_bytes: u64) -> io::Result<Vec<LargeGroup>> {
+    let graph = dump.graph;
+    let mut found = deployments(&dump.objects);
     found.retain(|found| found.group.loaders.len() >= least_loaders);
     let bytes = |positions: &[TreePosition]| {
         positions.iter().fold(0u64, |sum, top| sum.saturating_add(graph.tree.retained_bytes(*top)))
     };
-    let members = members(summary, graph, &found);
+    let members = members(dump, &found);
     let with_bounds = found.into_iter().zip(members).map(|(of, members)| {
         let Deployments { group, are_closed, running } = of;
         let mut of_loaders: Vec<u64> =
@@ -178,7 +168,7 @@ pub fn large_groups(
         of_loader.extend(found.group.loaders.iter().map(|loader| (*loader, vec![set])));
     }
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let retained = retained_of_many_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
+    let retained = retained_of_many_sets::retained(graph, &sets(dump, &of_loader, count))?;
     for (found, retained) in found.iter_mut().zip(retained) {
         found.group.retained = retained;
     }
@@ -189,12 +179,12 @@ pub fn large_groups(
 }
 
 /// Returns the members by group and loader: the loader, its classes and their instances.
-fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>> {
+fn members(dump: &Dump<'_>, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, of) in groups.iter().enumerate() {
         of_loader.extend(of.group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
     }
-    let defined = summary.numbered_classes().filter(|(_, class)| class.is_dumped());
+    let defined = dump.summary.numbered_classes().filter(|(_, class)| class.is_dumped());
     let of_class: FxHashMap<ClassNumber, (usize, usize)> =
         defined.filter_map(|(number, class)| Some((number, *of_loader.get(&class.loader.into())?))).collect();
     let mut members: Vec<Vec<Vec<ObjectIndex>>> =
@@ -207,36 +197,40 @@ fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Deployments]) -> Ve
         }
     };
     for (loader, place) in &of_loader {
-        graph.objects.addresses.index_of(*loader).into_iter().for_each(|object| add(Some(place), object));
+        dump.graph
+            .objects
+            .addresses
+            .index_of(*loader)
+            .into_iter()
+            .for_each(|object| add(Some(place), object));
     }
     for (class, place) in &of_class {
-        graph.class_object(*class).into_iter().for_each(|object| add(Some(place), object));
+        dump.graph.class_object(*class).into_iter().for_each(|object| add(Some(place), object));
     }
     let has_objects =
-        |class: &ClassNumber| summary.class(*class).is_some_and(|class| class.objects.get() > 0);
+        |class: &ClassNumber| dump.summary.class(*class).is_some_and(|class| class.objects.get() > 0);
     let classes: Vec<ClassNumber> = of_class.keys().copied().filter(has_objects).collect();
-    let instances =
-        if classes.is_empty() { Vec::new() } else { ClassSet::of(summary, &classes).all_objects(graph) };
+    let instances = if classes.is_empty() {
+        Vec::new()
+    } else {
+        ClassSet::of(dump.summary, &classes).all_objects(dump.graph)
+    };
     for object in instances {
-        add(graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
+        add(dump.graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
     }
     members
 }
 
 /// Creates the sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
-fn sets(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    of_loader: &FxHashMap<ObjectId, Vec<u32>>,
-    count: u32,
-) -> Sets {
-    let mut sets = Sets { count, of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
+fn sets(dump: &Dump<'_>, of_loader: &FxHashMap<ObjectId, Vec<u32>>, count: u32) -> Sets {
+    let mut sets =
+        Sets { count, of_class: vec![Vec::new(); dump.summary.classes().len()], ..Sets::default() };
     for (id, of) in of_loader {
-        if let Some(object) = graph.objects.addresses.index_of(*id) {
+        if let Some(object) = dump.graph.objects.addresses.index_of(*id) {
             sets.of_object.insert(object, of.clone());
         }
     }
-    for (of_class, class) in sets.of_class.iter_mut().zip(summary.classes()) {
+    for (of_class, class) in sets.of_class.iter_mut().zip(dump.summary.classes()) {
         if class.is_dumped()
             && let Some(of) = of_loader.get(&class.loader.into())
         {
@@ -314,16 +308,14 @@ pub struct DuplicateName {
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
-pub fn duplicate_names(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    duplicates: &[Duplicate],
-) -> io::Result<Vec<DuplicateName>> {
-    let name = |duplicate: &Duplicate| summary.class(duplicate.class).map(|class| summary.class_name(class));
-    let mut sets = Sets { of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
+pub fn duplicate_names(dump: &Dump<'_>, duplicates: &[Duplicate]) -> io::Result<Vec<DuplicateName>> {
+    let name = |duplicate: &Duplicate| {
+        dump.summary.class(duplicate.class).map(|class| dump.summary.class_name(class))
+    };
+    let mut sets = Sets { of_class: vec![Vec::new(); dump.summary.classes().len()], ..Sets::default() };
     let mut names = Vec::new();
     for (set, same) in (0u32..).zip(duplicates.chunk_by(|a, b| name(a) == name(b))) {
-        let first = same.iter().min_by_key(|one| (is_permanent(summary, one.loader), one.loader));
+        let first = same.iter().min_by_key(|one| (is_permanent(dump.summary, one.loader), one.loader));
         let Some(first) = first else { continue };
         for one in same {
             if let Some(of_class) = sets.of_class.get_mut(one.class.0 as usize) {
@@ -339,7 +331,7 @@ pub fn duplicate_names(
             retained: None,
         });
     }
-    let retained = retained_of_many_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(dump.graph, &sets)?;
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
@@ -365,7 +357,7 @@ pub struct Why {
 /// Finds the path of each of the given loaders once.
 pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
     let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
-    let addresses = &view.edges.graph.objects.addresses;
+    let addresses = &view.edges.dump.graph.objects.addresses;
     let found = wanted.into_iter().filter_map(|id| Some((id, path(view, addresses.index_of(id)?)?)));
     found.collect()
 }
@@ -381,8 +373,8 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
 pub fn why_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<Why> {
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
         let class = view.edges.class_of_class_object(holder);
-        let class = class.and_then(|class| view.edges.summary.class(class));
-        class.is_some_and(|class| is_permanent(view.edges.summary, class.loader.into()))
+        let class = class.and_then(|class| view.edges.dump.summary.class(class));
+        class.is_some_and(|class| is_permanent(view.edges.dump.summary, class.loader.into()))
             && view.edges.holding(holder, held).is_static()
     };
     let is_start = |pair: &[ObjectIndex]| matches!(pair, [holder, held] if is_start(*holder, *held));

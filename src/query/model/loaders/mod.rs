@@ -7,9 +7,9 @@ mod loader_states;
 
 use std::cmp::Reverse;
 
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{BasicType, ObjectId};
@@ -162,13 +162,15 @@ pub struct Duplicate {
 
 /// Finds classes of the same name that different loaders define: most loaders first, then by name. Array classes are
 /// omitted, since they come with the classes of their elements.
-pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -> Vec<Duplicate> {
-    let sizes = Sizes::new(summary, None);
-    let dumped = summary.numbered_classes().filter(|(_, class)| {
-        class.is_dumped() && class.kind() == ClassKind::Instance && !summary.class_name(class).ends_with("[]")
+pub fn duplicates(dump: &Dump<'_>, labels: &Labels<'_>) -> Vec<Duplicate> {
+    let sizes = Sizes::new(dump.summary, None);
+    let dumped = dump.summary.numbered_classes().filter(|(_, class)| {
+        class.is_dumped()
+            && class.kind() == ClassKind::Instance
+            && !dump.summary.class_name(class).ends_with("[]")
     });
     let mut classes: Vec<(&str, ObjectId, ClassNumber)> =
-        dumped.map(|(number, class)| (summary.class_name(class), class.loader.into(), number)).collect();
+        dumped.map(|(number, class)| (dump.summary.class_name(class), class.loader.into(), number)).collect();
     classes.sort_unstable();
     let mut duplicates: Vec<(&str, Duplicate)> = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
@@ -177,8 +179,8 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
             continue;
         }
         for (name, loader, class) in same_name {
-            let loader_object = graph.objects.addresses.index_of(*loader).filter(|_| !loader.is_null());
-            let row = summary.class(*class);
+            let loader_object = dump.graph.objects.addresses.index_of(*loader).filter(|_| !loader.is_null());
+            let row = dump.summary.class(*class);
             duplicates.push((
                 name,
                 Duplicate {
@@ -186,11 +188,12 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
                     loader: *loader,
                     loader_label: loader_object.and_then(|object| labels.label(object)),
                     loaders,
-                    instances: row.map_or(0, |row| histogram::instances(summary, *class, row)),
+                    instances: row.map_or(0, |row| histogram::instances(dump.summary, *class, row)),
                     shallow_bytes: sizes.total(*class),
-                    retained_bytes: graph
+                    retained_bytes: dump
+                        .graph
                         .class_object(*class)
-                        .and_then(|object| graph.tree.retained_bytes_of(object)),
+                        .and_then(|object| dump.graph.tree.retained_bytes_of(object)),
                 },
             ));
         }

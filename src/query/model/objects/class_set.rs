@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::selection::{Selected, Selection};
 use hprof_base::parallel;
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::object_table::BLOCK;
+use hprof_index::{Dump, ObjectGraph};
 
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
@@ -23,8 +23,8 @@ pub struct ClassSet {
 impl ClassSet {
     /// Selects the classes that match: by pattern, or by the ID of their class object, or of any of their objects. With
     /// `subclasses`, also all classes that extend them.
-    pub fn new(summary: &Summary, graph: &ObjectGraph, selections: &[Selection], subclasses: bool) -> Self {
-        let mut set = Self { of_class: vec![false; summary.classes().len()], unmatched: Vec::new() };
+    pub fn new(dump: &Dump<'_>, selections: &[Selection], subclasses: bool) -> Self {
+        let mut set = Self { of_class: vec![false; dump.summary.classes().len()], unmatched: Vec::new() };
         for (at, selection) in selections.iter().enumerate() {
             let mut any = false;
             let mut add = |class: ClassNumber| {
@@ -34,17 +34,19 @@ impl ClassSet {
             };
             match &selection.what {
                 Selected::Object(id) => {
-                    let object = graph.objects.addresses.index_of(*id);
+                    let object = dump.graph.objects.addresses.index_of(*id);
                     object
                         .and_then(|object| {
-                            graph.class_of_class_object(object).or_else(|| graph.objects.class(object))
+                            dump.graph
+                                .class_of_class_object(object)
+                                .or_else(|| dump.graph.objects.class(object))
                         })
                         .into_iter()
                         .for_each(&mut add);
                 }
                 Selected::Classes(pattern) => {
-                    let all = summary.numbered_classes();
-                    let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
+                    let all = dump.summary.numbered_classes();
+                    let found = all.filter(|(_, class)| pattern.matches(dump.summary.class_name(class)));
                     found.for_each(|(number, _)| add(number));
                 }
             }
@@ -53,7 +55,7 @@ impl ClassSet {
             }
         }
         if subclasses {
-            summary.class_table().add_subclasses(&mut set.of_class);
+            dump.summary.class_table().add_subclasses(&mut set.of_class);
         }
         set
     }

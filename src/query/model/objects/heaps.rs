@@ -4,15 +4,14 @@
 //! of heaps, so the heap dump is scanned for these records; then the offset of an object's record determines its heap.
 
 use hprof_base::parallel;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::model::summary::Summary;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_parser::heap::HeapVisitor;
 
 use super::object_set::Bits;
-use super::reader::{ObjectReader, Record};
+use super::reader::Record;
 
 /// Number of objects per chunk; a multiple of [`BLOCK`] and of 64.
 const CHUNK: u32 = 1 << 16;
@@ -46,29 +45,29 @@ impl Infos {
     }
 }
 
-/// Returns the objects of the heap with this name. `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+/// Returns the objects of the heap with this name.
 ///
 /// # Errors
 /// If no heap has the name.
-pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u8]) -> Result<Bits, NoHeap> {
+pub fn objects_of(name: &str, dump: &Dump<'_>) -> Result<Bits, NoHeap> {
     let numbers: Vec<u32> =
-        summary.heaps().filter(|(_, known)| *known == name).map(|(number, _)| number).collect();
+        dump.summary.heaps().filter(|(_, known)| *known == name).map(|(number, _)| number).collect();
     if numbers.is_empty() {
-        let names: Vec<&str> = summary.heaps().map(|(_, name)| name).collect();
+        let names: Vec<&str> = dump.summary.heaps().map(|(_, name)| name).collect();
         return Err(match names.as_slice() {
             [] => NoHeap::None,
             names => NoHeap::Other(name.to_owned(), names.join(", ")),
         });
     }
-    let classes = Classes::new(summary);
-    let chunks = OrderedChunks::new(bytes, summary, &classes);
+    let classes = Classes::new(dump.summary);
+    let chunks = OrderedChunks::new(dump.bytes(), dump.summary, &classes);
     let walk = chunks.walker();
     let mut infos = Infos::default();
     chunks.for_each(|chunk| walk.chunk(&chunk, &mut infos));
     // Segments are in the order of the file; in a damaged dump they need not be.
     infos.0.sort_unstable();
     infos.0.dedup_by_key(|(_, heap)| *heap);
-    let objects = ObjectReader::new(summary, graph, bytes);
+    let objects = dump.objects;
     let is_meant = |record: Option<Record<'_>>| {
         let offset = match record? {
             Record::Instance(record) => record.offset,
@@ -78,7 +77,7 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
         };
         infos.at(offset).filter(|heap| numbers.contains(heap))
     };
-    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    let chunks = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
     let parts: Vec<Vec<ObjectIndex>> = parallel::map(&chunks, |chunk| {
         let mut found = Vec::new();
         for block in ObjectIndex::chunks(chunk, BLOCK) {
@@ -92,7 +91,7 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
         }
         found
     });
-    let mut set = Bits::new(graph.objects.len());
+    let mut set = Bits::new(dump.graph.objects.len());
     parts.into_iter().flatten().for_each(|object| {
         set.insert(object);
     });

@@ -7,11 +7,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::human_bytes::grouped;
 use hprof_index::storage::id_map::IdMap;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::class_set::ClassSet;
@@ -45,17 +45,17 @@ pub struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Creates a reader of labels of the objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
-        let objects = ObjectReader::new(summary, graph, bytes);
+    /// Creates a reader of labels of objects.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        let summary = dump.summary;
+        let objects = dump.objects;
         Self {
-            meanings: Meanings::new(summary, graph, bytes),
+            meanings: Meanings::new(dump),
             objects,
             forms: Forms::of(summary),
             thread_locals: OnceLock::new(),
             is_thread_local: ClassSet::of_name_and_below(summary, THREAD_LOCAL),
-            hides_values: heap.hides_values(),
+            hides_values: dump.heap.hides_values(),
         }
     }
 

@@ -8,9 +8,9 @@ use rustc_hash::FxHashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::fields;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_parser::class_dump::ClassDump;
@@ -70,12 +70,8 @@ impl fmt::Display for Holding<'_> {
 /// Reader of the references of a heap.
 #[derive(Debug)]
 pub struct Edges<'a> {
-    /// Summary of the dump.
-    pub summary: &'a Summary,
-    /// Graph of the dump.
-    pub graph: &'a ObjectGraph,
-    /// Bytes of the dump.
-    pub bytes: &'a [u8],
+    /// The dump.
+    pub dump: Dump<'a>,
     /// The GC roots.
     pub roots: RootIndex<'a>,
     /// Classes that hold their referents weakly.
@@ -92,21 +88,22 @@ type ReferenceField<'a> = (u32, &'a str, &'a str);
 const MAX_KEPT_BYTES: u64 = 1 << 12;
 
 impl<'a> Edges<'a> {
-    /// Creates a reader of the references of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
-    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
-        let fields = summary.classes().iter().map(|_| OnceLock::new()).collect();
-        Self { summary, graph, bytes, roots, strengths, fields }
+    /// Creates a reader of references.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        let (roots, strengths) = (RootIndex::new(dump.graph), Strengths::new(dump.summary));
+        let fields = dump.summary.classes().iter().map(|_| OnceLock::new()).collect();
+        Self { dump: *dump, roots, strengths, fields }
     }
 
     /// Returns the reference fields of the instances of a class, in the order of the record.
     fn reference_fields(&self, class: ClassNumber) -> Option<&[ReferenceField<'a>]> {
-        if self.summary.class_table().bytes(class) > MAX_KEPT_BYTES {
+        if self.dump.summary.class_table().bytes(class) > MAX_KEPT_BYTES {
             return None;
         }
         let make = || {
-            let slots = fields::slots(self.summary, class).filter(|slot| slot.kind == BasicType::Object);
-            let owner = |class| self.summary.class(class).map_or("", |row| self.summary.class_name(row));
+            let slots = fields::slots(self.dump.summary, class).filter(|slot| slot.kind == BasicType::Object);
+            let owner =
+                |class| self.dump.summary.class(class).map_or("", |row| self.dump.summary.class_name(row));
             slots.map(|slot| (slot.place.start(), slot.name, owner(slot.class))).collect()
         };
         Some(self.fields.get(class.0 as usize)?.get_or_init(make))
@@ -114,19 +111,19 @@ impl<'a> Edges<'a> {
 
     /// Returns the class that an object is the class object of.
     pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
-        self.graph.class_of_class_object(object)
+        self.dump.graph.class_of_class_object(object)
     }
 
     /// Returns the class that an object is the class object of, if objects of that class are in the dump.
     pub fn class_with_objects(&self, object: ObjectIndex) -> Option<ClassNumber> {
         let class = self.class_of_class_object(object)?;
-        let objects = self.summary.class(class)?.objects.get();
-        (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
+        let objects = self.dump.summary.class(class)?.objects.get();
+        (objects > 0 || self.dump.summary.java_lang_class() == Some(class)).then_some(class)
     }
 
     /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
     pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        let class = self.graph.objects.class(from);
+        let class = self.dump.graph.objects.class(from);
         let mut reader = ReferenceReader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
         self.read(&mut reader);
         reader.locals();
@@ -143,7 +140,7 @@ impl<'a> Edges<'a> {
 
     /// Returns the object ID of the class object of an object's class.
     pub fn class_id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
-        self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)
+        self.dump.graph.objects.addresses.id_of(self.dump.graph.class_object_of(object)?)
     }
 
     /// Like [`Edges::each`], for the objects of a block whose bits are set, counted from `first`, which is the first of
@@ -155,23 +152,30 @@ impl<'a> Edges<'a> {
         mut visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
     ) {
         let count = u64::BITS - wanted.leading_zeros();
-        let places = &self.graph.objects.places;
+        let places = &self.dump.graph.objects.places;
         let each = |from: ObjectIndex, kind: ReferenceKind<'a>, id: ObjectId| {
             if wanted & (1 << (from.0 - first.0)) != 0 {
                 visit(from, kind, id);
             }
         };
         let last = ObjectIndex(first.0.saturating_add(count));
-        let mut classes = self.graph.objects.classes(first..last);
+        let mut classes = self.dump.graph.objects.classes(first..last);
         let class = classes.next().flatten();
         let mut reader = ReferenceReader { edges: self, from: first, class, visit: each };
-        places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
-            if self.roots.contains(reader.from) {
-                reader.locals();
-            }
-            reader.from.0 += 1;
-            reader.class = classes.next().flatten();
-        });
+        places.visit(
+            self.dump.bytes(),
+            self.dump.summary.id_size(),
+            first.0 / BLOCK,
+            count,
+            &mut reader,
+            |reader| {
+                if self.roots.contains(reader.from) {
+                    reader.locals();
+                }
+                reader.from.0 += 1;
+                reader.class = classes.next().flatten();
+            },
+        );
     }
 
     /// Reads the references in an object's record.
@@ -179,12 +183,12 @@ impl<'a> Edges<'a> {
         &self,
         reader: &mut ReferenceReader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>,
     ) {
-        let id_size = self.summary.id_size();
-        if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
+        let id_size = self.dump.summary.id_size();
+        if let Some(offset) = self.dump.graph.objects.offset(self.dump.bytes(), id_size, reader.from)
             && let Ok(at) = usize::try_from(offset)
         {
             // A record that cannot be read has no references.
-            let _ = heap::visit_one(self.bytes, id_size, at, self.bytes.len(), reader);
+            let _ = heap::visit_one(self.dump.bytes(), id_size, at, self.dump.bytes().len(), reader);
         }
     }
 
@@ -192,7 +196,7 @@ impl<'a> Edges<'a> {
     /// are in their order.
     pub fn holdings(&self, from: ObjectIndex, targets: &[ObjectIndex]) -> Vec<Holding<'a>> {
         // IDs are in ascending order of indices.
-        let id = |target: &ObjectIndex| self.graph.objects.addresses.id_of(*target).unwrap_or_default();
+        let id = |target: &ObjectIndex| self.dump.graph.objects.addresses.id_of(*target).unwrap_or_default();
         let ids: Vec<ObjectId> = targets.iter().map(id).collect();
         let mut holdings = vec![Holding::default(); ids.len()];
         self.each(from, |meaning, id| {
@@ -211,7 +215,7 @@ impl<'a> Edges<'a> {
 
     /// Returns the kinds of all references from one object to another, up to `most`.
     pub fn meanings(&self, from: ObjectIndex, to: ObjectIndex, most: usize) -> Vec<ReferenceKind<'a>> {
-        let to = self.graph.objects.addresses.id_of(to);
+        let to = self.dump.graph.objects.addresses.id_of(to);
         let mut meanings = Vec::new();
         self.each(from, |meaning, id| {
             if Some(id) == to && meanings.len() < most {
@@ -223,14 +227,14 @@ impl<'a> Edges<'a> {
 
     /// Returns the strength of a reference from `from`.
     pub fn strength(&self, from: ObjectIndex, holding: &Holding<'a>) -> Strength {
-        if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
+        if holding.is_referent_only() { self.strengths.of(self.dump.graph, from) } else { Strength::Strong }
     }
 
     /// Returns whether any reference from `from` to `to` is not excluded.
     #[inline]
     pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
         excluded.follows_all()
-            || !excluded.contains(self.strengths.of(self.graph, from))
+            || !excluded.contains(self.strengths.of(self.dump.graph, from))
             || !self.holding(from, to).is_referent_only()
     }
 
@@ -243,19 +247,19 @@ impl<'a> Edges<'a> {
     pub fn beyond_stack(&self, thread: ObjectIndex) -> FxHashSet<ObjectIndex> {
         let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
         if self.roots.locals_of(thread).next().is_some() {
-            let addresses = &self.graph.objects.addresses;
+            let addresses = &self.dump.graph.objects.addresses;
             let visit =
                 |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
-            let class = self.graph.objects.class(thread);
+            let class = self.dump.graph.objects.class(thread);
             self.read(&mut ReferenceReader { edges: self, from: thread, class, visit });
-            beyond.extend(self.graph.class_object_of(thread));
+            beyond.extend(self.dump.graph.class_object_of(thread));
         }
         beyond
     }
 
     /// Returns the object that a Reference holds only as its referent, if such references are excluded.
     pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
-        if excluded.follows_all() || !excluded.contains(self.strengths.of(self.graph, from)) {
+        if excluded.follows_all() || !excluded.contains(self.strengths.of(self.dump.graph, from)) {
             return None;
         }
         let mut referent = None;
@@ -264,7 +268,7 @@ impl<'a> Edges<'a> {
                 referent = Some(id);
             }
         });
-        let referent = referent.and_then(|id| self.graph.objects.addresses.index_of(id))?;
+        let referent = referent.and_then(|id| self.dump.graph.objects.addresses.index_of(id))?;
         self.holding(from, referent).is_referent_only().then_some(referent)
     }
 }
@@ -288,7 +292,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_,
     fn locals(&mut self) {
         let edges = self.edges;
         for root in edges.roots.locals_of(self.from) {
-            if let Some(id) = edges.graph.objects.addresses.id_of(root.object) {
+            if let Some(id) = edges.dump.graph.objects.addresses.id_of(root.object) {
                 self.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
             }
         }
@@ -297,7 +301,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_,
 
 impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for ReferenceReader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
-        let summary = self.edges.summary;
+        let summary = self.edges.dump.summary;
         let id_size = summary.id_size();
         let (edges, mut class) = (self.edges, self.class);
         if let Some(fields) = class.and_then(|class| edges.reference_fields(class)) {
@@ -324,7 +328,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        for (index, id) in (0u32..).zip(be_ids(record.elements, self.edges.summary.id_size())) {
+        for (index, id) in (0u32..).zip(be_ids(record.elements, self.edges.dump.summary.id_size())) {
             self.take(ReferenceKind::Slot(index), id);
         }
     }
@@ -332,7 +336,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for
     fn class(&mut self, record: ClassDump<'a>) {
         self.take(ReferenceKind::Super, record.super_class);
         self.take(ReferenceKind::Loader, record.loader);
-        let summary = self.edges.summary;
+        let summary = self.edges.dump.summary;
         let class = self.edges.class_of_class_object(self.from).and_then(|class| summary.class(class));
         let Some(class) = class else { return };
         for (name, kind, value) in summary.statics(class) {

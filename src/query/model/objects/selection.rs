@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use roaring::RoaringBitmap;
 
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
@@ -78,20 +78,31 @@ impl Selection {
     }
 
     /// Returns the indices of the selected objects.
-    pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
+    pub fn objects(&self, dump: &Dump<'_>) -> RoaringBitmap {
         let pattern = match &self.what {
             Selected::Object(id) => {
-                return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
+                return dump
+                    .graph
+                    .objects
+                    .addresses
+                    .index_of(*id)
+                    .map(|object| object.0)
+                    .into_iter()
+                    .collect();
             }
             Selected::Classes(pattern) => pattern,
         };
-        let matches: Vec<bool> =
-            summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();
+        let matches: Vec<bool> = dump
+            .summary
+            .classes()
+            .iter()
+            .map(|class| pattern.matches(dump.summary.class_name(class)))
+            .collect();
         if !matches.contains(&true) {
             return RoaringBitmap::new();
         }
         let select = |chunk: Range<ObjectIndex>| -> RoaringBitmap {
-            let classes = graph.objects.classes(chunk.clone());
+            let classes = dump.graph.objects.classes(chunk.clone());
             let objects = ObjectIndex::range(chunk).zip(classes).filter_map(|(object, class)| {
                 let is_meant = matches.get(class?.0 as usize).copied().unwrap_or(false);
                 is_meant.then_some(object.0)
@@ -99,7 +110,7 @@ impl Selection {
             // They are in ascending order.
             RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
-        let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let all = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
         parallel::union(&all, select)
     }
 }

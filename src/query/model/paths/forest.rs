@@ -57,13 +57,13 @@ impl Forest {
         wanted: u64,
         excluded: Excluded,
     ) -> io::Result<Self> {
-        let count = edges.graph.objects.len();
+        let count = edges.dump.graph.objects.len();
         let mut holders = room.array::<u32>(count as usize)?;
         holders.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(NONE));
         let mut order = room.array::<u32>(count as usize)?;
         let (mut walks, mut found, mut only_frames) = (Vec::new(), 0, 0);
         let (mut seen, mut fresh) = (Bits::new(count), Marks::new(count));
-        let outward = Outward::new(edges.graph);
+        let outward = Outward::new(edges.dump.graph);
         let mut start = 0;
         for which in [StartRoots::BeyondFrames, StartRoots::Frames] {
             if found >= wanted {
@@ -225,7 +225,7 @@ impl ForestWalk<'_, '_> {
             let class = self.outward.class(object);
             let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
             let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
-            let class_object = class.and_then(|class| edges.graph.class_object(class));
+            let class_object = class.and_then(|class| edges.dump.graph.class_object(class));
             // Only threads hold locals, and threads are roots.
             let is_root = edges.roots.contains(object);
             let beyond_stack = if is_root { edges.beyond_stack(object) } else { FxHashSet::default() };

@@ -105,10 +105,10 @@ pub fn merged(
     excluded: Excluded,
     show: Show,
 ) -> io::Result<Merged> {
-    let mut sought = Bits::new(edges.graph.objects.len());
+    let mut sought = Bits::new(edges.dump.graph.objects.len());
     let mut reachable = 0u64;
     for object in objects.iter().map(ObjectIndex) {
-        if edges.graph.tree.reachable_position(object).is_some() {
+        if edges.dump.graph.tree.reachable_position(object).is_some() {
             reachable += 1;
             sought.insert(object);
         }
@@ -118,7 +118,7 @@ pub fn merged(
     if reachable == 0 {
         return Ok(merged);
     }
-    let room = edges.graph.room();
+    let room = edges.dump.graph.room();
     let mut forest = Forest::grow(&room, edges, &sought, reachable, excluded)?;
     if forest.found == 0 && !excluded.follows_all() {
         drop(forest);
@@ -237,7 +237,7 @@ impl Picker<'_, '_> {
     }
 
     fn leave_out(&mut self, parent: Option<usize>, object: ObjectIndex, objects: u32) {
-        let class = self.edges.graph.objects.class(object);
+        let class = self.edges.dump.graph.objects.class(object);
         match parent {
             None => self.more.add(class, objects),
             Some(parent) => {

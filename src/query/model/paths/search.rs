@@ -100,7 +100,7 @@ impl<'s, 'a> PathSearch<'s, 'a> {
         excluded: Excluded,
         (instances, budget): (&'s mut Instances, &'s mut Budget),
     ) -> Self {
-        let position = |object: &ObjectIndex| edges.graph.tree.reachable_position(*object);
+        let position = |object: &ObjectIndex| edges.dump.graph.tree.reachable_position(*object);
         // Threads are roots.
         let mut guards: Vec<TreePosition> = starts.threads().iter().filter_map(position).collect();
         guards.sort_unstable();
@@ -112,7 +112,7 @@ impl<'s, 'a> PathSearch<'s, 'a> {
             excluded,
             instances,
             budget,
-            seen: Bits::new(edges.graph.objects.len()),
+            seen: Bits::new(edges.dump.graph.objects.len()),
             again: FxHashMap::default(),
             times_again: 0,
             steps: 0,
@@ -128,13 +128,13 @@ impl<'s, 'a> PathSearch<'s, 'a> {
     /// another there does so here. The exception is what a thread's stack holds: the tree reaches it through the
     /// thread, while here paths may start there. Above such starts the range is unknown.
     pub(crate) fn dominated(&self, object: ObjectIndex) -> Range<TreePosition> {
-        let position = self.edges.graph.tree.reachable_position(object);
+        let position = self.edges.dump.graph.tree.reachable_position(object);
         position.map_or(NOTHING, |position| self.dominated_at(position))
     }
 
     /// Returns the same for the object at a position.
     pub(crate) fn dominated_at(&self, position: TreePosition) -> Range<TreePosition> {
-        let end = self.edges.graph.tree.end(position);
+        let end = self.edges.dump.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
         if guard.is_some_and(|guard| *guard < end) { NOTHING } else { position..end }
     }
@@ -226,7 +226,7 @@ impl SearchPart {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
             let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
-            for holder in search.edges.graph.referrers(object) {
+            for holder in search.edges.dump.graph.referrers(object) {
                 if !search.budget.spend(1) {
                     return;
                 }
@@ -253,7 +253,7 @@ impl SearchPart {
         links.sort_unstable();
         let mut classes: Vec<ClassNumber> = links.iter().map(|(class, _)| *class).collect();
         classes.dedup();
-        let graph = search.edges.graph;
+        let graph = search.edges.dump.graph;
         if !search.budget.spend(search.instances.cost(graph)) {
             return;
         }
@@ -268,7 +268,7 @@ impl SearchPart {
                     return;
                 }
                 // Holders that also refer to it by a field were visited before.
-                if !search.edges.graph.references(*holder).any(|target| target == object) {
+                if !search.edges.dump.graph.references(*holder).any(|target| target == object) {
                     self.look(search, *holder, at, &behind);
                 }
                 if self.is_enough(search) {
@@ -299,7 +299,7 @@ impl SearchPart {
             }
             return;
         }
-        let Some(position) = edges.graph.tree.reachable_position(holder) else { return };
+        let Some(position) = edges.dump.graph.tree.reachable_position(holder) else { return };
         if behind.contains(&position) || self.behind.contains(&position) {
             return;
         }

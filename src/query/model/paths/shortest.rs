@@ -55,7 +55,7 @@ pub fn paths_within(
 ) -> ShortestPaths {
     let starts = Starts::new(&edges.roots, excluded, StartRoots::All);
     let mut found = search(edges, &starts, object, most, excluded, budget);
-    let is_reachable = edges.graph.tree.reachable_position(object).is_some();
+    let is_reachable = edges.dump.graph.tree.reachable_position(object).is_some();
     let is_none = found.paths.is_empty() && !budget.is_spent();
     if is_none && !excluded.follows_all() && is_reachable {
         found = search(edges, &starts, object, most, excluded.following_all(), budget);
@@ -163,7 +163,7 @@ fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectInd
 /// Returns the dominators through which all paths to an object lead, up to the first at which paths start, and the
 /// positions that each dominates.
 fn dominators(search: &PathSearch<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex, Range<TreePosition>)> {
-    let (tree, starts) = (&search.edges.graph.tree, search.starts);
+    let (tree, starts) = (&search.edges.dump.graph.tree, search.starts);
     let mut found = Vec::new();
     if starts.contains(object) {
         return found;

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use hprof_index::Heap;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
@@ -81,24 +80,24 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Creates a view of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
+    /// Creates a view of a dump.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        let summary = dump.summary;
         Self {
-            edges: Edges::new(summary, graph, bytes),
-            labels: Labels::new(heap, graph, bytes),
-            frames: Frames::new(summary, bytes),
+            edges: Edges::new(dump),
+            labels: Labels::new(dump),
+            frames: Frames::new(summary, dump.bytes()),
         }
     }
 
     fn id(&self, object: ObjectIndex) -> ObjectId {
-        self.edges.graph.objects.addresses.id_of(object).unwrap_or_default()
+        self.edges.dump.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
     /// Returns the name of an object's class.
     pub fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
-        let class = self.edges.graph.objects.class(object)?;
-        self.edges.summary.class(class).map(|class| self.edges.summary.class_name(class))
+        let class = self.edges.dump.graph.objects.class(object)?;
+        self.edges.dump.summary.class(class).map(|class| self.edges.dump.summary.class_name(class))
     }
 
     /// Returns a short description that distinguishes an object from others of its class.
@@ -128,7 +127,7 @@ impl<'a> View<'a> {
 
     /// Describes an object and the reference that holds it.
     pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> ObjectStep {
-        let tree = &self.edges.graph.tree;
+        let tree = &self.edges.dump.graph.tree;
         let position = tree.position(object);
         let reachable = tree.reachable_position(object);
         let strength = held.as_ref().map(|(holder, holding)| self.edges.strength(*holder, holding));
@@ -199,7 +198,7 @@ impl<'a> View<'a> {
     }
 
     fn root_of(&self, object: ObjectIndex, wanted: impl Fn(&GcRoot) -> bool) -> RootView {
-        let graph = self.edges.graph;
+        let graph = self.edges.dump.graph;
         let mut frame: Option<(u32, &GcRoot)> = None;
         let mut first: Option<(u32, Option<ObjectIndex>)> = None;
         let (mut threads, mut kinds) = (FxHashSet::default(), Vec::new());
@@ -242,7 +241,7 @@ impl<'a> View<'a> {
 
     /// Returns the frame of a root, if known.
     pub fn frame(&self, root: &GcRoot) -> Option<String> {
-        self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
+        self.frames.of_root(&self.edges.dump.graph.roots, root).map(|frame| frame.to_string())
     }
 
     fn thread_name(&self, serial: u32, thread: Option<ObjectIndex>) -> Option<String> {
@@ -250,7 +249,7 @@ impl<'a> View<'a> {
             return None;
         }
         thread.and_then(|thread| self.labels.label(thread)).or_else(|| {
-            let threads = &self.edges.summary.tables().threads;
+            let threads = &self.edges.dump.summary.tables().threads;
             let started = threads.iter().rev().find(|row| row.serial.get() == serial)?;
             self.frames.text(started.name.get())
         })

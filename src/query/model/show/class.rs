@@ -3,10 +3,9 @@
 use crate::histogram;
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::sorting::SortRows;
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::{BasicType, ObjectId};
 
@@ -69,16 +68,16 @@ const LISTED: usize = 10;
 
 /// Finds the class that `text` stands for; `pattern` is its parsed form. A class with exactly that name is preferred to
 /// others that match.
-pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &ClassPattern) -> ClassFound {
+pub fn find_class(dump: &Dump<'_>, text: &str, pattern: &ClassPattern) -> ClassFound {
     let exact = hprof_parser::names::java_class_name(text);
     let mut not_dumped = None;
     let (mut named, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, class) in summary.numbered_classes() {
-        let name = summary.class_name(class);
+    for (number, class) in dump.summary.numbered_classes() {
+        let name = dump.summary.class_name(class);
         if !pattern.matches(name) {
             continue;
         }
-        let Some(object) = graph.class_object(number) else {
+        let Some(object) = dump.graph.class_object(number) else {
             not_dumped.get_or_insert(name);
             continue;
         };

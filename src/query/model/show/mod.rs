@@ -5,9 +5,8 @@
 mod class;
 mod data;
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::summary::Summary;
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{Instance, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
@@ -218,9 +217,9 @@ pub struct Shower<'a> {
 }
 
 impl<'a> Shower<'a> {
-    /// Creates a reader for objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
-    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
-        Self { objects: ObjectReader::new(summary, graph, bytes), view }
+    /// Creates a reader for objects that `view` describes.
+    pub fn new(dump: &Dump<'a>, view: View<'a>) -> Self {
+        Self { objects: dump.objects, view }
     }
 
     fn graph(&self) -> &'a ObjectGraph {

@@ -20,13 +20,13 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_index::storage::scratch_table::ScratchVec;
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use super::objects::hiding;
@@ -244,13 +244,8 @@ impl Basis {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each String.
-pub fn strings(
-    summary: &Summary,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    question: &StringQuery,
-) -> io::Result<StringReport> {
-    let mut answer = strings_on(&Basis::new(graph), summary, graph, bytes, question)?;
+pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
+    let mut answer = strings_on(&Basis::new(dump.graph), dump, question)?;
     if answer.is_empty() {
         answer.shares.clear();
     }
@@ -258,16 +253,10 @@ pub fn strings(
 }
 
 /// Finds Strings as [`strings`] does, for [`matched`].
-pub fn strings_on(
-    basis: &Basis,
-    summary: &Summary,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    question: &StringQuery,
-) -> io::Result<StringReport> {
-    let objects = ObjectReader::new(summary, graph, bytes);
-    let found = find::find(&objects, bytes, question, basis)?;
-    let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
+pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
+    let objects = dump.objects;
+    let found = find::find(&objects, dump.bytes(), question, basis)?;
+    let search = Grouping { objects: &objects, sizes: StringBytes::new(dump.summary), rows: question.rows };
     let room = &basis.room;
     let counted: Vec<(Array<StringItem>, Counted)> = (0u32..)
         .zip(found.shares)
@@ -489,16 +478,10 @@ pub struct StringReader<'a> {
 
 impl<'a> StringReader<'a> {
     /// Creates a reader of the rows of `answer`, with texts truncated to `most` characters.
-    pub fn new(
-        summary: &'a Summary,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        answer: &'a StringReport,
-        (rows, most): (StringRows, usize),
-    ) -> Self {
+    pub fn new(dump: &Dump<'a>, answer: &'a StringReport, (rows, most): (StringRows, usize)) -> Self {
         let most = most.min(LONGEST);
-        let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
-        Self { objects: ObjectReader::new(summary, graph, bytes), answer, rows, most, cut }
+        let cut = cut_shared(answer, most, SHARED.saturating_add(dump.bytes().len() as u64));
+        Self { objects: dump.objects, answer, rows, most, cut }
     }
 
     /// Returns the end (exclusive) of the rows from `start` on that are made together: up to `rows`, with texts of

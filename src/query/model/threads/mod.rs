@@ -22,7 +22,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
@@ -31,7 +31,6 @@ pub use self::state::{Doing, ThreadState, Wait};
 use self::thread_names::{Name, Room, ThreadNames};
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
-use super::objects::reader::ObjectReader;
 use super::objects::selection::ThreadPattern;
 use hprof_base::naming::suggestions::names_like;
 
@@ -269,11 +268,11 @@ const MAX_STARTS: usize = 1000;
 const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
 impl<'a> Threads<'a> {
-    /// Creates a finder of the threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let summary = heap.summary();
-        let fields = ThreadFields::new(ObjectReader::new(summary, graph, bytes));
-        let roots = &graph.roots;
+    /// Creates a finder of threads.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        let summary = dump.summary;
+        let fields = ThreadFields::new(dump.objects);
+        let roots = &dump.graph.roots;
         let mut running = Vec::new();
         let mut locals = Vec::new();
         for (row, root) in (0u32..).zip(&roots.rows) {
@@ -292,10 +291,10 @@ impl<'a> Threads<'a> {
         running.dedup_by_key(|(thread, ..)| *thread);
         locals.sort_unstable();
         let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
-        let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(summary, bytes));
+        let (labels, frames) = (Labels::new(dump), Frames::new(summary, dump.bytes()));
         let mut threads = Self {
-            graph,
-            length: bytes.len(),
+            graph: dump.graph,
+            length: dump.bytes().len(),
             fields,
             labels,
             frames,

@@ -7,7 +7,8 @@ use hprof_parser::ObjectId;
 
 use super::super::kept::KeptValues;
 use super::pairs::readers;
-use super::{ProofAnalyses, ProofDump, ProofRow};
+use super::{ProofAnalyses, ProofRow};
+use hprof_index::Dump;
 use hprof_model::objects::reader::ObjectReader;
 
 /// Minimum number of characters of a value: shorter ones meet by chance.
@@ -19,8 +20,8 @@ const MAX_CHARACTERS: usize = 1 << 14;
 pub(super) fn compare(
     kept: &KeptValues,
     analyses: &dyn ProofAnalyses,
-    a: ProofDump<'_>,
-    b: ProofDump<'_>,
+    a: &Dump<'_>,
+    b: &Dump<'_>,
 ) -> ProofRow {
     let [before, after] = [a, b].map(|dump| analyses.credentials(dump));
     let [one, other] = readers(a, b);

@@ -6,7 +6,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 
 use super::super::RedactOptions;
 use super::pairs::{fold, readers};
-use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays};
+use super::{ProofRow, SHARED_ARRAYS, has_shared_arrays};
+use hprof_index::Dump;
 use hprof_model::objects::reader::{ObjectReader, Record};
 use hprof_model::strings::contents::{hash, random_seed};
 
@@ -17,7 +18,7 @@ const AT_ONCE: u64 = 1 << 24;
 type Hashes = (u64, u64);
 
 /// Compares the equality of the contents of all arrays, and of all Strings if these can share an array.
-pub(super) fn compare(options: &RedactOptions, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let readers = readers(a, b);
     let seed = random_seed();
     let arrays = violations(&readers, |_, _, one, other| match (one, other) {

@@ -20,7 +20,7 @@ mod windows;
 
 use std::io;
 
-use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_index::{Dump, Progress};
 use hprof_parser::ObjectId;
 
 use super::RedactOptions;
@@ -70,33 +70,22 @@ impl ProofRow {
     }
 }
 
-/// An opened dump.
-#[derive(Debug, Clone, Copy)]
-pub struct ProofDump<'a> {
-    /// Dump.
-    pub heap: &'a Heap,
-    /// Its graph.
-    pub graph: &'a ObjectGraph,
-    /// Its bytes, unpacked.
-    pub bytes: &'a [u8],
-}
-
 /// Analyses whose results on both dumps are compared.
 pub trait ProofAnalyses {
     /// Returns the leak suspects, a text for each; `rename` returns the name of a class with which they are compared.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per object.
-    fn suspects(&self, dump: ProofDump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>>;
+    fn suspects(&self, dump: &Dump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>>;
 
     /// Returns the kinds of waste with their figures, a text for each that begins with the name of the kind.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per object.
-    fn waste(&self, dump: ProofDump<'_>) -> io::Result<Vec<String>>;
+    fn waste(&self, dump: &Dump<'_>) -> io::Result<Vec<String>>;
 
     /// Returns the credentials.
-    fn credentials(&self, dump: ProofDump<'_>) -> Vec<FoundCredential>;
+    fn credentials(&self, dump: &Dump<'_>) -> Vec<FoundCredential>;
 }
 
 /// A credential in a dump.
@@ -120,7 +109,7 @@ pub fn prove(
     plan: &Plan,
     kept: &KeptValues,
     options: &RedactOptions,
-    [original, redacted]: [ProofDump<'_>; 2],
+    [original, redacted]: [&Dump<'_>; 2],
     analyses: &dyn ProofAnalyses,
     progress: &dyn Progress,
 ) -> io::Result<Vec<ProofRow>> {
@@ -141,8 +130,8 @@ pub fn prove(
 const SHARED_ARRAYS: &str = "Strings that share a char[] are no longer equal to those in another array";
 
 /// Returns `true` if Strings can be parts of arrays, as up to JDK 6 and in Android up to 6.
-fn has_shared_arrays(dump: ProofDump<'_>) -> bool {
-    let summary = dump.heap.summary();
+fn has_shared_arrays(dump: &Dump<'_>) -> bool {
+    let summary = dump.summary;
     let string = summary.boot_class("java.lang.String").and_then(|class| summary.class(class));
     string.is_some_and(|class| summary.fields(class).any(|(name, _)| name == "offset"))
 }

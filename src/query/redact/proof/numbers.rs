@@ -19,7 +19,8 @@ use super::super::symbol::{Class, class_of, class_of_box};
 use super::chance::SameValues;
 use super::pairs::{fold, readers};
 use super::texts::SAME_PLACE;
-use super::{KeptNumbers, ProofDump, ProofRow};
+use super::{KeptNumbers, ProofRow};
+use hprof_index::Dump;
 use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
 use hprof_model::objects::reader::{FieldPlace, ObjectReader, Record};
 
@@ -43,15 +44,15 @@ pub(super) fn compare(
     plan: &Plan,
     options: &RedactOptions,
     kept: &KeptValues,
-    a: ProofDump<'_>,
-    b: ProofDump<'_>,
+    a: &Dump<'_>,
+    b: &Dump<'_>,
 ) -> [ProofRow; 2] {
     let readers = readers(a, b);
     let mut names = FieldNames::default();
     let fields = fields(&readers[0], options, &mut names);
     let new = || Counts::new(options);
     let mut all = new();
-    statics(&mut all, &mut names, a.heap.summary(), b.heap.summary());
+    statics(&mut all, &mut names, a.summary, b.summary);
     let counts = fold(&readers, new, |counts, object, one, other| match (one, other) {
         (Record::Instance(one), Record::Instance(other)) => {
             let class = readers[0].graph.objects.class(object);

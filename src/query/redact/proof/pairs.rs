@@ -5,16 +5,16 @@ use std::ops::Range;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::object_table::BLOCK;
 
-use super::ProofDump;
 use hprof_base::parallel;
+use hprof_index::Dump;
 use hprof_model::objects::reader::{ObjectReader, Record};
 
 /// Objects per task of a thread.
 const CHUNK: u32 = 1 << 16;
 
 /// Readers of both dumps.
-pub(super) fn readers<'a>(a: ProofDump<'a>, b: ProofDump<'a>) -> [ObjectReader<'a>; 2] {
-    [a, b].map(|dump| ObjectReader::new(dump.heap.summary(), dump.graph, dump.bytes))
+pub(super) fn readers<'a>(a: &Dump<'a>, b: &Dump<'a>) -> [ObjectReader<'a>; 2] {
+    [a, b].map(|dump| dump.objects)
 }
 
 /// Calls `make` for all ranges of objects that are in both dumps, in parallel.

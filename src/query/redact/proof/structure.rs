@@ -7,7 +7,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
 use super::super::{ClassRenames, Plan, RedactOptions};
-use super::{ProofAnalyses, ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
+use super::{ProofAnalyses, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
+use hprof_index::Dump;
 use hprof_model::histogram::{HistogramQuery, HistogramRow, histogram};
 use hprof_model::objects::collections::Collections;
 use hprof_model::threads::frames::Frame;
@@ -21,8 +22,8 @@ pub(super) fn compare(
     plan: &Plan,
     options: &RedactOptions,
     analyses: &dyn ProofAnalyses,
-    a: ProofDump<'_>,
-    b: ProofDump<'_>,
+    a: &Dump<'_>,
+    b: &Dump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
     // What names classes of the dump is compared with their new names.
     let (old, new) = (NewNames(Some(plan.renames())), NewNames(None));
@@ -97,8 +98,8 @@ fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
     counts.values().map(|count| count.unsigned_abs()).sum()
 }
 
-fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
-    let summary = dump.heap.summary();
+fn classes(dump: &Dump<'_>, names: NewNames<'_>) -> Vec<String> {
+    let summary = dump.summary;
     let sizes = Sizes::new(summary, None);
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
     let row = |row: &HistogramRow| {
@@ -111,7 +112,7 @@ fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
 
 /// Returns the numbers of objects that differ: ID or class, references, reachability, dominator, retained size, size
 /// of the collection.
-fn objects(a: ProofDump<'_>, b: ProofDump<'_>) -> [u64; 6] {
+fn objects(a: &Dump<'_>, b: &Dump<'_>) -> [u64; 6] {
     let (count, other) = (a.graph.objects.len(), b.graph.objects.len());
     let (readers, collections);
     readers = pairs::readers(a, b);
@@ -120,11 +121,10 @@ fn objects(a: ProofDump<'_>, b: ProofDump<'_>) -> [u64; 6] {
     let counts = pairs::by_chunk(&readers, |objects| {
         let mut counts = [0; 6];
         for object in objects.map(ObjectIndex) {
-            let of = |dump: ProofDump<'_>, collections: &Collections<'_, '_>| {
+            let of = |dump: &Dump<'_>, collections: &Collections<'_, '_>| {
                 let tree = &dump.graph.tree;
                 let position = tree.reachable_position(object);
-                let class =
-                    dump.graph.objects.class(object).and_then(|class| dump.heap.summary().class(class));
+                let class = dump.graph.objects.class(object).and_then(|class| dump.summary.class(class));
                 let dominator = position.and_then(|position| tree.dominator(position));
                 let collection = collections.collection(object);
                 (
@@ -151,13 +151,13 @@ fn objects(a: ProofDump<'_>, b: ProofDump<'_>) -> [u64; 6] {
     sums
 }
 
-fn roots(dump: ProofDump<'_>) -> Vec<String> {
-    dump.heap.summary().roots().iter().map(|root| format!("{root:?}")).collect()
+fn roots(dump: &Dump<'_>) -> Vec<String> {
+    dump.summary.roots().iter().map(|root| format!("{root:?}")).collect()
 }
 
 /// Threads with states and stacks, without names, and without numbers that only make answers more precise if these go.
-fn threads(dump: ProofDump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
-    let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
+fn threads(dump: &Dump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
+    let threads = Threads::new(dump);
     let report = threads.find(&ThreadQuery::default());
     let row = |row: &ThreadRow| {
         let mut thread = threads.thread(row);

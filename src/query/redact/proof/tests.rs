@@ -4,8 +4,8 @@ use hprof_index::{Heap, ObjectGraph, Options, Quiet};
 use hprof_writer::{HeapModel, Jdk, Layout, Root};
 
 use super::super::{DumpBytes, Key, Plan, RedactOptions, kept_values_of_file, redact};
-use super::ProofDump;
 use super::texts::anywhere_in_parts;
+use hprof_index::Dump;
 
 const TEXTS: u32 = 300;
 
@@ -44,12 +44,8 @@ fn full_filters_and_little_memory_miss_nothing() {
     let a = opened(dir.path(), "in.hprof", &original);
     let find = |name: &str, bytes: &[u8], parts: u64, amount: u64, max_windows: usize| {
         let b = opened(dir.path(), name, bytes);
-        let [a, b] = [(&a, &original[..]), (&b, bytes)].map(|(opened, bytes)| ProofDump {
-            heap: &opened.0,
-            graph: &opened.1,
-            bytes,
-        });
-        anywhere_in_parts(&plan, &kept, (a, b), parts, amount, max_windows).differences
+        let [a, b] = [&a, &b].map(|(heap, graph)| Dump::new(heap, graph).unwrap());
+        anywhere_in_parts(&plan, &kept, (&a, &b), parts, amount, max_windows).differences
     };
     // One text at the place of another.
     let place = |text: &str| original.windows(text.len()).position(|part| part == text.as_bytes()).unwrap();

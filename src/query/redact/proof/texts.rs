@@ -16,12 +16,13 @@ use super::super::bytes::BLOCK;
 use super::super::filter::array_of;
 use super::super::kept::KeptValues;
 use super::super::plan::Plan;
+use super::ProofRow;
 use super::pairs::{fold, readers};
 use super::windows::{Encodings, WINDOW, WINDOW_BYTES, Window, fingerprints, hash_of, runs};
-use super::{ProofDump, ProofRow};
 use hprof_base::parallel;
+use hprof_index::Dump;
 use hprof_model::histogram::{HistogramQuery, histogram};
-use hprof_model::objects::reader::{ObjectReader, Record};
+use hprof_model::objects::reader::Record;
 
 /// Number of characters at the same place of the same object that are a text which survived.
 pub(super) const SAME_PLACE: usize = 6;
@@ -44,7 +45,7 @@ const CHUNK: u32 = 1 << 16;
 const BYTES: usize = 4 << 20;
 
 /// Searches for characters at the same place of the same array.
-pub(super) fn same_place(kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let counts = fold(
         &readers(a, b),
         || (0_u64, 0_u64),
@@ -93,7 +94,7 @@ fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
 /// Two filters make the windows few that are compared: that of the fingerprints of the dump, and that of those which the
 /// redacted dump has too. If there are more than the filters or the memory for windows have space for, parts of them
 /// are searched for one after the other: the result is exact, unless it is a failure, which ends the search.
-pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let amount = characters(a) / PER_FINGERPRINT;
     anywhere_in_parts(plan, kept, (a, b), amount / MAX_FINGERPRINTS + 1, amount, MAX_WINDOWS)
 }
@@ -102,7 +103,7 @@ pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: ProofDump<'_>, b: Proo
 pub(super) fn anywhere_in_parts(
     plan: &Plan,
     kept: &KeptValues,
-    (a, b): (ProofDump<'_>, ProofDump<'_>),
+    (a, b): (&Dump<'_>, &Dump<'_>),
     parts: u64,
     amount: u64,
     max_windows: usize,
@@ -123,8 +124,8 @@ pub(super) fn anywhere_in_parts(
 }
 
 /// Returns the number of characters in the arrays of a dump, approximately.
-fn characters(dump: ProofDump<'_>) -> u64 {
-    let summary = dump.heap.summary();
+fn characters(dump: &Dump<'_>) -> u64 {
+    let summary = dump.summary;
     let rows = histogram(summary, &Sizes::new(summary, None), &HistogramQuery::default()).rows;
     let texts = rows.iter().filter(|row| matches!(row.name.as_ref(), "byte[]" | "char[]"));
     texts.map(|row| row.shallow_bytes).sum()
@@ -147,8 +148,8 @@ fn names(plan: &Plan, kept: &KeptValues) -> FxHashSet<u64> {
 struct TextSearch<'s> {
     kept: &'s KeptValues,
     names: FxHashSet<u64>,
-    a: ProofDump<'s>,
-    b: ProofDump<'s>,
+    a: &'s Dump<'s>,
+    b: &'s Dump<'s>,
     max_windows: usize,
 }
 
@@ -290,7 +291,7 @@ impl TextSearch<'_> {
 
     /// Calls `visit` with the windows of the redacted dump: fingerprint, run and place.
     fn visit_redacted(&self, visit: &(dyn Fn(u64, &[u16], usize) + Sync)) {
-        let bytes = self.b.bytes;
+        let bytes = self.b.bytes();
         let starts: Vec<usize> = (0..bytes.len()).step_by(BYTES).collect();
         parallel::each(&starts, |start| {
             // Overlapping, so that no window is cut.
@@ -320,9 +321,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Calls `visit` with the contents of all arrays of bytes and characters, and with all symbols.
-fn visit_texts(dump: ProofDump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + Sync)) {
-    let (summary, objects) = (dump.heap.summary(), &dump.graph.objects);
-    let reader = ObjectReader::new(summary, dump.graph, dump.bytes);
+fn visit_texts(dump: &Dump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + Sync)) {
+    let (summary, objects) = (dump.summary, &dump.graph.objects);
+    let reader = dump.objects;
     let count = objects.len();
     let chunks: Vec<u32> = (0..count).step_by(CHUNK as usize).collect();
     parallel::each(&chunks, |start| {
@@ -332,7 +333,7 @@ fn visit_texts(dump: ProofDump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + 
             }
         }
     });
-    let bytes = dump.bytes;
+    let bytes = dump.bytes();
     let bodies = BodyReader::new(bytes, summary.id_size());
     let part = Header::parse(bytes).ok().and_then(|header| DumpPart::read(bytes, header).ok());
     for records in part.iter().flat_map(DumpPart::records) {

@@ -1,5 +1,6 @@
 //! The tables `dumps`, `properties` and `labels`.
 
+use hprof_index::Dump;
 use std::io;
 
 use super::super::{Column, Context, Definition};
@@ -54,7 +55,7 @@ pub(crate) fn definition() -> Definition {
 
 /// Makes the row of `dumps`.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let Context { heap, summary, graph, sizes, about, .. } = context;
+    let Context { dump: Dump { heap, summary, graph, .. }, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
     let layout = sizes.layout();
@@ -109,7 +110,7 @@ pub(crate) fn properties() -> Definition {
 
 /// Makes the rows of `properties`.
 pub(crate) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    for (key, value) in context.summary.properties() {
+    for (key, value) in context.dump.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let hash = context.about.text_key.hash(&Characters::Utf16Le(&units));
         rows.text(key).text(value).integer(hash.cast_signed()).end();

@@ -34,10 +34,11 @@ pub(crate) fn definition() -> Definition {
 
 /// Makes the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let Context { heap, summary, graph, bytes, objects, .. } = context;
-    let labels = Labels::new(heap, graph, bytes);
-    let found = loaders::loaders(objects, &labels, LoaderOrder::Retained);
-    for found in &loader_sets::with_classes(summary, graph, found, LoaderOrder::Retained)?.rows {
+    let dump = &context.dump;
+    let summary = dump.summary;
+    let labels = Labels::new(dump);
+    let found = loaders::loaders(&dump.objects, &labels, LoaderOrder::Retained);
+    for found in &loader_sets::with_classes(dump, found, LoaderOrder::Retained)?.rows {
         let row = &found.row;
         let class = row.class.and_then(|class| summary.class(class));
         rows.id(row.id.non_null())

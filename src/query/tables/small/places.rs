@@ -39,10 +39,10 @@ pub(crate) fn definition() -> Definition {
 
 /// Makes the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?.without_structures();
+    let places = DumpPlaces::new(&context.dump)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
-    let containers = Containers::find(context.heap, context.graph, context.bytes)?;
+    let containers = Containers::find(&context.dump)?;
     let by_object = containers.by_object();
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());
     for place in aligned.places() {

@@ -12,7 +12,7 @@ use hprof_recordings::profile::{Profile, Traces};
 use hprof_recordings::{cpu, sites};
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
-    binary::read(context.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
+    binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
         .map_err(io::Error::other)
 }
 
@@ -48,9 +48,9 @@ pub(crate) fn sites() -> Definition {
 pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
-    if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
+    if profile.sites.is_none() && context.dump.summary.facts().max_trace.get() > 1 {
         profile.sites =
-            binary::sites_of_objects(context.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
+            binary::sites_of_objects(context.dump.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
     }
     let Some(of) = &profile.sites else { return Ok(()) };
     for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {

@@ -60,9 +60,9 @@ pub(crate) fn definition() -> Definition {
 
 /// Makes the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let Context { heap, graph, bytes, .. } = *context;
-    let places = HeapPlaces::new(heap, graph, bytes, &context.frameworks, DEFAULT_THRESHOLD)?;
-    let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
+    let dump = &context.dump;
+    let places = HeapPlaces::new(dump, &context.frameworks, DEFAULT_THRESHOLD)?;
+    let found = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;
         let is_single = suspect.kind == SuspectKind::Single;

@@ -51,7 +51,7 @@ impl<'a> ThreadTable<'a> {
     /// Returns the threads, by object ID.
     fn found(&self) -> (&Threads<'a>, &[ThreadRow]) {
         let (threads, rows) = once(&self.context.threads, || {
-            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
+            let threads = Threads::new(&self.context.dump);
             let rows =
                 threads.find(&ThreadQuery { sort_by: ThreadOrder::Address, ..ThreadQuery::default() }).rows;
             (threads, rows)

@@ -30,7 +30,7 @@ pub(crate) fn definition() -> Definition {
 /// Makes the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
-    let found = waste(context.heap, context.graph, context.bytes, &question)?;
+    let found = waste(&context.dump, &question)?;
     for kind in &found.rows {
         let none = kind.fields.is_empty().then_some(None);
         for field in kind.fields.iter().map(Some).chain(none) {

@@ -1,5 +1,6 @@
 //! An opened dump and its tables, as one value that SQLite can own.
 
+use hprof_index::Dump;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,7 +9,7 @@ use super::path_text;
 use crate::{About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted};
 use hprof_analyses::frameworks::Frameworks;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Heap, ObjectGraph};
 use hprof_model::objects::collections::{Collections, Forms};
 use hprof_model::objects::condition::path::{Path, StepPlaces};
 use hprof_model::objects::hiding::{self, HIDDEN};
@@ -107,7 +108,7 @@ impl SqlDump {
     /// If the dump's bytes cannot be read.
     pub fn new(source: SqlSource) -> Result<Self, hprof_index::Error> {
         let cell = DumpCell::try_new(source, |source| {
-            let bytes = source.heap.bytes(&Quiet)?;
+            let dump = Dump::new(&source.heap, &source.graph)?;
             let about = About {
                 name: source.schema.clone(),
                 labels: Vec::new(),
@@ -116,13 +117,7 @@ impl SqlDump {
                 text_key: TextKey::default(),
             };
             Ok::<_, hprof_index::Error>(Inside {
-                tables: Tables::with_frameworks(
-                    &source.heap,
-                    &source.graph,
-                    bytes,
-                    about,
-                    source.frameworks.clone(),
-                ),
+                tables: Tables::with_frameworks(&dump, about, source.frameworks.clone()),
                 of_classes: Mutex::new(Vec::new()),
                 labels: OnceLock::new(),
                 view: OnceLock::new(),
@@ -235,12 +230,11 @@ impl SqlDump {
     pub(super) fn text(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
-            if let Some(text) = context.objects.string(object) {
-                let hides = context.heap.hides_values();
+            if let Some(text) = context.dump.objects.string(object) {
+                let hides = context.dump.heap.hides_values();
                 return Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides)));
             }
-            let labels =
-                inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
+            let labels = inside.labels.get_or_init(|| Labels::new(&context.dump));
             Some(labels.whole(object).into())
         })
     }
@@ -249,11 +243,12 @@ impl SqlDump {
     pub(super) fn class_of(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
-            let class = context.graph.objects.class(object)?;
+            let class = context.dump.graph.objects.class(object)?;
             context
+                .dump
                 .summary
                 .class(class)
-                .map(|class| FunctionValue::Text(context.summary.class_name(class).to_owned()))
+                .map(|class| FunctionValue::Text(context.dump.summary.class_name(class).to_owned()))
         })
     }
 
@@ -261,7 +256,7 @@ impl SqlDump {
     /// collection is read from a field.
     pub(super) fn size(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
-            let objects = &inside.tables.context().objects;
+            let objects = &inside.tables.context().dump.objects;
             let elements = match objects.record(object)?.length() {
                 Some(length) => u64::from(length),
                 None => {
@@ -279,7 +274,7 @@ impl SqlDump {
     pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
         self.0.with_dependent(|_, inside| {
             let context = inside.tables.context();
-            let tree = &context.graph.tree;
+            let tree = &context.dump.graph.tree;
             let position = |id| tree.reachable_position(context.object(id)?);
             Some(tree.dominates(position(dominator)?, position(dominated)?))
         })
@@ -289,7 +284,7 @@ impl SqlDump {
     pub(super) fn path(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
-            let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
+            let view = inside.view.get_or_init(|| View::new(&context.dump));
             path_text::of(view, object).map(FunctionValue::Text)
         })
     }
@@ -302,7 +297,7 @@ impl SqlDump {
         }
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
-            let (objects, hides) = (&context.objects, context.heap.hides_values());
+            let (objects, hides) = (&context.dump.objects, context.dump.heap.hides_values());
             let known = inside.path(path)?;
             let (fields, places) = &*known;
             let value = fields.value(objects, object, &objects.record(object)?, places)?;
@@ -330,7 +325,7 @@ impl Inside<'_> {
             return Some(path.clone());
         }
         let path = Path::new(text)?;
-        let places = path.places(&self.tables.context().objects);
+        let places = path.places(&self.tables.context().dump.objects);
         let made = Arc::new((path, places));
         let steps: usize = known.iter().map(|(_, path)| path.1.len()).sum();
         if steps.saturating_add(made.1.len()) > MAX_KEPT {

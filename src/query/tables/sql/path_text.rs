@@ -50,9 +50,9 @@ fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &Object
     }
     // Static fields belong to the class, not to java.lang.Class.
     let of_class_object = view.edges.class_of_class_object(object);
-    let name = of_class_object.and_then(|class| view.edges.summary.class(class));
+    let name = of_class_object.and_then(|class| view.edges.dump.summary.class(class));
     match name {
-        Some(class) => text.push_str(view.edges.summary.class_name(class)),
+        Some(class) => text.push_str(view.edges.dump.summary.class_name(class)),
         None => text.push_str(step.class.as_deref().unwrap_or("(unknown class)")),
     }
 }

@@ -17,14 +17,14 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
     ..MeasureKind::BASE
 };
 
-fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     let pattern = measure.of_pattern();
     let pattern = pattern.as_ref();
-    let (graph, bytes) = dump.graph()?;
-    let labels = Labels::new(dump.heap, graph, bytes);
-    let all = loaders::duplicates(dump.summary, graph, &labels);
+    let dump = data.dump()?;
+    let labels = Labels::new(dump);
+    let all = loaders::duplicates(dump, &labels);
     let name = |one: &loaders::Duplicate| {
-        dump.summary.class(one.class).map_or("", |class| dump.summary.class_name(class))
+        data.summary.class(one.class).map_or("", |class| data.summary.class_name(class))
     };
     let (mut amount, mut names, mut most) = (0, 0, None);
     for same in all.chunk_by(|a, b| name(a) == name(b)) {
@@ -44,7 +44,7 @@ fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     }
     let found = match (most, pattern) {
         (Some((name, amount)), _) => MeasureDetails::Most { name: name.to_owned(), amount, of: names },
-        (None, Some(pattern)) if dump.matching(pattern).is_empty() => dump.no_match(pattern),
+        (None, Some(pattern)) if data.matching(pattern).is_empty() => data.no_match(pattern),
         (None, _) => MeasureDetails::Nothing,
     };
     Ok(Measured::new(amount, 0).with(found))

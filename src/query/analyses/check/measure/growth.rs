@@ -72,22 +72,22 @@ fn subject(measure: &Measure) -> String {
     }
 }
 
-fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     match Growing::of(measure.text()) {
         None | Some(Growing::Heap) => {
-            Ok(Measured::new(dump.bytes(measure.scope)?, dump.whole(measure.scope)?))
+            Ok(Measured::new(data.bytes(measure.scope)?, data.whole(measure.scope)?))
         }
         Some(Growing::Place(_)) => {
-            let places = dump.places()?;
+            let places = data.places()?;
             Ok(Measured::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
         }
         Some(Growing::Classes(pattern)) => {
-            let measured = dump.of_classes(&pattern, measure.scope, |counts| counts.shallow_bytes)?;
+            let measured = data.of_classes(&pattern, measure.scope, |counts| counts.shallow_bytes)?;
             Ok(match measured.found {
                 MeasureDetails::NoMatch { .. } => measured,
-                _ => measured.with(MeasureDetails::Classes(dump.class_bytes(measure.scope))),
+                _ => measured.with(MeasureDetails::Classes(data.class_bytes(measure.scope))),
             })
         }
-        Some(Growing::Retained(pattern)) => dump.retained(&pattern),
+        Some(Growing::Retained(pattern)) => data.retained(&pattern),
     }
 }

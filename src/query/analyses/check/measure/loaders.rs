@@ -10,7 +10,6 @@ use hprof_model::histogram::Scope;
 use hprof_model::loaders::{self, LoaderOrder};
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::label::Labels;
-use hprof_model::objects::reader::ObjectReader;
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "loaders",
@@ -27,16 +26,16 @@ fn subject(measure: &Measure) -> String {
     if measure.of.is_some() { format!("{loaders} {}", measure.text()) } else { loaders }
 }
 
-fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     let pattern = measure.of_pattern();
     let pattern = pattern.as_ref();
-    let (graph, bytes) = dump.graph()?;
-    let rows = dump.loaders.take().unwrap_or_else(|| {
-        let objects = ObjectReader::new(dump.summary, graph, bytes);
-        loaders::loaders(&objects, &Labels::new(dump.heap, graph, bytes), LoaderOrder::default())
-    });
+    let dump = data.dump()?;
+    let rows = data
+        .loaders
+        .take()
+        .unwrap_or_else(|| loaders::loaders(&dump.objects, &Labels::new(dump), LoaderOrder::default()));
     let class =
-        |row: &loaders::ClassLoaderRow| Some(dump.summary.class_name(dump.summary.class(row.class?)?));
+        |row: &loaders::ClassLoaderRow| Some(data.summary.class_name(data.summary.class(row.class?)?));
     let is_meant = |row: &&loaders::ClassLoaderRow| {
         let names = [class(row), row.label.as_deref()];
         pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
@@ -46,18 +45,18 @@ fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
         Scope::Reachable => row.retained_bytes.is_some(),
         Scope::Unreachable => row.retained_bytes.is_none(),
     };
-    let loaders = ClassSet::of_name_and_below(dump.summary, "java.lang.ClassLoader");
+    let loaders = ClassSet::of_name_and_below(data.summary, "java.lang.ClassLoader");
     let is_loader = |class: ClassNumber| loaders.contains(class);
     let meant: Vec<&loaders::ClassLoaderRow> =
         rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
     let count = meant.iter().copied().filter(is_counted).count() as u64;
     let found = match pattern {
-        Some(pattern) if meant.is_empty() && !dump.matching(pattern).into_iter().any(is_loader) => {
+        Some(pattern) if meant.is_empty() && !data.matching(pattern).into_iter().any(is_loader) => {
             let names = rows.iter().filter_map(class);
             no_class(pattern, suggestions::class_names_of(names, pattern.text()))
         }
         _ => MeasureDetails::Nothing,
     };
-    dump.loaders = Some(rows);
+    data.loaders = Some(rows);
     Ok(Measured::new(count, 0).with(found))
 }

@@ -28,7 +28,7 @@ use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::naming::suggestions;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, Heap};
 use hprof_model::dominators::class_counts::Counts;
 use hprof_model::dominators::retained_of_set;
 use hprof_model::histogram::{self, Scope, all_bytes};
@@ -55,8 +55,8 @@ pub const MEASURES: [&MeasureKind; 11] = [
 pub enum MeasuredDump<'a> {
     /// Summary only.
     Summary(&'a Heap),
-    /// Graph, and the bytes of the dump ([`Heap::bytes`]).
-    Graph(&'a Heap, &'a ObjectGraph, &'a [u8]),
+    /// All of it.
+    Graph(&'a Dump<'a>),
 }
 
 /// A figure of a dump.
@@ -172,10 +172,9 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
 
 /// A dump, and what was computed from it.
 pub(super) struct DumpData<'a> {
-    heap: &'a Heap,
     frameworks: &'a Frameworks,
     summary: &'a Summary,
-    graph: Option<(&'a ObjectGraph, &'a [u8])>,
+    dump: Option<&'a Dump<'a>>,
     sizes: Sizes,
     /// Counts by class number.
     counts: FxHashMap<Scope, Vec<Counts>>,
@@ -189,15 +188,14 @@ pub(super) struct DumpData<'a> {
 
 impl<'a> DumpData<'a> {
     fn new(opened: MeasuredDump<'a>, frameworks: &'a Frameworks) -> Self {
-        let (heap, graph) = match opened {
+        let (heap, dump) = match opened {
             MeasuredDump::Summary(heap) => (heap, None),
-            MeasuredDump::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
+            MeasuredDump::Graph(dump) => (dump.heap, Some(dump)),
         };
         Self {
-            heap,
             frameworks,
             summary: heap.summary(),
-            graph,
+            dump,
             sizes: Sizes::new(heap.summary(), None),
             counts: FxHashMap::default(),
             class_bytes: FxHashMap::default(),
@@ -208,8 +206,8 @@ impl<'a> DumpData<'a> {
         }
     }
 
-    fn graph(&self) -> io::Result<(&'a ObjectGraph, &'a [u8])> {
-        self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
+    fn dump(&self) -> io::Result<&'a Dump<'a>> {
+        self.dump.ok_or_else(|| io::Error::other(NO_GRAPH))
     }
 
     fn all_bytes(&self) -> u64 {
@@ -217,7 +215,7 @@ impl<'a> DumpData<'a> {
     }
 
     fn reachable_bytes(&self) -> io::Result<u64> {
-        Ok(self.graph()?.0.tree.reachable_bytes())
+        Ok(self.dump()?.graph.tree.reachable_bytes())
     }
 
     /// Returns the shallow size of the objects in bytes.
@@ -278,7 +276,7 @@ impl<'a> DumpData<'a> {
         let counts = match self.counts.remove(&scope) {
             Some(counts) => counts,
             None if scope == Scope::All => self.all_counts(),
-            None => histogram::counts(self.summary, self.graph()?.0, scope),
+            None => histogram::counts(self.dump()?, scope),
         };
         let classes = self.matching(pattern);
         let of_class = |class: ClassNumber| counts.get(class.0 as usize).map_or(0, &figure);
@@ -316,22 +314,21 @@ impl<'a> DumpData<'a> {
     }
 
     fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
-        let graph = self.graph()?.0;
+        let dump = self.dump()?;
         let selection =
             Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
-        let objects = selection.objects(self.summary, graph);
-        let retained = retained_of_set::retained(graph, &objects).retained_bytes;
+        let objects = selection.objects(dump);
+        let retained = retained_of_set::retained(dump.graph, &objects).retained_bytes;
         let found =
             if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
-        Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
+        Ok(Measured::new(retained, dump.graph.tree.reachable_bytes()).with(found))
     }
 
     fn places(&mut self) -> io::Result<Arc<PlacesOfDump>> {
         if let Some(places) = &self.places {
             return Ok(places.clone());
         }
-        let (graph, bytes) = self.graph()?;
-        let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.heap, graph, bytes)?));
+        let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.dump()?)?));
         self.places = Some(places.clone());
         Ok(places)
     }

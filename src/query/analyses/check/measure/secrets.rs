@@ -32,13 +32,13 @@ fn subject(measure: &Measure) -> String {
 }
 
 /// Counts the rows of `hprof-cli secrets`, also of unreachable objects: they leave the machine with the dump, too.
-fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
-    let (graph, bytes) = dump.graph()?;
-    let found = match &dump.secrets {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+    let dump = data.dump()?;
+    let found = match &data.secrets {
         Some(found) => found,
         None => {
             let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
-            dump.secrets.insert(secrets::secrets(dump.heap, graph, bytes, &rules, query))
+            data.secrets.insert(secrets::secrets(dump, &rules, query))
         }
     };
     let rows = found.rows.iter().filter(|row| measure.of.as_ref().is_none_or(|id| *id == row.id));

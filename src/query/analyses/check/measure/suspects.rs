@@ -18,10 +18,10 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 };
 
 /// Runs `leaks` without options, whatever the limit is: the threshold decides which objects are suspects.
-fn measure(dump: &mut DumpData<'_>, _: &Measure) -> io::Result<Measured> {
-    let (graph, bytes) = dump.graph()?;
-    let places = HeapPlaces::new(dump.heap, graph, bytes, dump.frameworks, DEFAULT_THRESHOLD)?;
-    let leaks = leaks::leaks(dump.heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+fn measure(data: &mut DumpData<'_>, _: &Measure) -> io::Result<Measured> {
+    let dump = data.dump()?;
+    let places = HeapPlaces::new(dump, data.frameworks, DEFAULT_THRESHOLD)?;
+    let leaks = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
     let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
     Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
 }

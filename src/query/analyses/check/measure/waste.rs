@@ -31,24 +31,24 @@ fn subject(measure: &Measure) -> String {
 }
 
 /// Computes all kinds of waste that rules need.
-pub(super) fn prepare(dump: &mut DumpData<'_>, rules: &[&Rule]) -> io::Result<()> {
+pub(super) fn prepare(data: &mut DumpData<'_>, rules: &[&Rule]) -> io::Result<()> {
     let mut asked =
         rules.iter().map(|rule| &rule.measure).filter(|measure| *measure.kind == DEFINITION).peekable();
     if asked.peek().is_none() {
         return Ok(());
     }
-    let (graph, bytes) = dump.graph()?;
+    let dump = data.dump()?;
     // `None`, a rule without a kind, needs all kinds.
     let kinds: Option<Vec<&WasteKind>> =
         asked.map(|measure| WasteKind::named(measure.of.as_ref()?)).collect();
     let question =
         waste::WasteQuery { kinds: kinds.unwrap_or_default(), group_by: FieldGroupBy::Field, examples: 0 };
-    dump.waste = Some(waste::waste(dump.heap, graph, bytes, &question)?);
+    data.waste = Some(waste::waste(dump, &question)?);
     Ok(())
 }
 
-fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
-    let Some(waste) = &dump.waste else { return Err(io::Error::other(NO_GRAPH)) };
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+    let Some(waste) = &data.waste else { return Err(io::Error::other(NO_GRAPH)) };
     let amount = match &measure.of {
         None => waste.wasted_bytes,
         Some(kind) => waste.rows.iter().find(|row| row.kind.name == kind).map_or(0, |row| row.wasted_bytes),

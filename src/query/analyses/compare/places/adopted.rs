@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use hprof_base::naming::stable_names;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::dominators::holder_field;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::label::Labels;
@@ -23,23 +23,18 @@ const MAX_THREADS: usize = 1 << 16;
 const MAX_ADOPTED: usize = 1 << 14;
 
 /// Returns the references to threads and roots: by object, the number of its [`Via`].
-pub(super) fn special(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    labels: &Labels<'_>,
-    vias: &mut Pool<Via>,
-) -> FxHashMap<u32, u32> {
+pub(super) fn special(dump: &Dump<'_>, labels: &Labels<'_>, vias: &mut Pool<Via>) -> FxHashMap<u32, u32> {
     let mut special: FxHashMap<u32, u32> = FxHashMap::default();
-    let is_thread = ClassSet::of_name_and_below(heap.summary(), "java.lang.Thread");
-    for root in graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {
-        let class = graph.objects.class(root.object);
-        let is_known_otherwise = graph.class_of_class_object(root.object).is_some()
+    let is_thread = ClassSet::of_name_and_below(dump.summary, "java.lang.Thread");
+    for root in dump.graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {
+        let class = dump.graph.objects.class(root.object);
+        let is_known_otherwise = dump.graph.class_of_class_object(root.object).is_some()
             || class.is_some_and(|class| is_thread.contains(class));
         if !is_known_otherwise {
             special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name().into())));
         }
     }
-    for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {
+    for thread in is_thread.all_objects(dump.graph).into_iter().take(MAX_THREADS) {
         // Virtual threads usually have no name.
         if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
             special.insert(thread.0, vias.number(Via::Thread(stable_names::masked(&name).into())));
@@ -58,8 +53,8 @@ fn is_passing(kind: RootKind) -> bool {
 /// kind of reference. Their places depend neither on the methods that run, nor on what a thread waits for
 /// (`Thread.parkBlocker`).
 pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
-    let (graph, tree) = (edges.graph, &edges.graph.tree);
-    let is_thread = ClassSet::of_name_and_below(edges.summary, "java.lang.Thread");
+    let (graph, tree) = (edges.dump.graph, &edges.dump.graph.tree);
+    let is_thread = ClassSet::of_name_and_below(edges.dump.summary, "java.lang.Thread");
     let on_stacks = graph.roots.rows.iter().filter(|root| is_passing(root.kind));
     let mut objects: Vec<ObjectIndex> = on_stacks.map(|root| root.object).collect();
     objects.sort_unstable();

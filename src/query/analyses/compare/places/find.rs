@@ -6,13 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::containers::Containers;
 use crate::frameworks::Frameworks;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::NONE;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_model::dominators::class_pass;
 use hprof_model::objects::collections::Forms;
 use hprof_model::objects::label::Labels;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_names::Edges;
 
 use super::DumpPlaces;
@@ -41,14 +40,12 @@ pub(super) enum Extent<'e> {
 
 /// Returns the places of a dump.
 pub(super) fn places(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
+    dump: &Dump<'_>,
     extent: Extent<'_>,
     frameworks: Option<&Frameworks>,
 ) -> io::Result<DumpPlaces> {
-    let summary = heap.summary();
-    let objects = ObjectReader::new(summary, graph, bytes);
+    let summary = dump.summary;
+    let objects = dump.objects;
     let slots = Slots::new(summary);
     let references = References::new(&objects, &slots);
     let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
@@ -59,26 +56,26 @@ pub(super) fn places(
     };
     let forms = Forms::of(objects.summary);
     let mut numbers = LabelNumbers::new(summary, &slots);
-    let least = keyed::least(graph.tree.reachable_bytes());
-    let labels = Labels::new(heap, graph, bytes);
+    let least = keyed::least(dump.graph.tree.reachable_bytes());
+    let labels = Labels::new(dump);
     let large = match extent {
-        Extent::Large(least) => Some(large::large_objects(&graph.tree, least)),
+        Extent::Large(least) => Some(large::large_objects(&dump.graph.tree, least)),
         Extent::All | Extent::Below(_) => None,
     };
     let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, large.as_deref(), &mut numbers.vias);
-    let special = special(heap, graph, &labels, &mut numbers.vias);
-    let edges = Edges::new(summary, graph, bytes);
+    let special = special(dump, &labels, &mut numbers.vias);
+    let edges = Edges::new(dump);
     let mut adopted = adopted(&edges);
     let mut traits = traits(summary, &forms);
     let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
         let known =
             BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
-        named(heap, frameworks, &objects, (&forms, &labels), least, known)
+        named(dump, frameworks, (&forms, &labels), least, known)
     });
     let mut builder = PlaceBuilder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
-        graph,
+        graph: dump.graph,
         traits,
         slots: &slots,
         held_by: &held_by,
@@ -102,7 +99,7 @@ pub(super) fn places(
         Extent::All => {
             let look_up =
                 |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
-            class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+            class_pass::pass(dump.graph, dump.graph.tree.all(), look_up, |_, depth, found, bytes| {
                 builder.object(depth, found, VisitedBytes::of(bytes));
             });
         }
@@ -112,6 +109,6 @@ pub(super) fn places(
         Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
     }
     builder.close(0);
-    let structures = structures(&Containers::find(heap, graph, bytes)?);
-    Ok(DumpPlaces { hides_values: heap.hides_values(), members, structures, ..builder.finish() })
+    let structures = structures(&Containers::find(dump)?);
+    Ok(DumpPlaces { hides_values: dump.heap.hides_values(), members, structures, ..builder.finish() })
 }

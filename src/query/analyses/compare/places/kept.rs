@@ -1,7 +1,7 @@
 //! Places of large objects, kept in the index: finding them reads the whole dominator tree.
 
 use hprof_index::storage::store::Stage;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 
 use crate::frameworks::Frameworks;
 use hprof_base::kept::KeptAnswer;
@@ -18,11 +18,11 @@ pub(super) struct KeptPlaces<'h> {
 }
 
 impl<'h> KeptPlaces<'h> {
-    pub(super) fn new(heap: &'h Heap, graph: &'h ObjectGraph, frameworks: &Frameworks, least: u64) -> Self {
+    pub(super) fn new(dump: &Dump<'h>, frameworks: &Frameworks, least: u64) -> Self {
         let structures = crate::containers::VERSION.to_le_bytes();
         let depends_on =
             [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &structures, &[VERSION]].concat();
-        Self { graph, answer: KeptAnswer::new(heap, graph, Stage::Places, &depends_on) }
+        Self { graph: dump.graph, answer: KeptAnswer::new(dump, Stage::Places, &depends_on) }
     }
 
     /// Returns the kept places.
@@ -54,7 +54,7 @@ impl<'h> KeptPlaces<'h> {
 mod tests {
     use super::*;
     use hprof_index::graph::numbers::TreePosition;
-    use hprof_index::{Options as HeapOptions, Quiet};
+    use hprof_index::{Heap, Options as HeapOptions, Quiet};
     use hprof_writer::{HeapModel, Jdk, Options, Root};
 
     #[test]
@@ -72,8 +72,9 @@ mod tests {
         let options = HeapOptions { index_dir: Some(dir.path().join("index")), ..HeapOptions::default() };
         let (heap, graph) = Heap::open_graph(&path, &options, &Quiet).unwrap();
         let rules = Frameworks::bundled();
-        let right = DumpPlaces::of_large(&heap, &graph, heap.bytes(&Quiet).unwrap(), &rules, 1).unwrap();
-        let kept = KeptPlaces::new(&heap, &graph, &rules, 1);
+        let dump = Dump::new(&heap, &graph).unwrap();
+        let right = DumpPlaces::of_large(&dump, &rules, 1).unwrap();
+        let kept = KeptPlaces::new(&dump, &rules, 1);
         assert_eq!(kept.read().as_ref(), Some(&right));
         let labels = u32::try_from(right.labels.len()).unwrap();
         let wrong: [fn(&mut DumpPlaces, u32); 6] = [

@@ -43,8 +43,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use crate::frameworks::Frameworks;
@@ -121,12 +121,12 @@ impl DumpPlaces {
         self
     }
 
-    /// Finds the places of a dump. `bytes` are the dump's ([`Heap::bytes`]).
+    /// Finds the places of a dump.
     ///
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
-    pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        find::places(heap, graph, bytes, Extent::All, None)
+    pub fn new(dump: &Dump<'_>) -> io::Result<Self> {
+        find::places(dump, Extent::All, None)
     }
 
     /// Like [`Self::new`], with objects named by rules about frameworks. If `tops` is given, finds only the places of these
@@ -135,13 +135,11 @@ impl DumpPlaces {
     /// # Errors
     /// As for [`Self::new`].
     pub fn named(
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
+        dump: &Dump<'_>,
         frameworks: &Frameworks,
         tops: Option<&[TreePosition]>,
     ) -> io::Result<Self> {
-        find::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
+        find::places(dump, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 
     /// Like [`Self::named`], for the objects that retain at least `least` bytes and those that they dominate immediately.
@@ -150,18 +148,12 @@ impl DumpPlaces {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn of_large(
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-        frameworks: &Frameworks,
-        least: u64,
-    ) -> io::Result<Self> {
-        let kept = KeptPlaces::new(heap, graph, frameworks, least);
+    pub fn of_large(dump: &Dump<'_>, frameworks: &Frameworks, least: u64) -> io::Result<Self> {
+        let kept = KeptPlaces::new(dump, frameworks, least);
         if let Some(places) = kept.read() {
             return Ok(places);
         }
-        let places = find::places(heap, graph, bytes, Extent::Large(least.max(1)), Some(frameworks))?;
+        let places = find::places(dump, Extent::Large(least.max(1)), Some(frameworks))?;
         kept.write(&places);
         Ok(places)
     }

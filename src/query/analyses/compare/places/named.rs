@@ -11,10 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::frameworks::{Frameworks, KnownFrameworks, Naming};
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_model::objects::collections::{Collections, Forms};
 use hprof_model::objects::label::Labels;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_kind::ReferenceKind;
 
 use super::keyed;
@@ -54,16 +53,15 @@ pub(super) struct BeforePass<'b, 'a> {
 /// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in
 /// `traits` the classes whose objects are only parts of others.
 pub(super) fn named<'a>(
-    heap: &'a Heap,
+    dump: &Dump<'a>,
     frameworks: &Frameworks,
-    objects: &ObjectReader<'a>,
     (forms, labels): (&Arc<Forms>, &Labels<'a>),
     least: u64,
     before: BeforePass<'_, '_>,
 ) -> NamedObjects {
     let BeforePass { numbers, keys, adopted, traits } = before;
-    let known = KnownFrameworks::new(heap, objects, frameworks);
-    let graph = objects.graph;
+    let known = KnownFrameworks::new(dump, frameworks);
+    let (objects, graph) = (&dump.objects, dump.graph);
     for (class, of) in objects.summary.numbered_classes().map(|(class, _)| class).zip(traits.iter_mut()) {
         of.is_passed = known.is_passed(class);
         of.is_part |= of.is_passed;
@@ -75,7 +73,7 @@ pub(super) fn named<'a>(
     let collections = Collections::with(objects, forms.clone());
     for object in known.instances(least) {
         let Some(mut name) = known.called(object) else { continue };
-        if heap.hides_values() && known.naming(object) == Naming::One {
+        if dump.heap.hides_values() && known.naming(object) == Naming::One {
             // Hidden names are told apart as the names are.
             name = format!("{name} {}", found.called.len() + 1);
         }
@@ -101,7 +99,7 @@ pub(super) fn named<'a>(
         }
         for entry in collections.entries(&collection).take(MAX_ENTRIES) {
             let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
-            let key = match heap.hides_values() {
+            let key = match dump.heap.hides_values() {
                 true => Some((keys.len() + 1).to_string()),
                 false => entry.key.and_then(|key| keyed::text(objects, labels, key)),
             };

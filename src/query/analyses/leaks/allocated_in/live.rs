@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::reader::{ObjectReader, Record};
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::objects::reader::Record;
 
 use crate::leaks::Suspect;
 
@@ -53,15 +53,9 @@ impl LiveClass {
 
 impl LiveObjects {
     /// Counts the objects below some objects.
-    pub(super) fn count(
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-        suspect: &Suspect,
-        tops: &[TreePosition],
-    ) -> Self {
-        let summary = heap.summary();
-        let reader = ObjectReader::new(summary, graph, bytes);
+    pub(super) fn count(dump: &Dump<'_>, suspect: &Suspect, tops: &[TreePosition]) -> Self {
+        let summary = dump.summary;
+        let reader = dump.objects;
         let levels = || suspect.accumulated.iter().filter(|level| !level.is_class_object);
         let mut names: Vec<&str> = levels().map(|level| &*level.class).collect();
         names.sort_unstable();
@@ -72,10 +66,10 @@ impl LiveObjects {
             .filter_map(|(number, row)| Some((number, names.binary_search(&summary.class_name(row)).ok()?)))
             .collect();
         let each = |visit: &mut dyn FnMut(usize, TreePosition, ObjectIndex)| {
-            let positions = tops.iter().flat_map(|top| top.0..graph.tree.end(*top).0).map(TreePosition);
+            let positions = tops.iter().flat_map(|top| top.0..dump.graph.tree.end(*top).0).map(TreePosition);
             for position in positions {
-                let Some(object) = graph.tree.object_at(position) else { continue };
-                let class = graph.objects.class(object).and_then(|class| numbers.get(&class));
+                let Some(object) = dump.graph.tree.object_at(position) else { continue };
+                let class = dump.graph.objects.class(object).and_then(|class| numbers.get(&class));
                 if let Some(class) = class {
                     visit(*class, position, object);
                 }
@@ -84,7 +78,7 @@ impl LiveObjects {
         each(&mut |class, position, _| {
             let Some(class) = classes.get_mut(class) else { return };
             class.objects += 1;
-            class.bytes = class.bytes.saturating_add(graph.tree.shallow_bytes(position));
+            class.bytes = class.bytes.saturating_add(dump.graph.tree.shallow_bytes(position));
         });
         // The first objects may be of another length, and every n-th one, too, if lengths alternate.
         let mut seen = vec![0u64; classes.len()];
@@ -102,7 +96,7 @@ impl LiveObjects {
             };
             if let Some(length) = length {
                 class.lengths.insert(length.into());
-                class.sizes.insert(graph.tree.shallow_bytes(position));
+                class.sizes.insert(dump.graph.tree.shallow_bytes(position));
             }
         });
         // All objects of the dump: of what others hold too, samples do not say whose they are.

@@ -12,7 +12,7 @@ pub mod process;
 use std::collections::HashMap;
 
 use hprof_index::graph::numbers::TreePosition;
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::names;
 
 use hprof_recordings::allocation_sites::{AllocationSite, own_frame, sites_of};
@@ -140,17 +140,11 @@ impl LeakSite {
 
 impl Leaks {
     /// Adds the lines that allocated what accumulates to each suspect.
-    pub fn add_recording(
-        &mut self,
-        heap: &Heap,
-        graph: &ObjectGraph,
-        bytes: &[u8],
-        allocations: &Allocations,
-    ) {
-        let share = RecordedShare::of(heap, allocations);
+    pub fn add_recording(&mut self, dump: &Dump<'_>, allocations: &Allocations) {
+        let share = RecordedShare::of(dump.heap, allocations);
         for (suspect, positions) in self.suspects.iter_mut().zip(&self.positions) {
-            let tops = tops(graph, suspect, positions);
-            let live = LiveObjects::count(heap, graph, bytes, suspect, &tops);
+            let tops = tops(dump.graph, suspect, positions);
+            let live = LiveObjects::count(dump, suspect, &tops);
             suspect.allocated_in = allocated_in(suspect, &live, share, allocations);
         }
     }

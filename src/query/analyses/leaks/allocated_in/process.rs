@@ -1,10 +1,9 @@
 //! Whether a recording and a dump are of the same process, and how much of its time is recorded.
 
-use hprof_index::{Heap, ObjectGraph};
+use hprof_index::{Dump, Heap};
 
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::label::Labels;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_recordings::profile::flight::allocations::Allocations;
 
 /// Maximum number of objects that are examined for the directory of the recorder.
@@ -62,15 +61,10 @@ impl SameProcess {
 }
 
 /// Compares a recording with a dump.
-pub fn same_process(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    allocations: &Allocations,
-) -> SameProcess {
+pub fn same_process(dump: &Dump<'_>, allocations: &Allocations) -> SameProcess {
     let jvm = allocations.jvm.clone().unwrap_or_default();
-    let pid = jvm.pid.zip(pid(heap, graph, bytes));
-    let command = heap.summary().properties().find(|(key, _)| *key == "sun.java.command");
+    let pid = jvm.pid.zip(pid(dump));
+    let command = dump.summary.properties().find(|(key, _)| *key == "sun.java.command");
     let command = command.map(|(_, command)| command.trim()).filter(|command| !command.is_empty());
     let command = Some(jvm.command.trim()).filter(|command| !command.is_empty()).zip(command);
     if let Some((recorded, dumped)) = pid.filter(|(recorded, dumped)| recorded != dumped) {
@@ -81,7 +75,7 @@ pub fn same_process(
     if let Some((recorded, dumped)) = command.filter(differ) {
         return SameProcess::No(Contradiction::Command(recorded.to_owned(), dumped.to_owned()));
     }
-    if let Some(dumped) = dump_nanos(heap) {
+    if let Some(dumped) = dump_nanos(dump.heap) {
         let is_before = |time: i64| dumped.saturating_add(SLACK_NANOS) < time;
         if jvm.start_nanos.is_some_and(is_before) {
             return SameProcess::No(Contradiction::DumpIsOlder);
@@ -92,7 +86,7 @@ pub fn same_process(
     }
     let common = CommonFacts { pid: pid.map(|(pid, _)| pid), command: command.is_some() };
     let started = &allocations.started_ms;
-    let is_started = || recorder_starts(heap, graph, bytes).iter().any(|at| started.contains(at));
+    let is_started = || recorder_starts(dump).iter().any(|at| started.contains(at));
     if common.prove_it() || (!started.is_empty() && is_started()) {
         return SameProcess::Yes;
     }
@@ -165,11 +159,10 @@ pub fn dump_nanos(heap: &Heap) -> Option<i64> {
 }
 
 /// Returns the process ID in the name of the directory into which the recorder writes.
-fn pid(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Option<i64> {
-    let repositories = ClassSet::of_name_and_below(heap.summary(), "jdk.jfr.internal.Repository");
-    let (objects, labels) =
-        (ObjectReader::new(heap.summary(), graph, bytes), Labels::new(heap, graph, bytes));
-    repositories.all_objects(graph).into_iter().take(MAX_OBJECTS).find_map(|repository| {
+fn pid(dump: &Dump<'_>) -> Option<i64> {
+    let repositories = ClassSet::of_name_and_below(dump.summary, "jdk.jfr.internal.Repository");
+    let (objects, labels) = (dump.objects, Labels::new(dump));
+    repositories.all_objects(dump.graph).into_iter().take(MAX_OBJECTS).find_map(|repository| {
         let path = objects.reference(repository, "repository")?;
         // JDK 11 to 23 wrap the path.
         let path =
@@ -180,15 +173,15 @@ fn pid(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Option<i64> {
 
 /// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Those of two processes are
 /// hardly ever equal.
-fn recorder_starts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<i64> {
-    let recordings = ClassSet::of_name_and_below(heap.summary(), "jdk.jfr.internal.PlatformRecording");
-    let objects = ObjectReader::new(heap.summary(), graph, bytes);
+fn recorder_starts(dump: &Dump<'_>) -> Vec<i64> {
+    let recordings = ClassSet::of_name_and_below(dump.summary, "jdk.jfr.internal.PlatformRecording");
+    let objects = dump.objects;
     let start = |recording| {
         let start = objects.fields(objects.reference(recording, "startTime")?)?;
         let nanos = start.integer("nanos")?;
         start.integer("seconds")?.checked_mul(1000)?.checked_add(nanos / MILLISECOND)
     };
-    recordings.all_objects(graph).into_iter().take(MAX_OBJECTS).filter_map(start).collect()
+    recordings.all_objects(dump.graph).into_iter().take(MAX_OBJECTS).filter_map(start).collect()
 }
 
 /// Returns the process ID of `/tmp/2026_11_26_12_26_00_1790`.

@@ -74,7 +74,7 @@ pub(super) struct LeakJudge<'r, 'a> {
 
 impl<'r, 'a> LeakJudge<'r, 'a> {
     pub(super) fn new(summary: &Summary, reader: &'r EvidenceReader<'a>) -> Self {
-        let graph = reader.graph;
+        let graph = reader.dump.graph;
         let is_out_of_memory = reader.all_threads.out_of_memory(0).is_some();
         let is_little = |limit: &u64| {
             graph.tree.reachable_bytes().saturating_mul(LITTLE_OF_LIMIT) < *limit && !is_out_of_memory

@@ -26,7 +26,7 @@ fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
     if !table.usage.is_hash || elements < MIN_ENTRIES {
         return;
     }
-    let ids = be_ids(table.ids, table.search.summary.id_size());
+    let ids = be_ids(table.ids, table.search.dump.summary.id_size());
     let used = ids.filter(|id| !id.is_null()).count() as u64;
     let collisions = elements.saturating_sub(used);
     if collisions * 2 > elements {

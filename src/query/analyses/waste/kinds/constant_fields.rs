@@ -54,7 +54,7 @@ struct Constant {
 
 /// Finds the fields, and how much instances would shrink without them.
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
-    let (summary, plans, votes) = (search.summary, &passes.plans, &passes.votes);
+    let (summary, plans, votes) = (search.dump.summary, &passes.plans, &passes.votes);
     let mut findings = Findings::default();
     let counts = count(search, plans, votes);
     let mut constants: Vec<Constant> = Vec::new();
@@ -140,7 +140,7 @@ fn share_out(
     (class, count, bytes): (ClassNumber, u64, u64),
     findings: &mut Findings,
 ) {
-    let table = search.summary.class_table();
+    let table = search.dump.summary.class_table();
     let mut left = bytes.saturating_mul(count);
     let of_class: Vec<&Constant> = (table.upwards(class).take(MAX_CLASSES))
         .flat_map(|above| {
@@ -177,7 +177,7 @@ fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u
     if !is_wanted.contains(&true) {
         return counts;
     }
-    search.summary.class_table().add_subclasses(&mut is_wanted);
+    search.dump.summary.class_table().add_subclasses(&mut is_wanted);
     parallel::each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
         let mut pass = Counting { search, plans, votes, cursor: BlockCursor::NONE, fields };
@@ -215,7 +215,7 @@ impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
             return;
         }
         let (plans, class) = (self.plans, self.cursor.class());
-        plans.compared(self.search.summary, class, record.fields, |number, value| {
+        plans.compared(self.search.dump.summary, class, record.fields, |number, value| {
             if let Some(vote) = self.votes.votes.get(number as usize).filter(|vote| vote.pairs > 0) {
                 let (equal, all) = self.fields.entry(number).or_default();
                 *equal += u64::from(vote.candidate == value.bits);

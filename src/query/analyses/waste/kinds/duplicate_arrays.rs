@@ -31,7 +31,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
         Self: 'r;
 
     fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
-        match self.0.objects.record_at(item.place >> 2)? {
+        match self.0.dump.objects.record_at(item.place >> 2)? {
             Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
             _ => None,
         }

@@ -38,14 +38,14 @@ pub(crate) fn is_made(name: &str) -> bool {
 }
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
-    let summary = search.summary;
+    let summary = search.dump.summary;
     let dumped = summary.numbered_classes().filter(|(_, row)| {
         let name = summary.class_name(row);
         row.is_dumped() && row.kind() == ClassKind::Instance && !name.ends_with("[]") && !is_made(name)
     });
     let mut classes: Vec<(&str, ObjectId, ObjectIndex)> = dumped
         .filter_map(|(number, row)| {
-            let object = search.graph.class_object(number)?;
+            let object = search.dump.graph.class_object(number)?;
             let is_reachable = search.reachable.contains(object);
             is_reachable.then(|| (summary.class_name(row), row.loader.into(), object))
         })
@@ -57,5 +57,5 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
         others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
     }
-    Findings::retained(search, &others, |object| search.graph.class_of_class_object(object))
+    Findings::retained(search, &others, |object| search.dump.graph.class_of_class_object(object))
 }

@@ -36,7 +36,7 @@ impl<'v, 'a> Content for StringTexts<'v, 'a> {
         Self: 'r;
 
     fn read(&self, item: &ContentItem) -> Option<Characters<'a>> {
-        contents::characters_at(&self.0.objects, item.place, ObjectIndex(item.object))
+        contents::characters_at(&self.0.dump.objects, item.place, ObjectIndex(item.object))
     }
 
     fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
@@ -53,7 +53,7 @@ impl<'v, 'a> Content for StringTexts<'v, 'a> {
 
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let (mut savings, groups) = find_all(search, &StringTexts(search), &mut passes.texts)?;
-    let graph = search.graph;
+    let graph = search.dump.graph;
     let mut freed = Bits::new(graph.objects.len());
     for saving in savings.iter() {
         freed.insert(ObjectIndex(saving.object));

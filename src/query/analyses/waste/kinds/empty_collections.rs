@@ -24,7 +24,7 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
         return;
     }
     let search = look.search;
-    let (tree, summary) = (&search.graph.tree, search.summary);
+    let (tree, summary) = (&search.dump.graph.tree, search.dump.summary);
     let outer = look.outermost(collection.object);
     let Some(position) = tree.reachable_position(outer) else { return };
     if tree.retained_objects(position) > MAX_OBJECTS {

@@ -25,9 +25,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 const REFERENCE: &str = "java.lang.ref.Reference";
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
-    let objects = &search.objects;
+    let objects = &search.dump.objects;
     // A Finalizer has a `next` of its own, for those that do not wait.
-    let Some(reference) = search.summary.boot_class(REFERENCE) else {
+    let Some(reference) = search.dump.summary.boot_class(REFERENCE) else {
         return Ok(Findings::default());
     };
     let field = |object, name| objects.object(objects.field_of(object, reference, name)?);

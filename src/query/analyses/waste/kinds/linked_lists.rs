@@ -22,7 +22,7 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
     if collection.elements == 0 || !look.usage(object).is_some_and(|usage| usage.is_linked) {
         return;
     }
-    let tree = &look.search.graph.tree;
+    let tree = &look.search.dump.graph.tree;
     let (Some([list, node, array_list]), Some(position)) = (look.linked, tree.reachable_position(object))
     else {
         return;

@@ -54,8 +54,8 @@ fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
 }
 
 fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
-    let tree = &look.search.graph.tree;
-    let objects = &look.search.objects;
+    let tree = &look.search.dump.graph.tree;
+    let objects = &look.search.dump.objects;
     // A table that another collection shares stays.
     let table =
         look.usage(object).and_then(|usage| objects.value_at(objects.instance(object)?, usage.array?));
@@ -91,7 +91,7 @@ fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
 
 /// Returns whether an object can be a part of a collection: a table, a node, a view, a lock.
 fn is_of_collection(look: &CollectionLook<'_, '_>, object: ObjectIndex) -> bool {
-    let summary = look.search.summary;
+    let summary = look.search.dump.summary;
     let class = look.search.class(object).and_then(|class| summary.class(class));
     class.is_some_and(|class| {
         let name = summary.class_name(class);

@@ -19,7 +19,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 };
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
-    let tree = &search.graph.tree;
+    let tree = &search.dump.graph.tree;
     Ok(Findings {
         count: u64::from(tree.objects().saturating_sub(tree.reachable())),
         bytes: search.all_bytes().saturating_sub(tree.reachable_bytes()),

@@ -45,10 +45,10 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
 }
 
 fn held_by_statics(search: &WasteSearch<'_>) -> FxHashSet<u32> {
-    let statics = search.summary.classes().iter().flat_map(|class| search.summary.statics(class));
+    let statics = search.dump.summary.classes().iter().flat_map(|class| search.dump.summary.statics(class));
     let objects = statics.filter(|(_, kind, _)| *kind == BasicType::Object);
     objects
-        .filter_map(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)))
+        .filter_map(|(_, _, id)| search.dump.graph.objects.addresses.index_of(ObjectId(id)))
         .map(|object| object.0)
         .collect()
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_index::ObjectGraph;
+use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
@@ -63,10 +63,10 @@ impl KnownClasses {
 }
 
 impl<'a> Meanings<'a> {
-    /// Prepares reading the meanings of objects of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
-    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let known = summary.derived(|| KnownClasses::new(summary));
-        Self { objects: ObjectReader::new(summary, graph, bytes), known }
+    /// Prepares reading the meanings of objects.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        let known = dump.summary.derived(|| KnownClasses::new(dump.summary));
+        Self { objects: dump.objects, known }
     }
 
     /// Returns the meaning of an object in at most `most` characters. Not escaped; an unpaired surrogate is `\udXXX`.
