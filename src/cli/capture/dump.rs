@@ -24,10 +24,9 @@ use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
 use crate::cli::dump::redact::WhatGoes;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::child::duration;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::doors::doors;
-use crate::cli::shared::durations::seconds;
+use crate::cli::shared::durations::{duration, seconds};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::question;
 use crate::cli::browse::core::{Question, ScreenAnswer};
 use crate::cli::browse::link::{Heard, Link};
-use crate::cli::browse::wire::FromWorker;
+use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
 use crate::cli::shared::context::locked;
+use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
 
 /// Longer than a shell takes on any machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -21,12 +22,16 @@ fn numbered(number: u64) -> Question {
 
 /// Returns a link whose processes run this script in the directory; it finds what to say there.
 fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
-    let say = |name: &str, message: &FromWorker| {
-        fs::write(dir.join(name), serde_json::to_string(message).expect("JSON") + "\n").expect("a file");
+    let say = |name: &str, message: &WorkerMessage<ScreenMessage>, body: &str| {
+        let line = serde_json::to_string(message).expect("JSON");
+        fs::write(dir.join(name), format!("{line}\n{body}")).expect("a file");
     };
-    for number in 1..=2 {
-        say(&format!("answer{number}"), &FromWorker::Answer(number, ScreenAnswer::default().into()));
-        say(&format!("progress{number}"), &FromWorker::Progress(number, "reading".to_owned()));
+    let body = serde_json::to_string(&WireAnswer::from(ScreenAnswer::default())).expect("JSON");
+    for question in 1..=2 {
+        let answer = WorkerMessage::Message(ScreenMessage::Answer(question), body.len());
+        say(&format!("answer{question}"), &answer, &body);
+        let progress = WorkerProgress { question, stage: "reading".to_owned(), ..WorkerProgress::default() };
+        say(&format!("progress{question}"), &WorkerMessage::Progress(progress), "");
     }
     let script = format!("cd '{}'; echo start >> starts; {script}", dir.display());
     let (sender, heard) = channel();
