@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use hprof_query::share::percent;
 
 use super::core::{Question, ScreenAnswer};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
@@ -178,9 +179,9 @@ fn answer(body: &[u8]) -> Option<ScreenAnswer> {
 /// Formats progress: the stage, and a percentage if the total is known.
 fn text(progress: &WorkerProgress) -> String {
     let WorkerProgress { stage, done, total, .. } = progress;
-    match (done.min(total) * 100).checked_div(*total) {
-        Some(percent) => format!("{stage} {percent}%"),
-        None => stage.clone(),
+    match *total {
+        0 => stage.clone(),
+        total => format!("{stage} {}%", percent(total.min(*done), total)),
     }
 }
 

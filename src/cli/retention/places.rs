@@ -12,11 +12,10 @@ use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks}
 use hprof_query::objects::condition::size;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::Selection;
-use hprof_query::recordings::percent::hundredths;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::fit;
-use hprof_report::number::grouped;
+use hprof_report::number::{grouped, hundredths};
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::{Value, id};
 

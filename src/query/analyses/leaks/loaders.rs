@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::io;
 
+use hprof_base::share::portion;
 use rustc_hash::FxHashMap;
 
 use hprof_index::layout::sizes::Sizes;
@@ -24,7 +25,6 @@ use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::loader_holders::{LoaderHolder, LoaderHolderKind, LoaderHolders, loader_holders};
 use super::reader::EvidenceReader;
-use super::suspects::share;
 use super::{Candidate, Suspect, SuspectRule, Verdict};
 use hprof_index::graph::numbers::TreePosition;
 
@@ -127,7 +127,7 @@ impl Loaders {
         if !has_many_loaders(summary) {
             return Ok(Self::default());
         }
-        let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
+        let least = portion(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
         let mut found = loader_sets::large_groups(objects, MANY_LOADERS, least)?;
         found.truncate(TOLD_GROUPS);
         Ok(Self(found))
