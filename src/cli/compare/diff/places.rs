@@ -13,15 +13,28 @@ use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
+use hprof_report::answer::{Answer, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::grid::RowLine;
 use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
 use hprof_report::value::{Value, id, list};
 
+use super::kind::DiffKind;
 use super::{DiffArgs, shown};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "place",
+    summary: "Places in the program: chains of fields, from static fields and threads down",
+    about: "A row is a place that explains a change, most growth first. No place contains another.",
+    unit: "places",
+    options: &["--min-change"],
+    compare: run,
+    rows: || columns(None).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let frameworks = args.frameworks.rules(cx)?;
     let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(&frameworks, heap, graph) };
@@ -40,7 +53,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)
             .beside(&Columns::new(beside_columns()), &beside)
-            .matching(changes.rows.len() as u64, "places")
+            .matching(changes.rows.len() as u64, args.group_by.unit)
             .without_rows(args.output.no_rows(nothing.clone()));
         if format == Format::Table {
             answer = answer
@@ -199,14 +212,4 @@ fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
         beside.changes.least.into()
     }));
     columns
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by place`",
-        about: "A row is a place that explains a change, most growth first. No place contains another.",
-        rows: columns(None).fields(),
-        beside: Columns::new(beside_columns()).fields(),
-    }
 }

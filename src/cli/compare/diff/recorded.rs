@@ -46,7 +46,8 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
     cx.each(args.output.format(), |cx, format| {
-        let answer = answer(format).without_rows(args.output.no_rows(nothing));
+        let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
+        let answer = answer.without_rows(args.output.no_rows(nothing));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;
     if counts.changed == 0 {

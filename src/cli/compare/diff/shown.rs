@@ -64,7 +64,7 @@ pub(super) fn show<'a, R>(
     answer: impl Fn(Format) -> Answer<'a, R>,
 ) -> anyhow::Result<Outcome> {
     cx.each(args.output.format(), |cx, format| {
-        let answer = answer(format).matching(counts.matching(format), "rows");
+        let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
         let answer = answer.without_rows(args.output.no_rows(NOTHING));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;
