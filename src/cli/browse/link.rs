@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Message from the process.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ScreenEvent {
     Answer(u64, ScreenAnswer),
     /// What is shown until the answer comes.
     Early(u64, ScreenAnswer),
@@ -30,7 +30,7 @@ pub(super) enum Heard {
 }
 
 /// Receiver of messages, on any thread.
-pub(super) type Hear = Arc<dyn Fn(Heard) + Send + Sync>;
+pub(super) type EventSink = Arc<dyn Fn(ScreenEvent) + Send + Sync>;
 
 /// The process that answers, if one is running.
 pub(super) struct Link {
@@ -38,7 +38,7 @@ pub(super) struct Link {
     program: PathBuf,
     /// Arguments of the process.
     arguments: Vec<OsString>,
-    hear: Hear,
+    hear: EventSink,
     process: Option<AnsweringProcess>,
     /// Number of the last process.
     count: u64,
@@ -65,7 +65,7 @@ struct AskedQuestion {
 
 impl Link {
     /// Creates a link that starts processes of a program with these arguments.
-    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: Hear) -> Self {
+    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: EventSink) -> Self {
         Self { program, arguments, hear, process: None, count: 0, has_index: false }
     }
 
@@ -154,17 +154,19 @@ impl Link {
         let (hear, process_number) = (self.hear.clone(), self.count);
         process.hear(move |event| {
             let heard = match event {
-                WorkerEvent::Progress(progress) => Some(Heard::Progress(progress.question, text(&progress))),
+                WorkerEvent::Progress(progress) => {
+                    Some(ScreenEvent::Progress(progress.question, text(&progress)))
+                }
                 WorkerEvent::Message(ScreenMessage::Answer(number), body) => {
-                    answer(&body).map(|answer| Heard::Answer(number, answer))
+                    answer(&body).map(|answer| ScreenEvent::Answer(number, answer))
                 }
                 WorkerEvent::Message(ScreenMessage::Early(number), body) => {
-                    answer(&body).map(|answer| Heard::Early(number, answer))
+                    answer(&body).map(|answer| ScreenEvent::Early(number, answer))
                 }
                 WorkerEvent::Ended(_) => None,
             };
             let goes_on = heard.is_some();
-            hear(heard.unwrap_or(Heard::Ended(process_number)));
+            hear(heard.unwrap_or(ScreenEvent::Ended(process_number)));
             goes_on
         });
         Ok(AnsweringProcess { process, asked: None, first: None })

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
 use super::worker::{BASELINE, PageQuestion};
-use super::workers::{Heard, Worker, WorkerKind};
+use super::workers::{PageEvent, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
@@ -362,16 +362,16 @@ impl Questions {
                 }
             };
             match heard {
-                Heard::Reply(reply) => {
+                PageEvent::Reply(reply) => {
                     if worker.is_fresh() {
                         locked(&self.idle).push((worker, Instant::now()));
                     }
                     return Ok(Some(reply));
                 }
-                Heard::Progress(progress) => {
+                PageEvent::Progress(progress) => {
                     let _ = state.send(JobState::Running(progress.into()));
                 }
-                Heard::Summary | Heard::Opened(_) => {}
+                PageEvent::Summary | PageEvent::Opened(_) => {}
             }
         }
     }
@@ -447,11 +447,11 @@ async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyh
     worker.ask(&PageQuestion::Open(number))?;
     loop {
         match worker.hear().await? {
-            Heard::Opened(error) => return Ok(error),
-            Heard::Summary => {
+            PageEvent::Opened(error) => return Ok(error),
+            PageEvent::Summary => {
                 let _ = index.send(Index::Summary(Stage::default()));
             }
-            Heard::Progress(progress) => {
+            PageEvent::Progress(progress) => {
                 let stage = Stage::from(progress);
                 index.send_modify(|index| {
                     *index = if matches!(index, Index::Summary(_)) {
@@ -461,7 +461,7 @@ async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyh
                     };
                 });
             }
-            Heard::Reply(_) => {}
+            PageEvent::Reply(_) => {}
         }
     }
 }

@@ -38,9 +38,9 @@ pub(super) enum WorkerKind {
     Long,
 }
 
-/// What is heard of a worker.
+/// Event of a worker of the server.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum PageEvent {
     Progress(WorkerProgress),
     Summary,
     Opened(Option<String>),
@@ -87,14 +87,14 @@ impl Worker {
     }
 
     /// Waits for its next message. A future that is dropped loses none.
-    pub(super) async fn hear(&mut self) -> anyhow::Result<Heard> {
+    pub(super) async fn hear(&mut self) -> anyhow::Result<PageEvent> {
         Ok(match self.events.recv().await.context("the process ended")? {
-            WorkerEvent::Progress(progress) => Heard::Progress(progress),
-            WorkerEvent::Message(PageMessage::Summary, _) => Heard::Summary,
-            WorkerEvent::Message(PageMessage::Opened(error), _) => Heard::Opened(error),
+            WorkerEvent::Progress(progress) => PageEvent::Progress(progress),
+            WorkerEvent::Message(PageMessage::Summary, _) => PageEvent::Summary,
+            WorkerEvent::Message(PageMessage::Opened(error), _) => PageEvent::Opened(error),
             WorkerEvent::Message(PageMessage::Reply { status, content_type, location }, body) => {
                 let content_type = known(&content_type);
-                Heard::Reply(Reply { status, content_type, body: body.into(), location })
+                PageEvent::Reply(Reply { status, content_type, body: body.into(), location })
             }
             WorkerEvent::Ended(error) => return Err(error),
         })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::question;
 use crate::cli::browse::core::{Question, ScreenAnswer};
-use crate::cli::browse::link::{Heard, Link};
+use crate::cli::browse::link::{Link, ScreenEvent};
 use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
 use crate::cli::shared::context::locked;
 use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
@@ -21,7 +21,7 @@ fn numbered(number: u64) -> Question {
 }
 
 /// Returns a link whose processes run this script in the directory; it finds what to say there.
-fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
+fn link(dir: &Path, script: &str) -> (Link, Receiver<ScreenEvent>) {
     let say = |name: &str, message: &WorkerMessage<ScreenMessage>, body: &str| {
         let line = serde_json::to_string(message).expect("JSON");
         fs::write(dir.join(name), format!("{line}\n{body}")).expect("a file");
@@ -41,12 +41,12 @@ fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
 }
 
 /// Returns what is heard next, in short.
-fn next(heard: &Receiver<Heard>) -> String {
+fn next(heard: &Receiver<ScreenEvent>) -> String {
     match heard.recv_timeout(TIMEOUT).expect("a message") {
-        Heard::Answer(number, _) => format!("answer {number}"),
-        Heard::Early(number, _) => format!("early {number}"),
-        Heard::Progress(number, _) => format!("progress {number}"),
-        Heard::Ended(number) => format!("ended {number}"),
+        ScreenEvent::Answer(number, _) => format!("answer {number}"),
+        ScreenEvent::Early(number, _) => format!("early {number}"),
+        ScreenEvent::Progress(number, _) => format!("progress {number}"),
+        ScreenEvent::Ended(number) => format!("ended {number}"),
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct WorkerProgress {
     pub(crate) total: u64,
 }
 
-/// What is heard of a worker.
+/// Event of a worker.
 #[derive(Debug)]
 pub(crate) enum WorkerEvent<M> {
     Progress(WorkerProgress),

@@ -48,11 +48,21 @@ impl WorkerKiller {
         let _ = locked(&self.0).kill();
     }
 
+    /// Waits until the worker has ended; others may kill it meanwhile. It was killed or has closed its output, so this takes a
+    /// moment.
+    fn wait(&self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = locked(&self.0).try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Kills the worker and waits until it has ended.
     pub(super) fn reap(&self) -> io::Result<ExitStatus> {
-        let mut child = locked(&self.0);
-        let _ = child.kill();
-        child.wait()
+        self.kill();
+        self.wait()
     }
 }
 
@@ -96,7 +106,7 @@ impl WorkerProcess {
             drop(sender);
             (stdout, stderr, late.join().unwrap_or_default())
         });
-        let status = locked(&self.child.0).wait()?;
+        let status = self.child.wait()?;
         if is_late {
             let why = format!("it took longer than {} s (--question-time)", limits.time.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
