@@ -21,6 +21,7 @@ mod meta;
 mod object;
 mod options;
 mod pages;
+mod prelude;
 mod recording;
 #[cfg(test)]
 mod reference;

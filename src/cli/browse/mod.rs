@@ -30,9 +30,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::spool::STDIN;
 use crate::cli::shared::worker::is_worker;

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::worker::{self, ProgressReporter};
 use hprof_input::file::TextFile;
 use hprof_query::frameworks::Frameworks;

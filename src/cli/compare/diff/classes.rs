@@ -2,27 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::change::Change;
 use hprof_query::compare::classes::{
     ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
 };
-use hprof_query::dictionary::names;
 use hprof_query::histogram::{HistogramOrder, Scope, With};
 use hprof_query::naming::stable_names;
 use hprof_query::recordings::profile::text;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

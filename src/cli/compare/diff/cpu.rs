@@ -1,23 +1,18 @@
 //! `diff --group-by cpu`, `cputime`: CPU samples and CPU times of two runs.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_samples};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::Format;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{grouped, signed};
+use hprof_report::number::signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

@@ -3,9 +3,7 @@
 //! Each kind has a definition in the file that compares. `--group-by`, its help, the options that a kind takes and the
 //! reference are read from it.
 
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
-use hprof_report::answer::Declared;
+use crate::cli::prelude::*;
 use hprof_report::column::JsonField;
 
 use super::DiffArgs;

@@ -17,19 +17,13 @@ use std::sync::LazyLock;
 
 pub(crate) use places::places_of;
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::histogram::HistogramOrder;
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::condition::size;
-use hprof_report::Format;
-use hprof_report::answer::Declared;
 
 use kind::DiffKind;
 

@@ -1,23 +1,17 @@
 //! `diff --group-by place`: growth by place in the program.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::compare::place_lines;
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::commands::{self, Commands, NextCommand};
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Quiet;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::frameworks::Frameworks;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::grid::RowLine;
-use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
-use hprof_report::value::{Value, id, list};
+use hprof_report::number::{signed, signed_bytes};
+use hprof_report::value::{id, list};
 
 use super::kind::DiffKind;
 use super::{DiffArgs, shown};

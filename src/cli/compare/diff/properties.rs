@@ -1,12 +1,9 @@
 //! `diff --group-by properties`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
-use hprof_query::dictionary::{Side, names};
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
+use hprof_query::dictionary::Side;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

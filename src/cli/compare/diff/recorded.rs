@@ -1,16 +1,11 @@
 //! Code shared by comparisons of recordings: notes on stderr, outcome, columns of rows that are stacks.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::AnswerSource;
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::Percent;
-use hprof_report::Format;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Align, Column};
 
 use super::DiffArgs;
 use super::shown::{Counts, NOTHING};

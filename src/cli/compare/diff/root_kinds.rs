@@ -1,13 +1,8 @@
 //! `diff --group-by roots`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::Session;
+use crate::cli::prelude::*;
 use hprof_query::compare::root_counts::{RootCensus, RootChange};
-use hprof_query::dictionary::names;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
 
 use super::DiffArgs;
 use super::kind::DiffKind;

@@ -1,22 +1,17 @@
 //! `diff --group-by sites`: allocation sites of two recordings.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedInput, same_sites};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dictionary::ColumnKey;
 use hprof_query::histogram;
 use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Traces};
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

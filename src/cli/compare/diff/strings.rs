@@ -1,24 +1,18 @@
 //! `diff --group-by strings`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
-use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::change::Change;
 use hprof_query::compare::strings::{
     ChangeReader, Compared, Keep, StringCensus, StringChange, StringsDump, Text,
 };
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::strings::Totals;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

@@ -1,20 +1,14 @@
 //! `diff --group-by threads`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use hprof_index::Quiet;
 use hprof_query::change::Change;
 use hprof_query::compare;
 use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::threads::ThreadState;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

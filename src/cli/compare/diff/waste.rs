@@ -1,17 +1,11 @@
 //! `diff --group-by waste`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::Session;
+use crate::cli::prelude::*;
 use hprof_index::Quiet;
 use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
-use hprof_query::dictionary::names;
 use hprof_query::waste::{self, FieldGroupBy, WasteQuery};
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns};
 use hprof_report::number::signed;
 
 use super::DiffArgs;
