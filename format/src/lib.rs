@@ -15,6 +15,7 @@
 //! | [`digits`] | digits of numbers, appended to bytes |
 //! | [`escape`] | escaping of text from a JVM |
 //! | [`names`] | class names in Java source form |
+//! | [`percent`] | shares as text reports state them |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -26,6 +27,7 @@ pub mod escape;
 pub mod heap_binary;
 pub mod heap_text;
 pub mod names;
+pub mod percent;
 pub mod text;
 
 /// Output of the agent for `help`: its options.

@@ -21,6 +21,7 @@ mod meta;
 mod object;
 mod options;
 mod pages;
+mod prelude;
 mod recording;
 #[cfg(test)]
 mod reference;
@@ -36,7 +37,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use shared::context::RunContext;
-use shared::{child, color, hiding, messages, signals, spool};
+use shared::{color, hiding, messages, signals, spool, worker};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -234,7 +235,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == shared::doors::WORD) {
         return shared::doors::run();
     }
-    if let Err(error) = child::begin() {
+    if let Err(error) = worker::begin() {
         return exit_code(&cx, Err(error.into()));
     }
     if meta::version::is_verbose(&arguments) {

@@ -143,11 +143,62 @@ fn modules(root: &Path, others: &[&str]) -> BTreeMap<Module, String> {
     found
 }
 
-/// Returns the imports of each module.
+/// The paths that a source names for others, by `pub use`, and what is left of the source.
+fn exports(source: &str) -> (Vec<String>, String) {
+    let (mut found, mut rest) = (Vec::new(), String::new());
+    for item in source.split_inclusive(';') {
+        let words = item.trim_start();
+        match words.strip_prefix("pub use ").or_else(|| words.strip_prefix("pub(crate) use ")) {
+            Some(path) => found.extend(expanded(path.trim_end_matches(';'))),
+            None => rest.push_str(item),
+        }
+    }
+    (found, rest)
+}
+
+/// Modules that only name what is elsewhere, with the paths of that: a prelude.
+fn preludes(modules: &BTreeMap<Module, String>) -> BTreeMap<&Module, Vec<String>> {
+    let all = modules
+        .iter()
+        .filter(|(module, _)| !module.is_empty())
+        .map(|(module, source)| (module, exports(source)));
+    let only_names = all.filter(|(_, (found, rest))| !found.is_empty() && rest.trim().is_empty());
+    only_names.map(|(module, (found, _))| (module, found)).collect()
+}
+
+/// Returns whether a name is a word of a source.
+fn has_word(source: &str, name: &str) -> bool {
+    source.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name)
+}
+
+/// Returns the imports of each module. An import from a prelude counts as one of what the prelude names, and `*` as one of all
+/// these names that the importing file has.
 fn imports(modules: &BTreeMap<Module, String>) -> Graph {
     let known: BTreeSet<Module> = modules.keys().cloned().collect();
+    let preludes = preludes(modules);
+    let named = |path: &str, from: &Module, source: &str| -> Vec<Module> {
+        let Some(to) = target(path, from, &known) else { return Vec::new() };
+        let Some(names) = preludes.get(&to).filter(|_| to != *from) else { return vec![to] };
+        let last = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
+        let wanted = last(path);
+        let is_whole = ["", "*"].contains(&&*wanted) || wanted == to[to.len() - 1];
+        // Methods of a trait need no mention of it.
+        let is_trait = |path: &str| {
+            let defined = target(path, &to, &known).and_then(|module| modules.get(&module));
+            defined.is_some_and(|source| source.contains(&format!("trait {}", last(path))))
+        };
+        let is_meant = |path: &str| match is_whole {
+            true => has_word(source, &last(path)) || is_trait(path),
+            false => last(path) == wanted,
+        };
+        let meant: Vec<&String> = names.iter().filter(|path| is_meant(path)).collect();
+        match meant.is_empty() && !is_whole {
+            true => vec![to],
+            false => meant.into_iter().filter_map(|path| target(path, &to, &known)).collect(),
+        }
+    };
     let of = |(from, source): (&Module, &String)| {
-        let targets = paths(source).into_iter().filter_map(|path| target(&path, from, &known));
+        let targets = paths(source).into_iter().flat_map(|path| named(&path, from, source));
         // A module and what it consists of are one.
         let targets = targets.filter(|to| !to.starts_with(from) && !from.starts_with(to));
         (from.clone(), targets.collect())
@@ -244,12 +295,27 @@ fn a_circle_is_found() {
             ),
         ),
         (module("d"), source("use super::a;\n")),
+        // A prelude, and files that use what it names, or do not.
+        (
+            module("p"),
+            source("//! Names.\n\npub(crate) use crate::b::y::{Y, Z};\npub(crate) use other::c;\n"),
+        ),
+        (module("uses"), source("use crate::p::*;\n\nfn f(_: Y) {}\n")),
+        (module("names"), source("use crate::p::Z;\n")),
+        (module("none"), source("use crate::p::*;\n\nfn f(_: Yes) {}\n")),
+        (module("q"), source("pub(crate) use crate::t::T;\n")),
+        (module("t"), source("pub trait T {}\n")),
+        (module("methods"), source("use crate::q::*;\n")),
     ]
     .into();
     let graph = imports(&modules);
     assert_eq!(graph[&module("a/x")], [module("b"), module("b/y")].into());
     assert_eq!(graph[&module("b/y")], [module("c")].into());
     assert_eq!(graph[&module("c")], [module("d")].into());
+    assert_eq!(graph[&module("uses")], [module("b/y")].into());
+    assert_eq!(graph[&module("names")], [module("b/y")].into());
+    assert!(graph[&module("none")].is_empty());
+    assert_eq!(graph[&module("methods")], [module("t")].into());
     // The file `a/x` is in none, and its folder is in one.
     assert!(circles(&graph).is_empty());
     let folders = circles(&folder_graph(&graph, &[]));

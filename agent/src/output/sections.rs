@@ -1,6 +1,7 @@
 //! The sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
 
 use hprof_format::binary::{self, Records, Totals};
+use hprof_format::percent::percent;
 use hprof_format::text;
 use rustc_hash::FxHashMap;
 
@@ -19,11 +20,6 @@ pub struct SiteCounts {
     pub live: Weight,
     /// Allocated objects.
     pub allocated: Weight,
-}
-
-/// Returns a part of a total in percent.
-fn percent(part: u64, total: u64) -> f64 {
-    if total == 0 { 0.0 } else { part as f64 / total as f64 * 100.0 }
 }
 
 /// All sites with their totals, by live bytes in descending order.

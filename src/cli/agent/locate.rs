@@ -3,16 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::output;
-use crate::cli::shared::session::AnswerSource;
-use hprof_query::dictionary::names;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
-use hprof_report::value::Value;
 
 use super::{library, load};
 

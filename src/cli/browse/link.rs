@@ -1,18 +1,17 @@
-//! The connection to the process that answers: it is started on demand, and killed to cancel a question.
+//! The connection to the worker: it is started on demand, and killed to cancel a question.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use hprof_query::share::percent;
 
 use super::core::{Question, ScreenAnswer};
-use super::wire::{FromWorker, MAX_LINE, ToWorker};
-use crate::cli::shared::child::WORKER;
-use crate::cli::shared::spool;
+use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
+use crate::cli::shared::worker::{WorkerEvent, WorkerProcess, WorkerProgress, WorkerTerms};
 
 /// A question that takes longer is cancelled by the next one; one that takes less is answered before.
 const SHORT: Duration = Duration::from_millis(300);
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Message from the process.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ScreenEvent {
     Answer(u64, ScreenAnswer),
     /// What is shown until the answer comes.
     Early(u64, ScreenAnswer),
@@ -31,7 +30,7 @@ pub(super) enum Heard {
 }
 
 /// Receiver of messages, on any thread.
-pub(super) type Hear = Arc<dyn Fn(Heard) + Send + Sync>;
+pub(super) type EventSink = Arc<dyn Fn(ScreenEvent) + Send + Sync>;
 
 /// The process that answers, if one is running.
 pub(super) struct Link {
@@ -39,7 +38,7 @@ pub(super) struct Link {
     program: PathBuf,
     /// Arguments of the process.
     arguments: Vec<OsString>,
-    hear: Hear,
+    hear: EventSink,
     process: Option<AnsweringProcess>,
     /// Number of the last process.
     count: u64,
@@ -48,8 +47,7 @@ pub(super) struct Link {
 }
 
 struct AnsweringProcess {
-    child: Child,
-    stdin: ChildStdin,
+    process: WorkerProcess,
     /// The question that it answers.
     asked: Option<AskedQuestion>,
     /// The number of the question that it was started for.
@@ -60,14 +58,14 @@ struct AnsweringProcess {
 struct AskedQuestion {
     number: u64,
     since: Instant,
-    line: String,
+    question: Arc<WireQuestion>,
     /// Whether the process has said something about it.
     is_read: bool,
 }
 
 impl Link {
     /// Creates a link that starts processes of a program with these arguments.
-    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: Hear) -> Self {
+    pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: EventSink) -> Self {
         Self { program, arguments, hear, process: None, count: 0, has_index: false }
     }
 
@@ -81,23 +79,24 @@ impl Link {
             self.cancel();
         }
         let number = question.number;
-        let line = serde_json::to_string(&ToWorker::Ask(question.into()))? + "\n";
+        let question = Arc::new(question.into());
         // A process that ended a moment ago is replaced.
-        if self.tell(number, line.clone()).is_err() {
+        if self.send(number, &question).is_err() {
             self.cancel();
-            self.tell(number, line)?;
+            self.send(number, &question)?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, number: u64, line: String) -> anyhow::Result<()> {
+    fn send(&mut self, number: u64, question: &Arc<WireQuestion>) -> anyhow::Result<()> {
         if self.process.is_none() {
             self.process = Some(self.start()?);
         }
         if let Some(process) = &mut self.process {
-            process.stdin.write_all(line.as_bytes())?;
+            process.process.ask(&**question)?;
             process.first.get_or_insert(number);
-            process.asked = Some(AskedQuestion { number, since: Instant::now(), line, is_read: false });
+            let question = question.clone();
+            process.asked = Some(AskedQuestion { number, since: Instant::now(), question, is_read: false });
         }
         Ok(())
     }
@@ -132,76 +131,66 @@ impl Link {
         if number != self.count {
             return None;
         }
-        let mut process = self.process.take()?;
-        let _ = process.child.wait();
-        let AskedQuestion { number, line, is_read, .. } = process.asked?;
-        let is_lost = !is_read && process.first != Some(number);
-        let is_asked_again = is_lost && self.tell(number, line).is_ok();
+        let AnsweringProcess { asked, first, .. } = self.process.take()?;
+        let AskedQuestion { number, question, is_read, .. } = asked?;
+        let is_lost = !is_read && first != Some(number);
+        let is_asked_again = is_lost && self.send(number, &question).is_ok();
         Some(number).filter(|_| !is_asked_again)
     }
 
     /// Ends the process, whatever it is doing.
     pub(super) fn cancel(&mut self) {
         if let Some(process) = self.process.take() {
-            std::thread::spawn(move || end(process));
+            std::thread::spawn(move || process.process.end(PATIENCE));
         }
     }
 
     fn start(&mut self) -> anyhow::Result<AnsweringProcess> {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env(WORKER, "1");
-        // Out of memory, a backtrace could not be created and would hang.
-        command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().context("cannot start a process")?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (mut stdin, stdout) = pipes.context("cannot open pipes to the process")?;
-        let copies = spool::copies();
-        if !copies.is_empty() {
-            stdin
-                .write_all((serde_json::to_string(&ToWorker::Copies(copies.to_vec()))? + "\n").as_bytes())?;
-        }
+        command.args(&self.arguments).stderr(Stdio::null());
+        let terms = WorkerTerms { takes_questions: true, ..WorkerTerms::default() };
+        let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a process")?;
         self.count += 1;
-        let (hear, number) = (self.hear.clone(), self.count);
-        std::thread::spawn(move || {
-            let mut stdout = BufReader::new(stdout);
-            let mut line = String::new();
-            while matches!((&mut stdout).take(MAX_LINE as u64).read_line(&mut line), Ok(1..)) {
-                match serde_json::from_str(&line) {
-                    Ok(FromWorker::Answer(number, answer)) => hear(Heard::Answer(number, answer.into())),
-                    Ok(FromWorker::Early(number, answer)) => hear(Heard::Early(number, answer.into())),
-                    Ok(FromWorker::Progress(number, stage)) => hear(Heard::Progress(number, stage)),
-                    Err(_) => break,
+        let (hear, process_number) = (self.hear.clone(), self.count);
+        process.hear(move |event| {
+            let heard = match event {
+                WorkerEvent::Progress(progress) => {
+                    Some(ScreenEvent::Progress(progress.question, text(&progress)))
                 }
-                line.clear();
-            }
-            hear(Heard::Ended(number));
+                WorkerEvent::Message(ScreenMessage::Answer(number), body) => {
+                    answer(&body).map(|answer| ScreenEvent::Answer(number, answer))
+                }
+                WorkerEvent::Message(ScreenMessage::Early(number), body) => {
+                    answer(&body).map(|answer| ScreenEvent::Early(number, answer))
+                }
+                WorkerEvent::Ended(_) => None,
+            };
+            let goes_on = heard.is_some();
+            hear(heard.unwrap_or(ScreenEvent::Ended(process_number)));
+            goes_on
         });
-        Ok(AnsweringProcess { child, stdin, asked: None, first: None })
+        Ok(AnsweringProcess { process, asked: None, first: None })
+    }
+}
+
+/// Reads the body of an answer.
+fn answer(body: &[u8]) -> Option<ScreenAnswer> {
+    serde_json::from_slice::<WireAnswer>(body).ok().map(ScreenAnswer::from)
+}
+
+/// Formats progress: the stage, and a percentage if the total is known.
+fn text(progress: &WorkerProgress) -> String {
+    let WorkerProgress { stage, done, total, .. } = progress;
+    match *total {
+        0 => stage.clone(),
+        total => format!("{stage} {}%", percent(total.min(*done), total)),
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         if let Some(process) = self.process.take() {
-            end(process);
+            process.process.end(PATIENCE);
         }
     }
-}
-
-/// Ends a process: it may remove its temporary files before. Its stdin stays open meanwhile, as it would end at once
-/// otherwise.
-fn end(mut process: AnsweringProcess) {
-    let child = &mut process.child;
-    #[cfg(unix)]
-    {
-        use rustix::process::{Pid, Signal, kill_process};
-        let _ = kill_process(Pid::from_child(child), Signal::TERM);
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end && matches!(child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }

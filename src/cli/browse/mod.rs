@@ -30,12 +30,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
-use crate::cli::shared::child::WORKER;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::spool::STDIN;
+use crate::cli::shared::worker::is_worker;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli browse heap.hprof
@@ -91,7 +89,7 @@ pub(crate) fn check(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     if !cfg!(feature = "browse") {
         return Err(not_built());
     }
-    if std::env::var_os(WORKER).is_some() {
+    if is_worker() {
         return Ok(());
     }
     for name in ["dump", "baseline"] {

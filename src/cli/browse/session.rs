@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hprof_query::oql::KEYWORDS;
 use hprof_query::tables;
 
-use crate::cli::shared::child::WORKER;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::worker::{ProgressReporter, is_worker};
 use crate::cli::{self, Outcome};
 
 use super::core::{Browser, Catalog};
@@ -16,12 +16,12 @@ use super::{BrowseArgs, answers, terminal, worker};
 pub(super) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
     let (dump, baseline) = (args.input.path().to_owned(), args.baseline.clone());
-    if std::env::var_os(WORKER).is_some() {
-        let teller = worker::Teller::default();
-        let dumps = cx.keeping_dumps(Some(Arc::new(teller.clone())), cx.hides_values);
+    if is_worker() {
+        let reporter = ProgressReporter::default();
+        let dumps = cx.keeping_dumps(Some(Arc::new(reporter.clone())), cx.hides_values);
         let dumps = dumps.with_frameworks(frameworks);
         let answerer = answers::Answerer::new(dumps, dump, baseline, args.input.words());
-        worker::run(&teller, &Arc::new(answerer))?;
+        worker::run(&reporter, &Arc::new(answerer))?;
         return Ok(Outcome::Fine);
     }
     for path in std::iter::once(args.input.path()).chain(args.baseline.as_deref()) {

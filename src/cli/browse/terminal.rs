@@ -21,14 +21,14 @@ use ratatui_crossterm::crossterm::terminal::{
 use ratatui_crossterm::crossterm::{cursor, execute};
 
 use super::core::{Browser, Effect, Key, ScreenAnswer};
-use super::link::{Hear, Heard, Link};
+use super::link::{EventSink, Link, ScreenEvent};
 use crate::cli::shared::context::locked;
 use crate::cli::shared::signals;
 
 /// What the browser waits for.
 enum Event {
     Terminal(TerminalEvent),
-    Heard(Heard),
+    Worker(ScreenEvent),
     /// The terminal is gone, or the process shall end by a signal.
     End,
     /// The process shall stop.
@@ -68,10 +68,10 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     }
 }
 
-fn hearing(sender: Sender<Event>) -> Hear {
+fn hearing(sender: Sender<Event>) -> EventSink {
     let sender = Mutex::new(sender);
     // Nobody listens at the end.
-    Arc::new(move |heard| drop(locked(&sender).send(Event::Heard(heard))))
+    Arc::new(move |heard| drop(locked(&sender).send(Event::Worker(heard))))
 }
 
 /// Reads keys on a thread of their own, each when the one before has had its effect: what is typed after the last key is
@@ -165,7 +165,7 @@ impl BrowserLoop {
                         take(browser, &event);
                         keys += 1;
                     }
-                    Event::Heard(heard) => self.hear(browser, heard),
+                    Event::Worker(heard) => self.hear(browser, heard),
                     Event::End => return Ok(true),
                     Event::Stop => {
                         if self.stop()? {
@@ -177,22 +177,22 @@ impl BrowserLoop {
         }
     }
 
-    fn hear(&mut self, browser: &mut Browser, heard: Heard) {
+    fn hear(&mut self, browser: &mut Browser, heard: ScreenEvent) {
         match heard {
-            Heard::Answer(number, answer) => {
+            ScreenEvent::Answer(number, answer) => {
                 self.link.answered(number);
                 browser.answer(number, answer);
             }
-            Heard::Early(number, answer) => {
+            ScreenEvent::Early(number, answer) => {
                 self.link.has_index();
                 self.link.is_read(number);
                 browser.early(number, answer);
             }
-            Heard::Progress(number, stage) => {
+            ScreenEvent::Progress(number, stage) => {
                 self.link.is_read(number);
                 browser.progress(number, &stage);
             }
-            Heard::Ended(number) => {
+            ScreenEvent::Ended(number) => {
                 if let Some(number) = self.link.ended(number) {
                     let text = "the process that answers has ended; it may have been out of memory";
                     browser.answer(number, ScreenAnswer::failed(text, None, u16::MAX));

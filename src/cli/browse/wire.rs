@@ -1,4 +1,4 @@
-//! Messages between the browser and the process that answers: JSON lines.
+//! Questions of the browser, and messages of its workers ([`crate::cli::shared::worker`]), as JSON.
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
@@ -7,27 +7,13 @@ use hprof_report::window::{RowWindow, WindowPlace};
 use serde::{Deserialize, Serialize};
 
 use super::core::{Question, ScreenAnswer};
-use crate::cli::shared::spool::Copied;
 
-/// Maximum length of a message.
-pub(super) const MAX_LINE: usize = 64 << 20;
-
-/// Message to the process.
+/// Message from a worker: the number of a question. The body is a [`WireAnswer`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum ToWorker {
-    /// The dumps that are copies of pipes. Sent first, if there are any.
-    Copies(Vec<Copied>),
-    Ask(WireQuestion),
-}
-
-/// Message from the process.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum FromWorker {
-    /// Stage of a question.
-    Progress(u64, String),
+pub(super) enum ScreenMessage {
     /// What is shown until the answer comes.
-    Early(u64, WireAnswer),
-    Answer(u64, WireAnswer),
+    Early(u64),
+    Answer(u64),
 }
 
 #[derive(Debug, Serialize, Deserialize)]

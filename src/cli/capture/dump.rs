@@ -13,22 +13,16 @@ use hprof_capture::plan::{OutputDir, Plan, Request, Way};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
 use hprof_query::naming::suggestions;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::escape;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
 use super::redaction::Redaction;
 use super::via::{Place, ViaArgs};
-use crate::cli::Outcome;
 use crate::cli::dump::redact::WhatGoes;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::child::duration;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::doors::doors;
-use crate::cli::shared::durations::seconds;
-use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::durations::{duration, seconds};
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -1,16 +1,9 @@
 //! `jvms`: the running JVMs of this machine.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::doors::doors;
 use crate::cli::shared::durations::long_time;
-use crate::cli::shared::session::AnswerSource;
 use hprof_capture::jvms::{JvmList, JvmRow};
-use hprof_query::dictionary::names;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{grouped, human_bytes};
 use hprof_report::table::Align;
 
 use super::via::ViaArgs;

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
+use crate::cli::prelude::*;
 use hprof_capture::heap_dump::Dumped;
 use hprof_capture::jvms::JvmRow;
 use hprof_capture::plan::{Plan, Way};
-use hprof_query::dictionary::names;
-use hprof_report::column::{Column, Columns};
-use hprof_report::number::human_bytes;
 
 use crate::cli::shared::durations::seconds;
 

@@ -1,27 +1,18 @@
 //! `classes`: the classes of a dump and their hierarchy.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::prelude::*;
+use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::histogram::hierarchy::{self, ClassOrder, HierarchyQuery, HierarchyRow};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::selection::{Selected, Selection};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 use hprof_report::tree::{self, Branch};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof

@@ -1,20 +1,15 @@
 //! `histo`: the class histogram.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{LayoutArgs, Output};
+use crate::cli::prelude::*;
+use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::commands::quoted_path;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 use hprof_index::Heap;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::histogram::{
     self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
 };
@@ -23,10 +18,7 @@ use hprof_query::objects::heaps;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
 use hprof_query::recordings::text_histogram;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{grouped, percent};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof

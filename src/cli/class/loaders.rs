@@ -1,16 +1,10 @@
 //! `loaders`: class loaders, their retained sizes, and classes that several loaders define.
 
 use super::short_path::short_path;
-use crate::cli::Outcome;
-use hprof_query::dictionary::names;
+use crate::cli::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
@@ -20,12 +14,9 @@ use hprof_query::loaders::loader_sets::{self, DuplicateName, LoaderRow, LoaderSe
 use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::paths::steps::View;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, RowLine, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::answer::RowLine;
 use hprof_report::escape;
-use hprof_report::number::{grouped, percent};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof

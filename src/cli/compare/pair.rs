@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{ColumnKey, Side, names};
-use hprof_report::column::Column;
+use hprof_query::dictionary::{ColumnKey, Side};
 use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 /// The old and the new dump, read with the same options.
 #[derive(Debug, clap::Args)]

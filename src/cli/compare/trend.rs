@@ -2,32 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::heap_columns::heap_trend;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::compare::Growth;
 use hprof_query::compare::classes::{ClassCensus, ComparedGroupBy, ComparedQuery};
 use hprof_query::compare::places::DumpPlaces;
 use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
-use hprof_query::dictionary::{Name, Side, names};
+use hprof_query::dictionary::{Name, Side};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::condition::size;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::json::DumpHeader;
-use hprof_report::number::{human_bytes, signed, signed_bytes};
-use hprof_report::value::{Value, list};
+use hprof_report::number::{signed, signed_bytes};
+use hprof_report::value::list;
 
 use super::place_lines;
 use crate::cli::shared::several::{OneDump, SeveralInput};

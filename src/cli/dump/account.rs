@@ -1,12 +1,12 @@
 //! The parts of a dump that were read and those that are missing: shared by `info` and `doctor`.
 
+use crate::cli::prelude::*;
 use hprof_index::model::problem::Account;
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::dump::doctor::Extent;
-use hprof_report::column::{Column, Columns, JsonField};
+use hprof_report::column::JsonField;
 use hprof_report::findings;
-use hprof_report::number::{counted, grouped, human_bytes, percent};
-use hprof_report::value::Value;
+use hprof_report::number::counted;
 
 /// Adds table lines about the extent of a dump, without empty ones.
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {

@@ -1,23 +1,15 @@
 //! `doctor`: damage in a dump, its effect on answers, and what to do about it.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Error;
 use hprof_index::model::problem::Severity;
 use hprof_input::file::TextFile;
-use hprof_query::dictionary::names;
 use hprof_query::dump::doctor::{self, Diagnosis, Extent, Finding};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
 use hprof_report::findings;
 
 use crate::cli::shared::advice;
-use hprof_report::number::grouped;
 use hprof_report::table::TableBuilder;
-use hprof_report::value::Value;
 
 use super::account::{self, extent_lines};
 

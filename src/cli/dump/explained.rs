@@ -1,17 +1,16 @@
 //! Places that explain the heap, as rows of `overview`.
 
+use crate::cli::prelude::*;
 use hprof_index::ObjectGraph;
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Explained, PlaceFigures};
-use hprof_query::dictionary::names;
 use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::recordings::percent::hundredths;
-use hprof_report::column::{CellTarget, Column, Columns};
-use hprof_report::number::{human_bytes, percent};
+use hprof_report::column::CellTarget;
+use hprof_report::number::hundredths;
 use hprof_report::table::{Align, TableBuilder};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 use hprof_report::{escape, fit};
 use serde::{Deserialize, Serialize};
 

@@ -1,20 +1,16 @@
 //! `info`: general facts about a dump.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, LayoutArgs, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
+use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::output;
-use crate::cli::shared::session::AnswerSource as _;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
-use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dictionary::ColumnKey;
 use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, JsonField};
-use hprof_report::number::grouped;
+use hprof_report::column::JsonField;
 use hprof_report::table::TableBuilder;
-use hprof_report::value::{Value, list, record};
+use hprof_report::value::{list, record};
 
 use super::account::{self, exact, extent_lines};
 

@@ -1,19 +1,15 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::retention::leaks::allocated::{self, AllocatingLine};
 use crate::cli::retention::leaks::words;
-use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::beside_recording::{ComparedRecording, RecordingArg};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Error;
 use hprof_input::file::TextFile;
-use hprof_query::dictionary::names;
 use hprof_query::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
@@ -21,11 +17,10 @@ use hprof_query::leaks::{Cause, Suspect};
 use hprof_query::overview::{self, Overview};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, JsonField};
-use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
+use hprof_report::column::JsonField;
+use hprof_report::number::{counted, whole_percent};
 use hprof_report::table::Style;
-use hprof_report::value::{Value, id, list, record};
+use hprof_report::value::{id, list, record};
 use hprof_report::{escape, fit};
 
 use super::explained::{self, ExplainedPlaces, ExplainedRow};

@@ -7,21 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use hprof_query::dictionary::names;
 use hprof_query::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 use hprof_report::table::TableBuilder;
 
 use super::account::{self, exact, extent_lines};
 use super::doctor::{finding_columns, finding_lines};
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:

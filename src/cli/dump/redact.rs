@@ -26,7 +26,6 @@ use hprof_query::redact::proof::ProofRow;
 use hprof_query::redact::{
     self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, Redacted, TextPatterns,
 };
-use hprof_report::answer::Answer;
 use hprof_report::table::TableBuilder;
 
 use self::analyses::CommandAnalyses;
@@ -34,13 +33,12 @@ use self::answer::RedactedDump;
 pub(crate) use self::answer::declared;
 use self::mapping::ClassMapping;
 use self::passing::{FilePosition, Hashed, UntilError};
-use crate::cli::Outcome;
-use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
+use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::key_file;
 use crate::cli::shared::output::background::in_background;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
-use crate::cli::shared::session::{AnswerSource, ensure_right};
+use crate::cli::shared::session::ensure_right;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -3,25 +3,16 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use hprof_query::dictionary::names;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::secrets::{self, SecretLevel, SecretQuery, SecretRow, SecretRules, Secrets};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::ci::sarif::{self, Level};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{counted, grouped};
-use hprof_report::value::{Value, id};
+use hprof_report::number::counted;
+use hprof_report::value::id;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::color::ColorArg;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
 use crate::cli::shared::rules_file;
-use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli secrets heap.hprof

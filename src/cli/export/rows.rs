@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::cli::prelude::*;
 use crate::cli::shared::color::ColorArg;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::OneDump;
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
-use hprof_query::dictionary::names;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::json;
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 
 /// A table of a dump.
 pub(super) struct ExportedTable {

@@ -1,12 +1,11 @@
 //! A call: a process of this program with the arguments of a shell, whose output is cut to what was asked for.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -14,11 +13,11 @@ use serde_json::{Map, Value, json};
 use super::budget;
 use super::message::MAX_ERROR;
 use crate::cli::shared::args::INDEX_DIR;
-use crate::cli::shared::child::CallTerms;
 use crate::cli::shared::commands::quoted;
 use crate::cli::shared::context::{WITH_TABLE, locked};
 use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::spool;
+use crate::cli::shared::worker::{OutputLimits, WorkerKiller, WorkerProcess, WorkerTerms};
 
 /// Maximum length of the output of a command.
 const MAX_OUTPUT: u64 = 32 << 20;
@@ -36,7 +35,7 @@ pub(super) const UNTRUSTED: &str =
 /// Processes of a call, which can be cancelled.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    running: Mutex<Vec<Child>>,
+    started: Mutex<Vec<WorkerKiller>>,
     is_cancelled: AtomicBool,
 }
 
@@ -44,9 +43,7 @@ impl Processes {
     /// Ends them.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
-        locked(&self.running).iter_mut().for_each(|child| {
-            let _ = child.kill();
-        });
+        locked(&self.started).iter().for_each(WorkerKiller::kill);
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -54,56 +51,22 @@ impl Processes {
     }
 
     /// Runs a command to its end, or to the end of its time.
-    fn run(&self, command: &mut Command, time: Duration) -> io::Result<Finished> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (id, stdin, stdout, stderr) = {
+    fn run(&self, command: &mut Command, limits: CallLimits) -> io::Result<Finished> {
+        let CallLimits { time, memory, is_background } = limits;
+        let terms = WorkerTerms { memory, is_background, ..WorkerTerms::default() };
+        let process = {
             // Locked, so that none is started once they are cancelled.
-            let mut running = locked(&self.running);
+            let mut started = locked(&self.started);
             if self.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let mut child = command.spawn()?;
-            let pipes = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
-            running.push(child);
-            pipes
+            let process = WorkerProcess::start(command.stderr(Stdio::piped()), &terms)?;
+            started.push(process.killer());
+            process
         };
-        let read = |pipe: Option<Box<dyn Read + Send>>, max: u64| {
-            let mut bytes = Vec::new();
-            let mut pipe = pipe.into_iter().map(|pipe| pipe.take(max));
-            let length = pipe.next().map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
-            length.map(|_| bytes)
-        };
-        let (sender, ended) = channel::<()>();
-        let (stdout, stderr, is_late) = std::thread::scope(|scope| {
-            let stderr = stderr.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-            let notes = scope.spawn(move || read(stderr, MAX_NOTES));
-            let late = scope.spawn(move || {
-                let is_late = ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-                let mut running = locked(&self.running);
-                if let Some(child) = running.iter_mut().find(|child| is_late && child.id() == id) {
-                    let _ = child.kill();
-                }
-                is_late
-            });
-            let stdout = read(stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>), MAX_OUTPUT);
-            let notes = notes.join().unwrap_or_else(|_| Ok(Vec::new()));
-            drop(sender);
-            (stdout, notes, late.join().unwrap_or_default())
-        });
-        let child = {
-            let mut running = locked(&self.running);
-            let at = running.iter().position(|child| child.id() == id);
-            at.map(|at| running.swap_remove(at))
-        };
-        let status = child.map(|mut child| child.wait()).transpose()?;
-        // At its end the process would take this one for gone.
-        drop(stdin);
-        if is_late {
-            let why = format!("it took longer than {} s (--question-time)", time.as_secs());
-            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-        }
-        let code = status.and_then(|status| status.code());
-        Ok(Finished { stdout: stdout?, stderr: String::from_utf8_lossy(&stderr?).into_owned(), code })
+        let output = process.output(OutputLimits { time, stdout: MAX_OUTPUT, stderr: MAX_NOTES })?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Finished { stdout: output.stdout, stderr, code: output.status.code() })
     }
 }
 
@@ -168,10 +131,6 @@ impl Runner {
         let (name, rest) = words.split_first().map_or((OsStr::new(""), words), |(name, rest)| (name, rest));
         command.arg(name).arg(format!("--format={format}"));
         command.args(rest).env("NO_COLOR", "1").env_remove("COLUMNS");
-        let CallLimits { memory, is_background, .. } = self.limits;
-        let terms = CallTerms { memory, is_background, copies: spool::copies().to_vec() };
-        let (variable, terms) = terms.variable();
-        command.env(variable, terms);
         // Not as an option, which commands in answers would repeat.
         command.envs(self.index_dir.iter().map(|dir| (INDEX_DIR, dir)));
         self.directory.iter().for_each(|directory| {
@@ -244,7 +203,7 @@ impl Runner {
     /// Runs a command for JSON and table.
     fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
         let mut command = self.command(words, "json");
-        let mut json = processes.run(command.env(WITH_TABLE, "1"), self.limits.time)?;
+        let mut json = processes.run(command.env(WITH_TABLE, "1"), self.limits)?;
         let end = json.stdout.iter().position(|byte| *byte == 0);
         let table = end.map(|end| json.stdout.split_off(end).into_iter().skip(1).collect());
         Ok((json, table.unwrap_or_default()))
@@ -257,7 +216,7 @@ impl Runner {
         words: &[OsString],
     ) -> Result<Map<String, Value>, String> {
         let done = processes
-            .run(&mut self.command(words, "json"), self.limits.time)
+            .run(&mut self.command(words, "json"), self.limits)
             .map_err(|error| error.to_string())?;
         match serde_json::from_slice(&done.stdout) {
             Ok(Value::Object(answer)) => Ok(answer),

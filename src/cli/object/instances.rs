@@ -2,7 +2,6 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Dump, ObjectGraph};
-use hprof_query::dictionary::names;
 use hprof_query::objects::best;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
@@ -12,17 +11,11 @@ use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, Instan
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
 use hprof_query::objects::selection::{Selected, Selection};
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{grouped, percent};
-use hprof_report::value::Value;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::prelude::*;
+use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
-use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
+use crate::cli::shared::session::LazyRows;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 

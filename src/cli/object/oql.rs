@@ -2,20 +2,15 @@
 
 use std::path::PathBuf;
 
-use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dictionary::ColumnKey;
 use hprof_query::objects::meaning;
 use hprof_query::oql::{Evaluator, MAX_LEN, ObjectRow, OqlResult, OqlRow, OqlValue, Query, QueryError};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Align, Column, Columns, Fit, ValueKind};
-use hprof_report::value::{Value, id, list, record};
+use hprof_report::column::ValueKind;
+use hprof_report::value::{id, list, record};
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::hiding;
-use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use crate::cli::shared::session::KEPT;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{object, query_text};
 

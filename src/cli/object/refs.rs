@@ -3,23 +3,16 @@
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_query::dictionary::names;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::naming::suggestions;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::paths::steps::{ObjectStep, View};
 use hprof_query::refs::{Direction, GroupRow, ReferenceRow, Refs};
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::prelude::*;
+use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
-use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use crate::cli::shared::session::KEPT;
 use crate::cli::shared::{object, paths};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -5,23 +5,17 @@ use regex::Regex;
 
 use hprof_index::Quiet;
 use hprof_parser::names as class_names;
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::strings::holders::Holder;
 use hprof_query::strings::{
     self, STRING, StringOrder, StringQuery, StringReader, StringReport, StringRow, StringRows, Totals,
 };
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
-use hprof_report::number::{grouped, human_bytes, percent};
-use hprof_report::value::{Value, id, list};
+use hprof_report::value::{id, list};
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::{Top, limit};
-use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use crate::cli::prelude::*;
+use crate::cli::shared::limit::limit;
+use crate::cli::shared::session::KEPT;
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -3,23 +3,21 @@
 use maud::{Markup, html};
 use rustc_hash::FxHashMap;
 
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::containers;
-use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::context::Note;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Dump, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_query::containers::Containers;
-use hprof_query::dictionary::names;
 use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::frameworks::{Frameworks, KnownFrameworks, Naming};
 use hprof_query::objects::label::Labels;
 use hprof_report::escape;
 use hprof_report::html::Links;
-use hprof_report::number::{grouped, human_bytes, percent};
 use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
 use super::ask::Ask;

@@ -12,15 +12,11 @@ use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_report::hprof_text::{Report, ReportHeap, Sections};
-use hprof_report::number::grouped;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, LayoutArgs};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::keys;
+use crate::cli::prelude::*;
+use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 use super::cpu::EVENT;

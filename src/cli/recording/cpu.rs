@@ -1,21 +1,14 @@
 //! `cpu`: CPU samples.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys, word_of};
-use crate::cli::shared::limit::Top;
+use crate::cli::prelude::*;
+use crate::cli::shared::args;
+use crate::cli::shared::keys::word_of;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{FrameFilter, StackArgs};
-use hprof_query::dictionary::names;
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

@@ -1,19 +1,12 @@
 //! `cputime`: CPU times and calls that the agent measured.
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::shared::args;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{FrameFilter, StackedOutput};
-use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::value::Value;
 
 use super::columns::{self, RecordingSummary};
 use super::times::{self, TimeKind};

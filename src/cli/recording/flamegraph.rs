@@ -13,19 +13,15 @@ use hprof_query::recordings::profile::flight::MonitorEvent;
 use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
-use hprof_report::number::grouped;
 use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
 use hprof_report::stacks::{flamegraph, folded, speedscope};
 
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
+use crate::cli::prelude::*;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{
     Recorded, RecordedFile, RecordedInput, WITH_FLIGHT, same_samples, same_sites,
 };
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::FrameFilter;
 
 use super::no_match;

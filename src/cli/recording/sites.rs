@@ -1,24 +1,16 @@
 //! `sites`: allocation sites.
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::shared::args;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_parser::TraceSerial;
-use hprof_query::dictionary::names;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
-use hprof_report::value::Value;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

@@ -1,14 +1,11 @@
 //! `summary`: counts of what a profiler recorded.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::heap_columns;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
-use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::histogram::objects_by_kind;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
@@ -17,11 +14,8 @@ use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJv
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Align, Column, Columns};
-use hprof_report::number::{counted as plural, grouped, human_bytes};
+use hprof_report::number::counted as plural;
 use hprof_report::table::TableBuilder;
-use hprof_report::value::Value;
 
 use super::columns;
 

@@ -1,17 +1,11 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
 
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
-use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, RankedTime, TimeQuery};
 use hprof_query::recordings::profile::flight::MonitorEvent;
 use hprof_query::recordings::profile::{Profile, Times, Traces};
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

@@ -1,21 +1,15 @@
 //! `traces`: stack traces.
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::limit::Top;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedInput, WITH_FLIGHT};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{self, FrameFilter, Stack};
 use hprof_parser::TraceSerial;
-use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
-use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
-use hprof_report::column::{Align, Column, Columns};
-use hprof_report::{Format, escape};
+use hprof_report::answer::RowLine;
+use hprof_report::escape;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

@@ -11,18 +11,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::cli::Outcome;
 use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::beside_recording::RecordingArg;
-use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::context::Note;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use hprof_query::dictionary::names;
 use hprof_report::json::SCHEMA_VERSION;
 
 use conclusions::Conclusions;

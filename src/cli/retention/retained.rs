@@ -2,19 +2,11 @@
 
 use roaring::RoaringBitmap;
 
-use hprof_query::dictionary::names;
 use hprof_query::dominators::retained_of_set::{self, Retained};
 use hprof_query::objects::selection::{Selected, Selection};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{grouped, percent};
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:

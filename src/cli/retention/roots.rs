@@ -2,23 +2,16 @@
 
 use hprof_index::objects::gc_roots::Roots;
 use hprof_parser::RootKind;
-use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{grouped, percent};
 use hprof_report::value::id;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::prelude::*;
+use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 

@@ -29,10 +29,11 @@ use crate::cli::mcp::CallLimits;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::beside_recording::RecordingArg;
-use crate::cli::shared::child::{QuestionTime, WORKER, duration};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::durations::{QuestionTime, duration};
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
+use crate::cli::shared::worker::is_worker;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -127,8 +128,8 @@ impl ServeArgs {
 pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
     let site = args.site(cx.hides_values);
     let frameworks = args.frameworks.rules(cx)?;
-    if std::env::var_os(WORKER).is_some() {
-        return worker::run(cx, &site, args.question_memory, frameworks);
+    if is_worker() {
+        return worker::run(cx, &site, frameworks);
     }
     for path in args.dumps.iter().chain(&args.baseline) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;

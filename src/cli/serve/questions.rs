@@ -13,12 +13,13 @@ use tokio::sync::{Notify, watch};
 
 use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
-use super::worker::{BASELINE, Said, WorkerRequest};
-use super::workers::{Heard, Worker, WorkerKind};
+use super::worker::{BASELINE, PageQuestion};
+use super::workers::{PageEvent, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
 use crate::cli::shared::context::locked;
+use crate::cli::shared::worker::WorkerProgress;
 
 /// Time without requests after which a question is cancelled.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -70,6 +71,12 @@ pub(super) struct Stage {
     pub(super) name: String,
     pub(super) done: u64,
     pub(super) total: u64,
+}
+
+impl From<WorkerProgress> for Stage {
+    fn from(WorkerProgress { stage, done, total, .. }: WorkerProgress) -> Self {
+        Self { name: stage, done, total }
+    }
 }
 
 /// State of a question.
@@ -306,7 +313,7 @@ impl Questions {
     }
 
     /// Returns an idle or new worker that has received the question.
-    async fn asked_worker(&self, question: &WorkerRequest, kind: WorkerKind) -> anyhow::Result<Worker> {
+    fn asked_worker(&self, question: &PageQuestion, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
             let mut idle = locked(&self.idle);
             let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
@@ -314,12 +321,12 @@ impl Questions {
         };
         // It may have ended meanwhile.
         if let Some((mut worker, _)) = idle
-            && worker.ask(question).await.is_ok()
+            && worker.ask(question).is_ok()
         {
             return Ok(worker);
         }
         let mut worker = Worker::start(&self.site, Some(self.limits.memory), kind)?;
-        worker.ask(question).await?;
+        worker.ask(question)?;
         Ok(worker)
     }
 
@@ -337,17 +344,15 @@ impl Questions {
         };
         let (started, time) = (Instant::now(), self.limits.time);
         let _ = state.send(JobState::Running(Stage::default()));
-        let question = WorkerRequest::Page { target: key.target.clone(), is_json: key.is_json };
-        let mut worker = self.asked_worker(&question, kind).await?;
+        let question = PageQuestion::Page { target: key.target.clone(), is_json: key.is_json };
+        let mut worker = self.asked_worker(&question, kind)?;
         // Time until which it counts as short.
         let mut short = (kind == WorkerKind::Short && SHORT < time).then_some(SHORT);
         loop {
-            // Half of a line may have been read when it turns out to be long.
-            let mut hearing = Box::pin(worker.hear());
             let heard = loop {
                 let until = short.unwrap_or(time).min(time);
                 let left = until.saturating_sub(started.elapsed());
-                match tokio::time::timeout(left, hearing.as_mut()).await {
+                match tokio::time::timeout(left, worker.hear()).await {
                     Ok(heard) => break heard?,
                     Err(_) if until == time => anyhow::bail!("it took longer than {} s", time.as_secs()),
                     Err(_) if turn.may_be_long() => short = None,
@@ -356,18 +361,17 @@ impl Questions {
                     Err(_) => return Ok(None),
                 }
             };
-            drop(hearing);
             match heard {
-                Heard::Reply(reply) => {
+                PageEvent::Reply(reply) => {
                     if worker.is_fresh() {
                         locked(&self.idle).push((worker, Instant::now()));
                     }
                     return Ok(Some(reply));
                 }
-                Heard::Said(Said::Progress { stage, done, total }) => {
-                    let _ = state.send(JobState::Running(Stage { name: stage, done, total }));
+                PageEvent::Progress(progress) => {
+                    let _ = state.send(JobState::Running(progress.into()));
                 }
-                Heard::Said(_) => {}
+                PageEvent::Summary | PageEvent::Opened(_) => {}
             }
         }
     }
@@ -440,15 +444,15 @@ fn given_up(why: &str, limits: QuestionLimits) -> Reply {
 /// Builds the index of a dump. Returns the error, if any.
 async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
     let mut worker = Worker::start(site, None, WorkerKind::Short)?;
-    worker.ask(&WorkerRequest::Open(number)).await?;
+    worker.ask(&PageQuestion::Open(number))?;
     loop {
         match worker.hear().await? {
-            Heard::Said(Said::Opened(error)) => return Ok(error),
-            Heard::Said(Said::Summary) => {
+            PageEvent::Opened(error) => return Ok(error),
+            PageEvent::Summary => {
                 let _ = index.send(Index::Summary(Stage::default()));
             }
-            Heard::Said(Said::Progress { stage, done, total }) => {
-                let stage = Stage { name: stage, done, total };
+            PageEvent::Progress(progress) => {
+                let stage = Stage::from(progress);
                 index.send_modify(|index| {
                     *index = if matches!(index, Index::Summary(_)) {
                         Index::Summary(stage)
@@ -457,7 +461,7 @@ async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyh
                     };
                 });
             }
-            Heard::Said(Said::Reply { .. }) | Heard::Reply(_) => {}
+            PageEvent::Reply(_) => {}
         }
     }
 }

@@ -1,37 +1,31 @@
-//! Worker processes: started on demand, kept while idle, killed when their question is cancelled.
+//! Workers of the server: started on demand, kept while idle, killed when their question is cancelled.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::{Receiver, channel};
 
-use super::worker::{LONG, Said, WorkerRequest};
+use super::worker::{PageMessage, PageQuestion};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
-use crate::cli::shared::child::WORKER;
-use crate::cli::shared::spool;
+use crate::cli::shared::worker::{WorkerEvent, WorkerProcess, WorkerProgress, WorkerTerms};
 use hprof_index::storage::memory;
 
 /// Number of questions after which a worker is replaced, in case it leaks memory.
 const MAX_QUESTIONS: u32 = 5000;
-/// Maximum size of a page or document.
-const MAX_BODY: usize = 66 << 20;
-/// Maximum length of a line.
-const MAX_LINE: u64 = 1 << 20;
+/// Number of events that may wait; a worker that sends more waits too.
+const MAX_EVENTS: usize = 4;
 
 /// Returns the default memory limit of a question: a quarter of the memory that this process may use.
 pub(super) fn share_of_memory() -> u64 {
     memory::available(None).map_or(2 << 30, |available| available.bytes / 4)
 }
 
-/// A worker.
+/// A worker, which is killed on drop.
 #[derive(Debug)]
 pub(super) struct Worker {
-    /// Killed on drop.
-    _child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
+    process: WorkerProcess,
+    events: Receiver<WorkerEvent<PageMessage>>,
     questions: u32,
     kind: WorkerKind,
 }
@@ -44,10 +38,12 @@ pub(super) enum WorkerKind {
     Long,
 }
 
-/// Message from a worker, with the body of a reply.
+/// Event of a worker of the server.
 #[derive(Debug)]
-pub(super) enum Heard {
-    Said(Said),
+pub(super) enum PageEvent {
+    Progress(WorkerProgress),
+    Summary,
+    Opened(Option<String>),
     Reply(Reply),
 }
 
@@ -55,11 +51,7 @@ impl Worker {
     /// Starts a worker. `memory` limits its allocations; building indexes has a budget of its own.
     pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let variable = if kind == WorkerKind::Long { LONG } else { "1" };
-        command.arg("serve").env(WORKER, variable).args(&site.options).args(&site.frameworks);
-        if let Some(bytes) = memory {
-            command.arg(format!("--question-memory={bytes}"));
-        }
+        command.arg("serve").args(&site.options).args(&site.frameworks);
         if site.hides_values {
             command.arg("--no-values");
         }
@@ -69,14 +61,13 @@ impl Worker {
         if let Some(recording) = &site.recording {
             command.arg("--recording").arg(recording);
         }
-        command.arg("--").args(&site.dumps);
-        // Out of memory, a backtrace could not be created and would hang.
-        command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut child = command.spawn().context("cannot start a process")?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (stdin, stdout) = pipes.context("cannot open pipes to the process")?;
-        Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0, kind })
+        command.arg("--").args(&site.dumps).stderr(Stdio::null());
+        let is_background = kind == WorkerKind::Long;
+        let terms = WorkerTerms { memory, is_background, takes_questions: true, ..WorkerTerms::default() };
+        let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a process")?;
+        let (sender, events) = channel(MAX_EVENTS);
+        process.hear(move |event| sender.blocking_send(event).is_ok());
+        Ok(Self { process, events, questions: 0, kind })
     }
 
     /// Returns the kind of questions that it answers.
@@ -89,42 +80,23 @@ impl Worker {
         self.questions < MAX_QUESTIONS
     }
 
-    /// Sends a question.
-    pub(super) async fn ask(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
-        let copies = spool::copies();
-        if self.questions == 0 && !copies.is_empty() {
-            self.tell(&WorkerRequest::Copies(copies.to_vec())).await?;
-        }
+    /// Sends a question: a line, which a worker reads at once whatever it is doing.
+    pub(super) fn ask(&mut self, question: &PageQuestion) -> anyhow::Result<()> {
         self.questions += 1;
-        self.tell(question).await
+        Ok(self.process.ask(question)?)
     }
 
-    async fn tell(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
-        let line = serde_json::to_string(question)? + "\n";
-        Ok(self.stdin.write_all(line.as_bytes()).await?)
-    }
-
-    /// Waits for its next message.
-    pub(super) async fn hear(&mut self) -> anyhow::Result<Heard> {
-        let mut line = String::new();
-        let read = (&mut self.stdout).take(MAX_LINE).read_line(&mut line).await?;
-        anyhow::ensure!(read > 0, "the process ended");
-        Ok(match serde_json::from_str(&line)? {
-            Said::Reply { status, content_type, location, bytes } => {
-                anyhow::ensure!(
-                    bytes <= MAX_BODY,
-                    "the answer is too long: {bytes} bytes; ask for fewer rows, or in the shell"
-                );
-                let mut body = vec![0; bytes];
-                self.stdout.read_exact(&mut body).await?;
-                Heard::Reply(Reply {
-                    status,
-                    content_type: known(&content_type),
-                    body: body.into(),
-                    location,
-                })
+    /// Waits for its next message. A future that is dropped loses none.
+    pub(super) async fn hear(&mut self) -> anyhow::Result<PageEvent> {
+        Ok(match self.events.recv().await.context("the process ended")? {
+            WorkerEvent::Progress(progress) => PageEvent::Progress(progress),
+            WorkerEvent::Message(PageMessage::Summary, _) => PageEvent::Summary,
+            WorkerEvent::Message(PageMessage::Opened(error), _) => PageEvent::Opened(error),
+            WorkerEvent::Message(PageMessage::Reply { status, content_type, location }, body) => {
+                let content_type = known(&content_type);
+                PageEvent::Reply(Reply { status, content_type, body: body.into(), location })
             }
-            said => Heard::Said(said),
+            WorkerEvent::Ended(error) => return Err(error),
         })
     }
 }

@@ -1,6 +1,28 @@
-//! Times of answers, as people read them.
+//! Durations: of options, and of answers, as people read them.
 
 use std::time::Duration;
+
+/// Maximum time of a question.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct QuestionTime {
+    /// Cancel a query that runs longer than this
+    #[arg(
+        long = "question-time",
+        id = "question_time",
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "10m",
+        help_heading = "Limits"
+    )]
+    pub(crate) time: Duration,
+}
+
+/// Parses a duration: `90s`, `30m`, `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
+}
 
 /// Formats a short time: `1.4 s`, and `15 ms` below a tenth of a second, rounded up: it may be an upper bound.
 pub(crate) fn seconds(duration: Duration) -> String {

@@ -17,8 +17,8 @@ use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
 
-use super::child::is_child;
 use super::context::RunContext;
+use super::worker::is_worker;
 use super::{advice, object, spool};
 
 /// Maximum number of problems shown; `info` lists all.
@@ -139,7 +139,7 @@ pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Sel
         cx.say("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
-    if !is_child() && Path::new(&selection.text).is_file() {
+    if !is_worker() && Path::new(&selection.text).is_file() {
         return cx.say("hint", &format!("{} is a file: the command takes one dump", selection.text));
     }
     suggest(cx, &suggestions::class_names(summary, &selection.text));
@@ -158,7 +158,7 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     for text in unmatched.map(ClassPattern::text) {
         count += 1;
         cx.say("note", &format!("no class matches {text}"));
-        if !is_child() && Path::new(text).is_file() {
+        if !is_worker() && Path::new(text).is_file() {
             cx.say("hint", &format!("{text} is a file: {arguments}"));
         } else {
             suggest(cx, &suggestions::class_names_of(names(), text));

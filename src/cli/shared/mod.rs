@@ -3,7 +3,6 @@
 pub(crate) mod advice;
 pub(crate) mod args;
 pub(crate) mod beside_recording;
-pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod containers;
@@ -36,3 +35,4 @@ pub(crate) mod spool;
 pub(crate) mod stack;
 pub(crate) mod terminal;
 pub(crate) mod unreachable;
+pub(crate) mod worker;

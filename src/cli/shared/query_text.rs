@@ -1,7 +1,7 @@
 //! Query text: reading it from a file or stdin, and showing the position of an error.
 
-use crate::cli::shared::child::is_child;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::worker::is_worker;
 use std::io::Read;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Resu
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
     if file == Path::new("-") {
-        anyhow::ensure!(!cx.is_taking() && !is_child(), "the query is missing; there is no stdin here");
+        anyhow::ensure!(!cx.is_taking() && !is_worker(), "the query is missing; there is no stdin here");
         std::io::stdin()
             .lock()
             .take(most)

@@ -1,21 +1,16 @@
 //! Threads grouped by pool and equal stacks, or by the frame that they are in, for `threads --group`.
 
 use hprof_index::model::summary::Summary;
-use hprof_query::dictionary::names;
 use hprof_query::threads::groups::{LocalsOfClass, ThreadGroup, ThreadGroups};
 use hprof_query::threads::{ThreadQuery, ThreadState, Threads};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
+use hprof_report::answer::RowLine;
 use hprof_report::column::CellTarget;
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 use hprof_report::stacks::thread_dump::Locals;
 use hprof_report::table::Style;
 use hprof_report::value::{id, list};
 
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use crate::cli::shared::{object, stack};
 
 use super::heap::{INDENT, INDENT_LOCAL, class_name};

@@ -3,21 +3,16 @@
 use rayon::prelude::*;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_query::dictionary::names;
 use hprof_query::threads::{
     JavaThread, Local, StackFrame, ThreadKind, ThreadQuery, ThreadReport, ThreadState, Threads, Wait,
 };
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
-use hprof_report::column::{Column, Columns, Fit, JsonField};
-use hprof_report::number::grouped;
+use hprof_report::answer::RowLine;
+use hprof_report::column::JsonField;
 use hprof_report::stacks::thread_dump::{self, Locals};
 use hprof_report::table::Style;
-use hprof_report::value::{Value, id, list, record};
+use hprof_report::value::{id, list, record};
 
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use crate::cli::shared::{object, output, stack};
 
 /// Maximum number of threads that are read before anything is shown. With more, checking the whole index takes less time.

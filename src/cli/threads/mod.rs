@@ -4,20 +4,16 @@ mod groups;
 mod heap;
 mod started;
 
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::naming::object_id::object_id;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
 use hprof_query::threads::{
     ThreadGrouping, ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads,
 };
-use hprof_report::Format;
-use hprof_report::answer::Declared;
-use hprof_report::column::Column;
 use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;

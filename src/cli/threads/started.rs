@@ -1,22 +1,15 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
 use hprof_parser::{ObjectId, TraceSerial};
-use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::started_threads::{self, StartedThreadQuery, StartedThreads};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 use hprof_report::table::Style;
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::AnswerSource;
 
 pub(super) fn run(
     cx: &RunContext,

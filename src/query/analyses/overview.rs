@@ -6,6 +6,7 @@
 
 use std::io;
 
+use hprof_base::share::is_share;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
@@ -69,7 +70,7 @@ impl Overview {
     /// Returns whether the waste is large enough to be reported.
     pub fn is_much_wasted(&self) -> bool {
         let Estimate { reachable_wasted_bytes: wasted, all_bytes, .. } = self.found.waste;
-        wasted > 0 && u128::from(wasted) * 100 >= u128::from(all_bytes) * u128::from(MUCH_WASTE)
+        wasted > 0 && is_share(wasted, all_bytes, MUCH_WASTE)
     }
 }
 

@@ -9,4 +9,5 @@ pub mod kept;
 pub mod keyed;
 pub mod naming;
 pub mod parallel;
+pub mod share;
 pub mod sorting;

@@ -3,6 +3,7 @@
 use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
 use crate::threads::{JavaThread, StackFrame, ThreadQuery, Threads};
+use hprof_base::share::is_share;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
@@ -23,8 +24,7 @@ const FRAMES: usize = 32;
 
 /// Returns whether direct buffers of this many bytes are unusual beside a heap of `heap_bytes`.
 pub fn is_much_direct(direct_bytes: u64, heap_bytes: u64) -> bool {
-    direct_bytes >= MUCH_DIRECT
-        && direct_bytes.saturating_mul(100) >= heap_bytes.saturating_mul(MUCH_DIRECT_PERCENT)
+    direct_bytes >= MUCH_DIRECT && is_share(direct_bytes, heap_bytes, MUCH_DIRECT_PERCENT)
 }
 
 /// Facts about a heap besides its suspects.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use hprof_format::percent::{percent, two_decimals};
 use rustc_hash::FxHashMap;
 
 use hprof_base::change::{Change, Status};
@@ -19,8 +20,7 @@ use hprof_base::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::cputime;
-use super::percent::two_decimals;
-use super::profile::{Frame, Profile, Sites, Times, Traces, ratio};
+use super::profile::{Frame, Profile, Sites, Times, Traces};
 use super::sites::Totals;
 use super::stack_filter::StackFilter;
 
@@ -189,7 +189,6 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
     let totals = (total(old), total(new));
     let rows = rows.into_iter().map(|(stack, [old, new])| {
         let samples = Change { old: old.unwrap_or(0), new: new.unwrap_or(0) };
-        let percent = |part, whole| ratio(part, whole) * 100.0;
         let self_percent = Percent::rounded(percent(samples.old, totals.0), percent(samples.new, totals.1));
         let is_same = samples.old == samples.new && totals.0 == totals.1;
         SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use hprof_format::percent::{percent, ratio, two_decimals};
 use hprof_parser::{TraceSerial, names};
 
-use super::percent::two_decimals;
-use super::profile::{Frame, Samples, Traces, ratio};
+use super::profile::{Frame, Samples, Traces};
 use super::stack_filter::StackFilter;
 use hprof_base::sorting::SortRows;
 
@@ -94,7 +94,7 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuR
         all.sort_rows_by_key(|(_, count)| Reverse(*count));
     }
     for (rank, (trace, count)) in (1..).zip(all) {
-        let part = ratio(count, samples.total) * 100.0;
+        let part = percent(count, samples.total);
         accumulated += part;
         if stacks.matches(trace) && !is_below(count, samples.total, question.cutoff) {
             rows.push(RankedSamples {
@@ -241,8 +241,8 @@ impl CpuGroups {
             name: group.name,
             self_samples: group.self_samples,
             total_samples: group.total_samples,
-            self_percent: two_decimals(ratio(group.self_samples, whole) * 100.0),
-            total_percent: two_decimals(ratio(group.total_samples, whole) * 100.0),
+            self_percent: two_decimals(percent(group.self_samples, whole)),
+            total_percent: two_decimals(percent(group.total_samples, whole)),
         };
         (1..).zip(groups).map(row).collect()
     }

@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 
-use super::profile::{Call, Method, TimeRow, Traces, ratio};
+use super::profile::{Call, Method, TimeRow, Traces};
 use super::stack_filter::StackFilter;
 use hprof_base::naming::pattern::{self, ClassPattern};
 use hprof_base::sorting::SortRows;
+use hprof_format::percent::ratio;
 
 /// Query for rows of CPU TIME or MONITOR TIME.
 #[derive(Debug, Clone, Default)]

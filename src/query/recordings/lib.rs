@@ -9,7 +9,6 @@ pub mod cputime;
 #[cfg(test)]
 mod hostile_keys;
 pub mod monitors;
-pub mod percent;
 pub mod profile;
 pub mod sites;
 pub mod stack_filter;

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use super::percent::hundredths;
-use super::profile::{Site, Sites, Traces, ratio};
+use super::profile::{Site, Sites, Traces};
 use super::stack_filter::StackFilter;
 use hprof_base::naming::pattern::{self, ClassPattern, MethodPattern};
+use hprof_base::share::hundredths;
 use hprof_base::sorting::SortRows;
+use hprof_format::percent::ratio;
 use hprof_parser::TraceSerial;
 
 /// Query for allocation sites.

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use hprof_format::percent::percent;
 use hprof_format::text;
 
 use super::date::ctime;
-use hprof_query::recordings::profile::{Profile, Samples, Sites, ThreadEvent, percent_of};
+use hprof_query::recordings::profile::{Profile, Samples, Sites, ThreadEvent};
 
 /// Writes the head of the file: the first line is the agent's, the explanation is our own.
 pub(super) fn header(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
@@ -83,7 +84,7 @@ pub(super) fn sites(out: &mut dyn Write, sites: &Sites) -> io::Result<()> {
 pub(super) fn samples(out: &mut dyn Write, profile: &Profile, samples: &Samples) -> io::Result<()> {
     let mut accumulated = 0.0;
     let rows = (1u64..).zip(&samples.rows).map(|(rank, (trace, count))| {
-        let percent = percent_of(*count, samples.total);
+        let percent = percent(*count, samples.total);
         accumulated += percent;
         let frame = profile.traces.get(*trace).and_then(|trace| profile.traces.frames(trace).next());
         text::CostRow {

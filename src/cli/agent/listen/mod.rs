@@ -19,20 +19,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::AnswerSource;
+use crate::cli::prelude::*;
 use crate::cli::shared::signals;
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
 use hprof_index::storage::open_dir::OpenDir;
-use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::json::DumpHeader;
-use hprof_report::value::Value;
 
 use files::Files;
 use receive::{Event, Recording, RecordingState};

@@ -9,8 +9,8 @@ use super::{answerer, answerer_with, browser, keys, question};
 use crate::cli;
 use crate::cli::browse::answers::Answerer;
 use crate::cli::browse::core::{Effect, Question, READING, ScreenAnswer};
-use crate::cli::browse::wire::FromWorker;
-use crate::cli::browse::worker::answer_line;
+use crate::cli::browse::wire::WireAnswer;
+use crate::cli::browse::worker::answer_body;
 
 #[test]
 fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
@@ -147,9 +147,9 @@ fn an_answer_that_is_too_long_is_one_that_says_so() {
         width: 80,
         ..ScreenAnswer::default()
     };
-    let sent = |count| match serde_json::from_str(&answer_line(7, answer(count), 4000)).expect("a message") {
-        FromWorker::Answer(7, answer) => ScreenAnswer::from(answer),
-        message => panic!("{message:?}"),
+    let sent = |count| {
+        let body = answer_body(answer(count), 4000);
+        ScreenAnswer::from(serde_json::from_slice::<WireAnswer>(&body).expect("an answer"))
     };
     assert_eq!((sent(10).lines.len(), sent(10).is_failed), (10, false));
     let long = sent(100);

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::question;
 use crate::cli::browse::core::{Question, ScreenAnswer};
-use crate::cli::browse::link::{Heard, Link};
-use crate::cli::browse::wire::FromWorker;
+use crate::cli::browse::link::{Link, ScreenEvent};
+use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
 use crate::cli::shared::context::locked;
+use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
 
 /// Longer than a shell takes on any machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -20,13 +21,17 @@ fn numbered(number: u64) -> Question {
 }
 
 /// Returns a link whose processes run this script in the directory; it finds what to say there.
-fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
-    let say = |name: &str, message: &FromWorker| {
-        fs::write(dir.join(name), serde_json::to_string(message).expect("JSON") + "\n").expect("a file");
+fn link(dir: &Path, script: &str) -> (Link, Receiver<ScreenEvent>) {
+    let say = |name: &str, message: &WorkerMessage<ScreenMessage>, body: &str| {
+        let line = serde_json::to_string(message).expect("JSON");
+        fs::write(dir.join(name), format!("{line}\n{body}")).expect("a file");
     };
-    for number in 1..=2 {
-        say(&format!("answer{number}"), &FromWorker::Answer(number, ScreenAnswer::default().into()));
-        say(&format!("progress{number}"), &FromWorker::Progress(number, "reading".to_owned()));
+    let body = serde_json::to_string(&WireAnswer::from(ScreenAnswer::default())).expect("JSON");
+    for question in 1..=2 {
+        let answer = WorkerMessage::Message(ScreenMessage::Answer(question), body.len());
+        say(&format!("answer{question}"), &answer, &body);
+        let progress = WorkerProgress { question, stage: "reading".to_owned(), ..WorkerProgress::default() };
+        say(&format!("progress{question}"), &WorkerMessage::Progress(progress), "");
     }
     let script = format!("cd '{}'; echo start >> starts; {script}", dir.display());
     let (sender, heard) = channel();
@@ -36,12 +41,12 @@ fn link(dir: &Path, script: &str) -> (Link, Receiver<Heard>) {
 }
 
 /// Returns what is heard next, in short.
-fn next(heard: &Receiver<Heard>) -> String {
+fn next(heard: &Receiver<ScreenEvent>) -> String {
     match heard.recv_timeout(TIMEOUT).expect("a message") {
-        Heard::Answer(number, _) => format!("answer {number}"),
-        Heard::Early(number, _) => format!("early {number}"),
-        Heard::Progress(number, _) => format!("progress {number}"),
-        Heard::Ended(number) => format!("ended {number}"),
+        ScreenEvent::Answer(number, _) => format!("answer {number}"),
+        ScreenEvent::Early(number, _) => format!("early {number}"),
+        ScreenEvent::Progress(number, _) => format!("progress {number}"),
+        ScreenEvent::Ended(number) => format!("ended {number}"),
     }
 }
 

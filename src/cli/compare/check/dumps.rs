@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
 use hprof_index::Heap;
 use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};

@@ -6,12 +6,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::rules;
-use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Dump, Heap};
@@ -24,7 +21,7 @@ use hprof_query::frameworks::Frameworks;
 use hprof_query::histogram::{self, Scope};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_report::escape;
-use hprof_report::number::{self, grouped, human_bytes};
+use hprof_report::number;
 
 /// Packages of the JDK: rules cover the program.
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];

@@ -11,21 +11,15 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::is_closed_pipe;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::{OneDump, SeveralInput};
-use crate::cli::{Outcome, is_closed_pipe};
 use hprof_query::check::{Rule, Severity, Status};
-use hprof_query::dictionary::names;
 use hprof_query::frameworks::Frameworks;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 
 use dumps::{CheckedState, Subject};
 use reports::Reports;

@@ -3,10 +3,8 @@
 use super::dumps::{CheckedState, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
+use crate::cli::prelude::*;
 use hprof_query::check::{Comparison, MeasureDetails, Measured, Rule, Severity, Status};
-use hprof_query::dictionary::names;
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::value::Value;
 
 /// The result of a rule for a dump.
 pub(super) struct RuleRow {

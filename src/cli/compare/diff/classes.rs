@@ -2,29 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::change::Change;
 use hprof_query::compare::classes::{
     ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
 };
-use hprof_query::dictionary::names;
 use hprof_query::histogram::{HistogramOrder, Scope, With};
 use hprof_query::naming::stable_names;
 use hprof_query::recordings::profile::text;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts};
 
 /// A file whose objects were counted.
@@ -86,7 +81,59 @@ impl AnswerSource for Counted {
     }
 }
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
+/// Options that the kinds take.
+const OPTIONS: &[&str] = &["PATTERN", "--live", "--retained", "--sort", "--sort retained"];
+
+/// Definition of the kind `class`.
+pub(super) const CLASS: DiffKind = DiffKind {
+    name: "class",
+    summary: "Classes, by name and class loader",
+    about: "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
+            classes, tables those that have changed.",
+    unit: "rows",
+    options: OPTIONS,
+    compare: |cx, args| run(cx, args, ComparedGroupBy::Class),
+    rows: || columns(ComparedGroupBy::Class, "class", true, false).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+/// Definition of the kind `package`.
+pub(super) const PACKAGE: DiffKind = DiffKind {
+    name: "package",
+    summary: "Packages",
+    about: "A row is a package.",
+    unit: "rows",
+    options: OPTIONS,
+    compare: |cx, args| run(cx, args, ComparedGroupBy::Package),
+    rows: || columns(ComparedGroupBy::Package, "package", true, false).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+/// Definition of the kind `loader`.
+pub(super) const LOADER: DiffKind = DiffKind {
+    name: "loader",
+    summary: "Class loaders",
+    about: "A row is the class loaders of one name.",
+    unit: "rows",
+    options: OPTIONS,
+    compare: |cx, args| run(cx, args, ComparedGroupBy::Loader),
+    rows: || columns(ComparedGroupBy::Loader, "loader", true, false).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+/// Definition of the kind `superclass`.
+pub(super) const SUPERCLASS: DiffKind = DiffKind {
+    name: "superclass",
+    summary: "Classes with all their subclasses",
+    about: "A row is a class that has subclasses, with all of them: rows contain one another.",
+    unit: "rows",
+    options: OPTIONS,
+    compare: |cx, args| run(cx, args, ComparedGroupBy::Superclass),
+    rows: || columns(ComparedGroupBy::Superclass, "superclass", true, false).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
     let retained = args.retained || args.sort == Some(HistogramOrder::Retained);
     let sort_by =
         args.sort.unwrap_or(if retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
@@ -102,14 +149,15 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -
     let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
     let change = |of: fn(&ComparedFigures) -> u64| signed(beside.change(of).delta());
     let source = Pair { old, new };
+    let title = args.group_by.name;
     let outcome = shown::show(cx, args, &source, counts, &[], |format| {
         let shown = shown::rows(args, format, &rows, |row| row.status);
-        Answer::new(columns(group_by, retained, cx.hides_values), shown)
+        Answer::new(columns(group_by, title, retained, cx.hides_values), shown)
             .beside(&Columns::new(beside_columns()), &beside)
             .total([
                 ("bytes +/-", change(|figures| figures.shallow_bytes)),
                 ("instances +/-", change(|figures| figures.instances)),
-                (title(group_by), "total".to_owned()),
+                (title, "total".to_owned()),
             ])
     })?;
     if rows.is_empty() && !args.input.quiet() {
@@ -170,23 +218,13 @@ impl ClassesDiffSummary {
     }
 }
 
-fn title(group_by: ComparedGroupBy) -> &'static str {
-    match group_by {
-        ComparedGroupBy::Class => "class",
-        ComparedGroupBy::Package => "package",
-        ComparedGroupBy::Loader => "loader",
-        ComparedGroupBy::Superclass => "superclass",
-    }
-}
-
 fn columns<'a>(
     group_by: ComparedGroupBy,
+    title: &'static str,
     retained: bool,
     hides_values: bool,
 ) -> Columns<'a, &'a ClassChange> {
-    let name = |column: Column<'a, &'a ClassChange>| {
-        column.header(title(group_by)).fit(Fit::Shorten { priority: 0 })
-    };
+    let name = |column: Column<'a, &'a ClassChange>| column.header(title).fit(Fit::Shorten { priority: 0 });
     let told =
         move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
@@ -239,32 +277,4 @@ fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
             .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.shallow_bytes))),
     );
     columns
-}
-
-pub(super) fn declared() -> Vec<Declared> {
-    let about = |group_by| match group_by {
-        ComparedGroupBy::Class => {
-            "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
-             classes, tables those that have changed."
-        }
-        ComparedGroupBy::Package => "A row is a package.",
-        ComparedGroupBy::Loader => "A row is the class loaders of one name.",
-        ComparedGroupBy::Superclass => {
-            "A row is a class that has subclasses, with all of them: rows contain one another."
-        }
-    };
-    let variants = [
-        ("`--group-by class`", ComparedGroupBy::Class),
-        ("`--group-by package`", ComparedGroupBy::Package),
-        ("`--group-by loader`", ComparedGroupBy::Loader),
-        ("`--group-by superclass`", ComparedGroupBy::Superclass),
-    ];
-    let declared = |(variant, group_by)| Declared {
-        command: "diff",
-        variant,
-        about: about(group_by),
-        rows: columns(group_by, true, false).fields(),
-        beside: Columns::new(beside_columns()).fields(),
-    };
-    variants.map(declared).to_vec()
 }

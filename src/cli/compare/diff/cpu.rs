@@ -1,29 +1,40 @@
 //! `diff --group-by cpu`, `cputime`: CPU samples and CPU times of two runs.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_samples};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{grouped, signed};
+use hprof_report::number::signed;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const SAMPLES: DiffKind = DiffKind {
+    name: "cpu",
+    summary: "CPU SAMPLES of recordings, by stack",
+    about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
+            rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
+            one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
+            `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
+    unit: "stacks",
+    options: &["PATTERN", "--stack"],
+    compare: run,
+    rows: || columns(&Traces::default(), &StackArgs::ALL).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let mut source = recorded::open(args, |input| {
         open(cx, input, |recorded| {
             let profile = &recorded.profile;
@@ -68,7 +79,19 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const TIMES: DiffKind = DiffKind {
+    name: "cputime",
+    summary: "CPU TIME of text reports, by stack",
+    about: "A row is a stack whose time was measured, otherwise as `--group-by cpu`.",
+    unit: "stacks",
+    options: &["PATTERN", "--stack"],
+    compare: run_times,
+    rows: || time_columns(&Traces::default(), &StackArgs::ALL).fields(),
+    beside: || Columns::new(beside_times()).fields(),
+};
+
+fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
         open(cx, input, |Recorded { profile, .. }| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
@@ -123,10 +146,7 @@ fn show<'a, R: 'a>(
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
     };
-    recorded::show(cx, args, source, counts, names, |format| {
-        let answer = answer(format).matching(counts.matching(format), "stacks");
-        args.stack.below(answer, stacks, stack)
-    })
+    recorded::show(cx, args, source, counts, names, |format| args.stack.below(answer(format), stacks, stack))
 }
 
 /// Title of the method column.
@@ -229,27 +249,4 @@ fn beside_times<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
         total(Side::Delta, |[old, new]| new.saturating_sub(old)),
     ]);
     columns
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by cpu`",
-        about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
-                rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
-                one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
-                `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
-        rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
-        beside: Columns::new(beside_columns()).fields(),
-    }
-}
-
-pub(super) fn declared_times() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by cputime`",
-        about: "A row is a stack whose time was measured, otherwise as `--group-by cpu`.",
-        rows: time_columns(&Traces::default(), &StackArgs::ALL).fields(),
-        beside: Columns::new(beside_times()).fields(),
-    }
 }

@@ -2,6 +2,7 @@
 
 mod classes;
 mod cpu;
+mod kind;
 mod places;
 mod properties;
 mod recorded;
@@ -12,20 +13,16 @@ mod strings;
 mod threads;
 mod waste;
 
-use crate::cli::Outcome;
+use std::sync::LazyLock;
 use crate::cli::compare::pair::PairInput;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
-use crate::cli::shared::keys::{Keyword, keys, word_of};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
-use hprof_query::compare::classes::ComparedGroupBy;
 use hprof_query::histogram::HistogramOrder;
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::condition::size;
-use hprof_report::Format;
-use hprof_report::answer::Declared;
+
+use kind::DiffKind;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof
@@ -35,41 +32,26 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof.txt after.hprof --group-by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
-/// Kind of comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DiffGroupBy {
-    Classes(ComparedGroupBy),
-    Place,
-    Roots,
-    Threads,
-    Properties,
-    Strings,
-    Waste,
-    Sites,
-    Cpu,
-    CpuTime,
-}
+/// Kinds of comparison, in the order of help and of the reference.
+const KINDS: [&DiffKind; 13] = [
+    &classes::CLASS,
+    &classes::PACKAGE,
+    &classes::LOADER,
+    &classes::SUPERCLASS,
+    &places::DEFINITION,
+    &root_kinds::DEFINITION,
+    &threads::DEFINITION,
+    &properties::DEFINITION,
+    &strings::DEFINITION,
+    &waste::DEFINITION,
+    &sites::DEFINITION,
+    &cpu::SAMPLES,
+    &cpu::TIMES,
+];
 
 /// Values of `--group-by`.
-const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
-    ("class", DiffGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
-    ("package", DiffGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
-    ("loader", DiffGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
-    ("superclass", DiffGroupBy::Classes(ComparedGroupBy::Superclass), "Classes with all their subclasses"),
-    (
-        "place",
-        DiffGroupBy::Place,
-        "Places in the program: chains of fields, from static fields and threads down",
-    ),
-    ("roots", DiffGroupBy::Roots, "GC roots, by kind"),
-    ("threads", DiffGroupBy::Threads, "Threads, by name; names that differ only in numbers are one"),
-    ("properties", DiffGroupBy::Properties, "System properties of the JVM"),
-    ("strings", DiffGroupBy::Strings, "Duplicate strings, by number of copies"),
-    ("waste", DiffGroupBy::Waste, "Wasted memory, by kind; see `waste`"),
-    ("sites", DiffGroupBy::Sites, "Allocation sites of recordings, by class and stack"),
-    ("cpu", DiffGroupBy::Cpu, "CPU SAMPLES of recordings, by stack"),
-    ("cputime", DiffGroupBy::CpuTime, "CPU TIME of text reports, by stack"),
-];
+static GROUP_BY: LazyLock<Vec<Keyword<&DiffKind>>> =
+    LazyLock::new(|| KINDS.into_iter().map(|kind| (kind.name, kind, kind.summary)).collect());
 
 /// Values of `--sort`.
 const SORT: &[Keyword<HistogramOrder>] = &[
@@ -106,11 +88,11 @@ pub(crate) struct DiffArgs {
     #[arg(
         long,
         value_name = "KEY",
-        value_parser = keys(GROUP_BY),
+        value_parser = keys(&GROUP_BY),
         default_value = "class",
         help_heading = "Output"
     )]
-    group_by: DiffGroupBy,
+    group_by: &'static DiffKind,
 
     /// Also show retained sizes; with --group-by class, package, loader, superclass
     #[arg(long, help_heading = "Output")]
@@ -138,18 +120,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
-    match args.group_by {
-        DiffGroupBy::Classes(group_by) => classes::run(cx, args, group_by),
-        DiffGroupBy::Place => places::run(cx, args),
-        DiffGroupBy::Roots => root_kinds::run(cx, args),
-        DiffGroupBy::Threads => threads::run(cx, args),
-        DiffGroupBy::Properties => properties::run(cx, args),
-        DiffGroupBy::Strings => strings::run(cx, args),
-        DiffGroupBy::Waste => waste::run(cx, args),
-        DiffGroupBy::Sites => sites::run(cx, args),
-        DiffGroupBy::Cpu => cpu::run(cx, args),
-        DiffGroupBy::CpuTime => cpu::run_times(cx, args),
-    }
+    (args.group_by.compare)(cx, args)
 }
 
 impl DiffArgs {
@@ -164,20 +135,9 @@ impl DiffArgs {
             ("--stack", self.stack.is_shown()),
             ("--min-change", self.min_change.is_some()),
         ];
-        let has_meaning: &[&str] = match self.group_by {
-            DiffGroupBy::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
-            DiffGroupBy::Place => &["--min-change"],
-            DiffGroupBy::Sites => &["PATTERN", "--sort", "--stack"],
-            DiffGroupBy::Cpu | DiffGroupBy::CpuTime => &["PATTERN", "--stack"],
-            DiffGroupBy::Roots
-            | DiffGroupBy::Threads
-            | DiffGroupBy::Properties
-            | DiffGroupBy::Strings
-            | DiffGroupBy::Waste => &[],
-        };
-        let by = word_of(GROUP_BY, self.group_by);
-        match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
-            Some((option, _)) => anyhow::bail!("{option} cannot be used with --group-by {by}; omit it"),
+        let DiffKind { name, options, .. } = self.group_by;
+        match given.into_iter().find(|(option, given)| *given && !options.contains(option)) {
+            Some((option, _)) => anyhow::bail!("{option} cannot be used with --group-by {name}; omit it"),
             None => Ok(()),
         }
     }
@@ -189,17 +149,5 @@ impl DiffArgs {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    let mut declared = classes::declared();
-    declared.extend([
-        places::declared(),
-        root_kinds::declared(),
-        threads::declared(),
-        properties::declared(),
-        strings::declared(),
-        waste::declared(),
-        sites::declared(),
-        cpu::declared(),
-        cpu::declared_times(),
-    ]);
-    declared
+    KINDS.into_iter().map(DiffKind::declared).collect()
 }

@@ -1,26 +1,33 @@
 //! `diff --group-by place`: growth by place in the program.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::compare::place_lines;
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::commands::{self, Commands, NextCommand};
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Dump;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
-use hprof_query::dictionary::{Side, names};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_query::dictionary::Side;
 use hprof_report::grid::RowLine;
-use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
-use hprof_report::value::{Value, id, list};
+use hprof_report::number::{signed, signed_bytes};
+use hprof_report::value::{id, list};
 
+use super::kind::DiffKind;
 use super::{DiffArgs, shown};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "place",
+    summary: "Places in the program: chains of fields, from static fields and threads down",
+    about: "A row is a place that explains a change, most growth first. No place contains another.",
+    unit: "places",
+    options: &["--min-change"],
+    compare: run,
+    rows: || columns(None).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let frameworks = args.frameworks.rules(cx)?;
     let places = |dump: &Dump<'_>| Ok(DumpPlaces::named(dump, &frameworks, None)?);
@@ -39,7 +46,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)
             .beside(&Columns::new(beside_columns()), &beside)
-            .matching(changes.rows.len() as u64, "places")
+            .matching(changes.rows.len() as u64, args.group_by.unit)
             .without_rows(args.output.no_rows(nothing.clone()));
         if format == Format::Table {
             answer = answer
@@ -189,14 +196,4 @@ fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
         beside.changes.least.into()
     }));
     columns
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by place`",
-        about: "A row is a place that explains a change, most growth first. No place contains another.",
-        rows: columns(None).fields(),
-        beside: Columns::new(beside_columns()).fields(),
-    }
 }

@@ -1,17 +1,28 @@
 //! `diff --group-by properties`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
-use hprof_query::dictionary::{Side, names};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
+use hprof_query::dictionary::Side;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "properties",
+    summary: "System properties of the JVM",
+    about: "A row is a system property of the JVM, by key. Only those that identify the JVM and its program, as in \
+            [`info`](#info): others may be secret.",
+    unit: "rows",
+    options: &[],
+    compare: run,
+    rows: || columns().fields(),
+    beside: || shown::only_beside().fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
     let (old, new) = (old.open(cx)?, new.open(cx)?);
     let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
@@ -44,15 +55,4 @@ fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
             .place(2)
             .fit(Fit::Cut { priority: 0 }),
     ])
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by properties`",
-        about: "A row is a system property of the JVM, by key. Only those that identify the JVM and its program, as in \
-                [`info`](#info): others may be secret.",
-        rows: columns().fields(),
-        beside: shown::only_beside().fields(),
-    }
 }

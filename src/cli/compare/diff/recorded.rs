@@ -1,16 +1,11 @@
 //! Code shared by comparisons of recordings: notes on stderr, outcome, columns of rows that are stacks.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::AnswerSource;
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::Percent;
-use hprof_report::Format;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Align, Column};
 
 use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
@@ -46,7 +41,8 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
     cx.each(args.output.format(), |cx, format| {
-        let answer = answer(format).without_rows(args.output.no_rows(nothing));
+        let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
+        let answer = answer.without_rows(args.output.no_rows(nothing));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;
     if counts.changed == 0 {

@@ -1,18 +1,26 @@
 //! `diff --group-by roots`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::Session;
+use crate::cli::prelude::*;
 use hprof_query::compare::root_counts::{RootCensus, RootChange};
-use hprof_query::dictionary::names;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "roots",
+    summary: "GC roots, by kind",
+    about: "A row is a kind of GC root, with the figures of `counts_by_kind` of [`roots`](#roots).",
+    unit: "rows",
+    options: &[],
+    compare: run,
+    rows: || columns().fields(),
+    beside: || shown::only_beside().fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
     let (old, before) = Session::ask(cx, &old, |dump| Ok(RootCensus::new(dump.graph)))?;
     let (new, after) = Session::ask(cx, &new, |dump| Ok(RootCensus::new(dump.graph)))?;
@@ -43,14 +51,4 @@ fn columns<'a>() -> Columns<'a, &'a RootChange> {
     let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
     columns.extend(retained.columns(0, |row: &&RootChange| Some(row.retained_bytes)));
     Columns::new(columns)
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by roots`",
-        about: "A row is a kind of GC root, with the figures of `counts_by_kind` of [`roots`](#roots).",
-        rows: columns().fields(),
-        beside: shown::only_beside().fields(),
-    }
 }

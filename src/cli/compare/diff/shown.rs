@@ -1,14 +1,9 @@
 //! Code shared by answers whose rows are new, gone, changed, or the same in both dumps.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::AnswerSource;
+use crate::cli::prelude::*;
 use hprof_query::change::{Change, Status};
-use hprof_query::dictionary::{Name, names};
-use hprof_report::Format;
-use hprof_report::answer::Answer;
-use hprof_report::column::{Column, Columns};
+use hprof_query::dictionary::Name;
 
 use super::DiffArgs;
 
@@ -64,7 +59,7 @@ pub(super) fn show<'a, R>(
     answer: impl Fn(Format) -> Answer<'a, R>,
 ) -> anyhow::Result<Outcome> {
     cx.each(args.output.format(), |cx, format| {
-        let answer = answer(format).matching(counts.matching(format), "rows");
+        let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
         let answer = answer.without_rows(args.output.no_rows(NOTHING));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
     })?;

@@ -1,28 +1,40 @@
 //! `diff --group-by sites`: allocation sites of two recordings.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedInput, same_sites};
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
-use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dictionary::ColumnKey;
 use hprof_query::histogram;
 use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Traces};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "sites",
+    summary: "Allocation sites of recordings, by class and stack",
+    about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
+            frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
+            is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
+            `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
+            have changed.",
+    unit: "sites",
+    options: &["PATTERN", "--sort", "--stack"],
+    compare: run,
+    rows: || columns(&Traces::default(), &StackArgs::ALL, [None; 2]).fields(),
+    beside: || Columns::new(beside_columns()).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let mut source = recorded::open(args, |input| open(cx, input))?;
     same_sites(&mut source.old, &mut source.new)?;
     let origins = notes(cx, args, &source);
@@ -50,7 +62,6 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         let shown = shown::rows(args, format, &compared.rows, |row| row.status);
         let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
             .beside(&Columns::new(beside_columns()), &beside)
-            .matching(counts.matching(format), "sites")
             .total([
                 ("live +/-", change(Some(beside.live_bytes))),
                 ("objects +/-", change(Some(beside.live_instances))),
@@ -215,18 +226,4 @@ fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
 fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
     Column::of(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by sites`",
-        about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
-                frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
-                is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
-                `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
-                have changed.",
-        rows: columns(&Traces::default(), &StackArgs::ALL, [None; 2]).fields(),
-        beside: Columns::new(beside_columns()).fields(),
-    }
 }

@@ -1,27 +1,34 @@
 //! `diff --group-by strings`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
-use crate::cli::shared::session::Session;
 use hprof_index::Dump;
 use hprof_query::change::Change;
 use hprof_query::compare::strings::{ChangeReader, Compared, Keep, StringCensus, StringChange, Text};
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::strings::Totals;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "strings",
+    summary: "Duplicate strings, by number of copies",
+    about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
+    unit: "rows",
+    options: &[],
+    compare: run,
+    rows: || columns().fields(),
+    beside: || beside().fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let (old, before) = census(cx, &old_input, None)?;
     let (new, after) = census(cx, &new_input, Some(&before))?;
@@ -140,14 +147,4 @@ fn beside<'c>() -> Columns<'c, All> {
         columns.extend(ChangeColumns::new(names::TOTAL.dot(name), ["", ""]).columns(0, of));
     }
     Columns::new(columns)
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by strings`",
-        about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
-        rows: columns().fields(),
-        beside: beside().fields(),
-    }
 }

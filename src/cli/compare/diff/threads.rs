@@ -1,24 +1,32 @@
 //! `diff --group-by threads`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare;
 use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
-use hprof_query::dictionary::{Side, names};
+use hprof_query::dictionary::Side;
 use hprof_query::threads::ThreadState;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
-use hprof_report::value::Value;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "threads",
+    summary: "Threads, by name; names that differ only in numbers are one",
+    about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
+            virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
+    unit: "rows",
+    options: &[],
+    compare: run,
+    rows: || columns().fields(),
+    beside: || DiffTotal::columns(names::THREADS).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
     let seed = compare::random_seed();
     let ((old, before), (new, after)) = (census(cx, &old, seed)?, census(cx, &new, seed)?);
@@ -97,16 +105,5 @@ fn states(row: &ThreadChange) -> String {
         (Some(state), None) if row.threads.new == 0 => state.name().to_owned(),
         (_, Some(state)) => state.name().to_owned(),
         (_, None) => String::new(),
-    }
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by threads`",
-        about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
-                virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
-        rows: columns().fields(),
-        beside: DiffTotal::columns(names::THREADS).fields(),
     }
 }

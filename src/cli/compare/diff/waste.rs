@@ -1,22 +1,29 @@
 //! `diff --group-by waste`.
 
-use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::args::Input;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::Session;
+use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
-use hprof_query::dictionary::names;
 use hprof_query::waste::{self, FieldGroupBy, WasteQuery};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
 use hprof_report::number::signed;
 
 use super::DiffArgs;
+use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
-pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+/// Definition of the kind.
+pub(super) const DEFINITION: DiffKind = DiffKind {
+    name: "waste",
+    summary: "Wasted memory, by kind; see `waste`",
+    about: "A row is a kind of waste; [waste.md](waste.md) defines the kinds.",
+    unit: "rows",
+    options: &[],
+    compare: run,
+    rows: || columns().fields(),
+    beside: || DiffTotal::columns(names::WASTED_BYTES).fields(),
+};
+
+fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
     let ((old, before), (new, after)) = (census(cx, &old)?, census(cx, &new)?);
     let rows = WasteCensus::compare(&before, &after);
@@ -53,14 +60,4 @@ fn columns<'a>() -> Columns<'a, &'a WasteChange> {
             .columns(0, |row: &&WasteChange| Some(row.wasted_bytes)),
     );
     Columns::new(columns)
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "diff",
-        variant: "`--group-by waste`",
-        about: "A row is a kind of waste; [waste.md](waste.md) defines the kinds.",
-        rows: columns().fields(),
-        beside: DiffTotal::columns(names::WASTED_BYTES).fields(),
-    }
 }

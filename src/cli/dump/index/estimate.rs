@@ -2,18 +2,12 @@
 
 use std::io::IsTerminal;
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::shared::advice;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::estimate::Estimate;
 use hprof_index::{Heap, Options};
-use hprof_query::dictionary::{Name, names};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
-use hprof_report::number::{grouped, human_bytes};
+use hprof_query::dictionary::Name;
 use hprof_report::table::{Align, TableBuilder};
 
 use super::file::File;

@@ -6,19 +6,12 @@ mod file;
 
 use std::path::Path;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{Dump, Heap, Options, Progress};
-use hprof_query::dictionary::names;
 use hprof_query::leaks::heap_places::keep_places;
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::value::Value;
 
 use self::file::File;
 

@@ -2,20 +2,15 @@
 
 use std::path::Path;
 
-use hprof_query::dictionary::names;
 use hprof_query::redact::proof::{KeptNumbers, ProofRow};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 use hprof_report::table::TableBuilder;
-use hprof_report::value::Value;
 
 use super::manifest::Manifest;
 use super::{Done, RedactArgs, mapping};
 use crate::cli::dump::account::exact;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::AnswerSource;
+use crate::cli::prelude::*;
 
 /// The redacted dump, as the file of the answer.
 pub(super) struct RedactedDump<'a> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::cli::prelude::*;
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::collections;
 use hprof_query::objects::hiding::HIDDEN;
@@ -12,9 +12,7 @@ use hprof_query::show::{
     ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
     Shown, ShownPart, ShownValue,
 };
-use hprof_report::answer::Declared;
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::value::{Each, Value, id, list};
+use hprof_report::value::{Each, id, list};
 
 use crate::cli::shared::{frameworks, object};
 

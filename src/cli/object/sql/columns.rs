@@ -1,13 +1,13 @@
 //! Columns of the answer to a query.
 
+use crate::cli::prelude::*;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dictionary::ColumnKey;
 use hprof_query::objects::meaning;
 use hprof_query::sql::{ColumnKind, SqlColumn, SqlRow, SqlValue};
-use hprof_report::column::{Align, Column, Columns, Fit, JsonField, ValueKind};
-use hprof_report::value::{Value, list, record};
+use hprof_report::column::{JsonField, ValueKind};
+use hprof_report::value::{list, record};
 
 /// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;

@@ -18,19 +18,14 @@ use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::sql::{
     self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
 };
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared};
 use hprof_report::json;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::query_text;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use crate::cli::shared::session::KEPT;
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli sql heap.hprof 'SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY 1 ORDER BY 3 DESC'

@@ -2,22 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
-use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::{ObjectId, TraceSerial};
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::naming::pattern::{self, ClassPattern};
 use hprof_query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
 use hprof_query::recordings::traces;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::value::{Value, id, list};
+use hprof_report::value::{id, list};
 
 /// Maximum number of threads in a table cell.
 const LISTED: usize = 6;

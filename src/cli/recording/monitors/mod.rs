@@ -3,10 +3,9 @@
 mod dumps;
 mod waits;
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::shared::args;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys, word_of};
+use crate::cli::shared::keys::word_of;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
@@ -15,8 +14,6 @@ use hprof_query::recordings::monitors::WaitQuestion;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, MonitorEvent};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::answer::Declared;
-use hprof_report::number::grouped;
 
 use super::no_match;
 use super::times::{self, TimeKind};

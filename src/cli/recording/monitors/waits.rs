@@ -1,16 +1,11 @@
 //! `monitors --waits`: events of threads at monitors.
 
-use crate::cli::Outcome;
+use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
-use crate::cli::shared::session::AnswerSource;
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use hprof_query::recordings::traces;
-use hprof_report::answer::{Answer, Declared, NoRows};
-use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.

@@ -3,21 +3,14 @@
 use std::io::{self, Write};
 
 use hprof_index::model::summary::ClassNumber;
-use hprof_query::dictionary::names;
 use hprof_query::dominators::reachable_rows::{ReachableRow, ReachableRows};
 use hprof_query::dominators::tree_nodes;
-use hprof_report::Format;
-use hprof_report::answer::Declared;
 use hprof_report::chunked::Chunked;
-use hprof_report::column::{Column, Columns};
-use hprof_report::value::Value;
 
 use super::arguments::DominatorsArgs;
 use super::reachable;
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::object_columns;
-use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 /// A row and its class.

@@ -10,16 +10,10 @@ use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::{Selected, Selection};
 
 use super::reachable;
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys, word_of};
-use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::prelude::*;
+use crate::cli::shared::keys::word_of;
+use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_report::answer::{Answer, NoRows};
-use hprof_report::column::Columns;
-use hprof_report::number::human_bytes;
 
 /// Grouping of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

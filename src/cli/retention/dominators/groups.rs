@@ -1,18 +1,13 @@
 //! `dominators --group-by`: the objects of one level, grouped.
 
-use hprof_query::dictionary::{Name, names};
+use hprof_query::dictionary::Name;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::histogram::listing::{self, GroupRow};
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 
 use super::arguments::DominatorsArgs;
 use super::reachable::{self, Whole};
-use crate::cli::Outcome;
 use crate::cli::class::histo::{loader_label, title};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(

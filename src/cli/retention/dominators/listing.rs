@@ -6,23 +6,17 @@ use roaring::RoaringBitmap;
 
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::Tree;
-use hprof_query::dictionary::names;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::histogram::listing::{self, Listing, ListingQuery, ListingRow};
 use hprof_query::objects::label::Labels;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::grouped;
 use hprof_report::tree::{self, Branch};
 
 use super::arguments::{DominatorsArgs, From};
 use super::reachable::{self, Whole};
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::object;
 use crate::cli::shared::object_columns::{self, NamedObject};
-use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
+use crate::cli::shared::session::LazyRows;
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {

@@ -5,27 +5,22 @@ use roaring::RoaringBitmap;
 use hprof_index::Dump;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::dominators::holder_field;
 use hprof_query::dominators::merged_by_class::{
     self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
 };
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::counted;
 use hprof_report::tree::{self, Branch};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
 use super::arguments::{DominatorsArgs, From};
 use super::listing::HELD_BY_SEVERAL;
 use super::reachable::{self, Whole};
-use crate::cli::Outcome;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
+use crate::cli::shared::session::LazyRows;
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {

@@ -7,11 +7,8 @@ mod listing;
 mod merged;
 pub(super) mod reachable;
 
-use crate::cli::shared::context::RunContext;
-use hprof_report::Format;
-use hprof_report::answer::Declared;
+use crate::cli::prelude::*;
 
-use crate::cli::Outcome;
 pub(crate) use arguments::DominatorsArgs;
 use arguments::Grouping;
 

@@ -2,13 +2,9 @@
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::tree::Tree;
-use hprof_query::dictionary::names;
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::percent;
 use hprof_report::tree;
 
-use crate::cli::shared::args::Output;
-use crate::cli::shared::context::RunContext;
+use crate::cli::prelude::*;
 use crate::cli::shared::output;
 
 /// Minimum width of a terminal for bars; in narrower ones names need the space.

@@ -1,12 +1,11 @@
 //! Lines that allocated what accumulates, from a recording of Flight Recorder: in a sentence, and as columns.
 
-use hprof_query::dictionary::names;
+use crate::cli::prelude::*;
 use hprof_query::leaks::Suspect;
 use hprof_query::leaks::allocated_in::{AllocatedIn, AllocationStatus, Certainty, LeakSite};
 use hprof_query::recordings::allocation_sites::AllocationRate;
-use hprof_report::column::{Column, Columns};
-use hprof_report::number::{counted, grouped, human_bytes, hundredths, percent};
-use hprof_report::value::{Value, list};
+use hprof_report::number::{counted, hundredths};
+use hprof_report::value::list;
 
 /// Maximum number of lines in a few words.
 const SHOWN_SITES: usize = 3;

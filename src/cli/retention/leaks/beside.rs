@@ -1,15 +1,15 @@
 //! Keys besides the suspects in JSON: class loaders, finalizers, memory outside the heap.
 
+use crate::cli::prelude::*;
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
 use hprof_query::loaders::loader_sets::Why;
 use hprof_query::paths::steps::ObjectStep;
-use hprof_report::column::{Column, Columns, JsonField};
-use hprof_report::value::{Value, id, list, record};
+use hprof_report::column::JsonField;
+use hprof_report::value::{id, list, record};
 
 use crate::cli::shared::beside_recording::ComparedRecording;
 use crate::cli::shared::paths;

@@ -1,16 +1,16 @@
 //! Suspects in JSON and CSV.
 
+use crate::cli::prelude::*;
 use hprof_query::containers::Container;
-use hprof_query::dictionary::names;
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::loader_holders::LoaderHolder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject, Verdict};
-use hprof_report::column::{Column, Columns, JsonField};
+use hprof_report::column::JsonField;
 use hprof_report::number::hundredths;
-use hprof_report::value::{Value, id, list, record};
+use hprof_report::value::{id, list, record};
 
 use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::{frameworks, paths};

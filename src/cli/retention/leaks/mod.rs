@@ -15,20 +15,14 @@ use hprof_query::dump::unreachable::Unreachable;
 use hprof_query::heap_facts::{self, HeapFacts};
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::table::Style;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
+use crate::cli::prelude::*;
 use crate::cli::shared::beside_recording::{BesideRecording, ComparedRecording, RecordingArg};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
-use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof

@@ -4,15 +4,13 @@ use hprof_index::model::summary::Summary;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::Paths;
 use hprof_query::leaks::{Cause, Conclusion, Leaks, NO_BOUND, Suspect, SuspectKind, Verdict};
-use hprof_report::answer::Section;
 use hprof_report::escape;
-use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_report::number::counted;
 use hprof_report::table::{Align, TableBuilder};
 
+use crate::cli::prelude::*;
 use crate::cli::retention::paths_to_root::objects;
-use crate::cli::shared::args::Input;
 use crate::cli::shared::commands::{Commands, NextCommand, matches_itself};
-use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
 use super::{LeaksReport, allocated, facts, loaders, parts, words};

@@ -7,22 +7,14 @@ use roaring::RoaringBitmap;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_query::dictionary::names;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Merged, More, PathNode, Show};
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::grouped;
 use hprof_report::tree::{self, Branch};
-use hprof_report::value::{Value, id};
+use hprof_report::value::id;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, object_columns, paths};
 

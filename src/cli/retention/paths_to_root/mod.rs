@@ -8,13 +8,8 @@ use hprof_parser::{ObjectId, RootKind};
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::Show;
-use hprof_report::answer::Declared;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
+use crate::cli::prelude::*;
 
 use super::roots;
 

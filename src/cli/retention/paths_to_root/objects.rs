@@ -3,21 +3,13 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::names;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_query::paths::{Budget, beyond_frames};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{counted, grouped};
-use hprof_report::value::Value;
+use hprof_report::number::counted;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::session::{AnswerSource, Session};
+use crate::cli::prelude::*;
 use crate::cli::shared::{messages, object, object_columns, paths};
 
 use super::chains::{self, PathSegment};

@@ -1,11 +1,10 @@
 //! Columns of kinds of waste.
 
-use hprof_query::dictionary::names;
+use crate::cli::prelude::*;
 use hprof_query::waste::{Example, FieldGroupBy, FieldSum, FindingPart, Waste, WasteRow};
 use hprof_report::column::CellTarget;
-use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::number::{grouped, human_bytes, hundredths, percent};
-use hprof_report::value::{Value, id};
+use hprof_report::number::hundredths;
+use hprof_report::value::id;
 
 use super::WORDS;
 use crate::cli::shared::keys::word_of;

@@ -7,17 +7,10 @@ mod screen;
 use std::sync::LazyLock;
 
 use hprof_query::waste::{self, FieldGroupBy, KINDS, Waste, WasteKind, WasteQuery};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
+use crate::cli::prelude::*;
 use crate::cli::shared::commands;
-use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
-use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof

@@ -1,15 +1,10 @@
 //! Waste as text for people.
 
 use hprof_query::waste::{FieldGroupBy, Waste, WasteKind};
-use hprof_report::Format;
-use hprof_report::answer::{Answer, NoRows, Section};
-use hprof_report::number::{grouped, human_bytes, percent};
 
-use crate::cli::shared::args::{Input, Output};
+use crate::cli::prelude::*;
 use crate::cli::shared::commands::{Commands, NextCommand};
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::session::{AnswerSource, Session};
 
 use super::{WORDS, columns};
 

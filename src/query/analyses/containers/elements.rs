@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 
+use hprof_base::share::is_share;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -94,14 +95,14 @@ pub(super) fn elements(
     slots.retain(|slot| !slot.is_constant());
     let largest: FxHashSet<Option<ClassNumber>> = slots
         .iter()
-        .filter(|slot| slot.references * 100 >= most * MIN_SHARE)
+        .filter(|slot| is_share(slot.references, most, MIN_SHARE))
         .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
         .collect();
     // The last elements may be in an array of their own.
     let is_rest = |slot: &ElementSlot<'_>| {
         slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class))
     };
-    slots.retain(|slot| slot.references * 100 >= most * MIN_SHARE || is_rest(slot));
+    slots.retain(|slot| is_share(slot.references, most, MIN_SHARE) || is_rest(slot));
     drop_copies(&mut slots);
     let is_link = |slot: &ElementSlot<'_>| {
         slot.odd.is_none() && field_names::is_link(slot.field) && !field_names::is_value(slot.field)
@@ -200,7 +201,7 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) ->
     let are_leaves = others.iter().all(|slot| slot.is_of_leaves(roles));
     let are_alike = others.iter().zip(others.iter().skip(1)).any(|(one, next)| one.shares_class(next));
     (1..=2).contains(&names.len())
-        && (!has_numbers || all * 100 < instance.nodes * MIN_OF_NODES)
+        && (!has_numbers || !is_share(all, instance.nodes, MIN_OF_NODES))
         && (names.len() == 1 || !are_leaves || !are_alike)
 }
 

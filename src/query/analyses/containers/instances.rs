@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io;
 
+use hprof_base::share::is_share;
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
@@ -321,8 +322,8 @@ impl Instance {
             self.tops.iter().copied().max_by_key(|top| (graph.tree.retained_bytes(*top), Reverse(*top)));
         let owner = self.owner.filter(|owner| {
             class(*owner).is_some_and(|class| {
-                let is_most = u128::from(self.top_bytes.max(element_bytes)) * 100
-                    >= u128::from(graph.tree.retained_bytes(*owner)) * 50;
+                let is_most =
+                    is_share(self.top_bytes.max(element_bytes), graph.tree.retained_bytes(*owner), 50);
                 is_most && (roles.is_header(class) || self.all_tops > 1 && roles.can_be_header(class))
             })
         });

@@ -23,6 +23,7 @@ mod structures;
 use std::cmp::Reverse;
 use std::io;
 
+use hprof_base::share::is_share;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,7 @@ const MAX_SLOTS_OF_SEVERAL: usize = 2;
 /// Minimum number of elements for each class of them if they have none in common: a registry has one or a few of each.
 const MANY_OF_EACH: u64 = 50;
 /// Minimum percentage of what an object retains in nodes that it owns for it to stand for them.
-const MOST_OF_OWNER: u128 = 80;
+const MOST_OF_OWNER: u64 = 80;
 /// Number of objects whose sizes are added up one by one.
 const FEW: u32 = 16;
 /// Maximum number of references of a header that are looked at.
@@ -352,7 +353,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
         let element_classes = found.elements.rows(summary);
         let of_most = element_classes.first().map_or(0, |row| row.elements);
-        let is_graph = are_mixed && found.are_nodes && of_most * 100 < count * MIN_OF_NODES
+        let is_graph = are_mixed && found.are_nodes && !is_share(of_most, count, MIN_OF_NODES)
             || name.is_none() && found.slots > MAX_SLOTS_OF_SEVERAL;
         if count < MIN_ELEMENTS || is_graph {
             return None;
@@ -372,7 +373,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
             }
             (false, Some(owner)) => {
                 let all = tree.retained_bytes(owner);
-                if u128::from(instance.top_bytes) * 100 < u128::from(all) * MOST_OF_OWNER {
+                if !is_share(instance.top_bytes, all, MOST_OF_OWNER) {
                     return None;
                 }
                 (vec![owner], all)

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
 
+use hprof_base::share::is_share;
 use serde::{Deserialize, Serialize};
 
 use hprof_base::parallel;
@@ -28,9 +29,9 @@ const MIN_OF_PART: u64 = 100;
 /// Maximum size of a part in percent of the average.
 const MAX_OF_PART: u64 = 120;
 /// Minimum part of what a container retains that is in its elements, as a percentage, if these are collections.
-const MIN_IN_ELEMENTS: u128 = 50;
+const MIN_IN_ELEMENTS: u64 = 50;
 /// The same of what is in collections in fields of its elements.
-const MIN_IN_FIELDS: u128 = 80;
+const MIN_IN_FIELDS: u64 = 80;
 /// Maximum number of elements of a container that are looked at.
 const MAX_OUTER: u64 = 1 << 24;
 /// Maximum number of elements of the collections in a container that are read to find their class; the others are counted
@@ -137,7 +138,7 @@ impl CollectionReader<'_, '_> {
         let tree = &self.objects.graph.tree;
         let bytes = inner.iter().fold(0u64, |sum, one| sum.saturating_add(tree.retained_bytes(one.position)));
         let least = if are_elements { MIN_IN_ELEMENTS } else { MIN_IN_FIELDS };
-        if u128::from(bytes) * 100 < u128::from(container.retained_bytes) * least {
+        if !is_share(bytes, container.retained_bytes, least) {
             return None;
         }
         choose_read(&mut inner, left);

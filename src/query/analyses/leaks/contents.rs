@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use hprof_base::share::portion;
 use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
@@ -16,7 +17,6 @@ use hprof_model::histogram::listing;
 use hprof_model::objects::class_set::ClassSet;
 
 use super::holders::InOnePlace;
-use super::suspects::share;
 
 /// Minimum percentage of the retained size in one kind of objects for accumulation.
 const OF_ONE_KIND: u64 = 80;
@@ -196,7 +196,7 @@ pub(super) fn child_kinds(dump: &Dump<'_>, tops: &[TreePosition]) -> Vec<ChildKi
 pub(super) fn reason(dump: &Dump<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
     let tree = &dump.graph.tree;
     let all = tree.retained_bytes(base);
-    let much = share(all, OF_ONE_KIND);
+    let much = portion(all, OF_ONE_KIND);
     let name = |class: ClassNumber| dump.summary.class(class).map(|row| dump.summary.class_name(row));
     let class = tree.object_at(base).and_then(|object| dump.graph.objects.class(object)).and_then(name);
     if let Some(class) = class.filter(|class| class.ends_with("[]"))
@@ -206,7 +206,7 @@ pub(super) fn reason(dump: &Dump<'_>, base: TreePosition, kinds: &[ChildKind]) -
     }
     let in_one = tree.children(base).next().map_or(0, |child| tree.retained_bytes(child));
     let kind = kinds.first()?;
-    if kind.retained_bytes < much || in_one > share(all, AT_MOST_IN_ONE) {
+    if kind.retained_bytes < much || in_one > portion(all, AT_MOST_IN_ONE) {
         return None;
     }
     let ChildKind { class, is_class_object, objects, retained_bytes, mut classes } = kind.clone();
@@ -304,7 +304,7 @@ impl<'a> Below<'a> {
         let mut next = self.levels(None).into_iter().next();
         while let Some(level) = next {
             let all = found.first().map_or(0, |first| first.retained_bytes);
-            if level.retained_bytes < share(all, OF_LEVEL) || level.class.is_empty() {
+            if level.retained_bytes < portion(all, OF_LEVEL) || level.class.is_empty() {
                 break;
             }
             next = self.levels(Some(&level.nodes)).into_iter().next();
@@ -383,7 +383,7 @@ impl<'a> Below<'a> {
 /// Returns whether the retained size of a group is spread over many members. `retained` are the members' sizes, largest
 /// first.
 pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like: bool) -> bool {
-    let much = share(all, OF_ONE_KIND);
+    let much = portion(all, OF_ONE_KIND);
     let mut sum = 0u64;
     let needed = retained.take_while(|bytes| {
         let is_needed = sum < much;
@@ -395,5 +395,5 @@ pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like
 
 /// Returns whether `part` is at least 80 percent of `all`.
 pub(super) fn is_most(part: u64, all: u64) -> bool {
-    part >= share(all, OF_ONE_KIND)
+    part >= portion(all, OF_ONE_KIND)
 }

@@ -7,6 +7,7 @@
 
 use std::io;
 
+use hprof_base::share::portion;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::ScratchArena;
@@ -15,7 +16,7 @@ use hprof_model::objects::reference_names::Edges;
 use hprof_model::objects::strength::Excluded;
 use hprof_model::paths::forest::Forest;
 
-use super::suspects::{CandidateGroup, is_drop, share};
+use super::suspects::{CandidateGroup, is_drop};
 
 /// Percentage of the members whose paths must lead through an object for the walk to continue.
 const MOST_MEMBERS: u64 = 80;
@@ -98,7 +99,7 @@ fn common_path(
     members: &Bits,
 ) -> io::Result<CommonPath> {
     let all = group.len() as u64;
-    let least = share(all, MOST_MEMBERS);
+    let least = portion(all, MOST_MEMBERS);
     let mut counts = forest.counts(room, members)?;
     // Objects down from the roots that most members share, and the first one that too few share.
     let mut spine: Vec<(ObjectIndex, u64)> = Vec::new();

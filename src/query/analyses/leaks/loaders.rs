@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::io;
 
+use hprof_base::share::portion;
 use rustc_hash::FxHashMap;
 
 use hprof_index::Dump;
@@ -23,7 +24,6 @@ use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::loader_holders::{LoaderHolder, LoaderHolderKind, LoaderHolders, loader_holders};
 use super::reader::EvidenceReader;
-use super::suspects::share;
 use super::{Candidate, Suspect, SuspectRule, Verdict};
 use hprof_index::graph::numbers::TreePosition;
 
@@ -125,7 +125,7 @@ impl Loaders {
         if !has_many_loaders(dump.summary) {
             return Ok(Self::default());
         }
-        let least = share(dump.graph.tree.reachable_bytes(), MUCH_OF_HEAP);
+        let least = portion(dump.graph.tree.reachable_bytes(), MUCH_OF_HEAP);
         let mut found = loader_sets::large_groups(dump, MANY_LOADERS, least)?;
         found.truncate(TOLD_GROUPS);
         Ok(Self(found))

@@ -6,6 +6,7 @@
 use hprof_index::Dump;
 use std::cmp::Reverse;
 
+use hprof_base::share::is_share;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::judgement::heap_limit;
@@ -133,9 +134,7 @@ pub(super) fn suspect(
     let all = found.direct;
     let reserved = found.reserved_bytes.unwrap_or(found.direct.bytes);
     let limit = found.limit_bytes.or_else(|| heap_limit(objects.summary));
-    let is_near = limit.is_some_and(|limit| {
-        u128::from(reserved) * 100 >= u128::from(limit) * u128::from(NEAR_LIMIT_PERCENT)
-    });
+    let is_near = limit.is_some_and(|limit| is_share(reserved, limit, NEAR_LIMIT_PERCENT));
     let heap_bytes = objects.graph.tree.reachable_bytes();
     // Pools have some buffers for each processor, whatever the limit is.
     let is_little = limit.is_some_and(|limit| all.bytes < limit / PART_OF_LIMIT);

@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use hprof_base::share::is_share;
 use rustc_hash::FxHashSet;
 
 use hprof_index::ObjectGraph;
@@ -35,7 +36,7 @@ const MAX_STARTS: usize = 64;
 /// Maximum number of elements that are read to choose some.
 const MAX_READ: u64 = 1 << 20;
 /// Minimum percentage of the elements of which each leads to an object of its own.
-const MIN_LEADING: usize = 90;
+const MIN_LEADING: u64 = 90;
 /// Maximum number of references from an element to its object.
 const MAX_STEPS: u32 = 6;
 /// Maximum number of objects that are visited for an element.
@@ -117,7 +118,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let place = row.place.as_ref().filter(|_| row.reason == Some(Reason::Members))?;
         let container = self.places.containers.of_object(place.object)?;
         let object = addresses.index_of(container.object)?;
-        let are_many = objects.saturating_mul(100) >= container.elements.saturating_mul(MIN_LEADING as u64);
+        let are_many = is_share(objects, container.elements, MIN_LEADING);
         let are_parts = are_many && objects <= container.elements.saturating_mul(FEW_PARTS);
         let evidence = format!("{} x {class} are in it or below", grouped(objects));
         // Its elements may be only the library's own, around these.
@@ -156,7 +157,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let bytes = bytes.fold(0, u64::saturating_add);
         let is_as_large = u128::from(bytes) * u128::from(objects.objects) * 2
             >= u128::from(objects.retained_bytes) * found.len() as u128;
-        !starts.is_empty() && found.len() * 100 >= starts.len() * MIN_LEADING && is_as_large
+        !starts.is_empty() && is_share(found.len() as u64, starts.len() as u64, MIN_LEADING) && is_as_large
     }
 
     /// Returns some elements of a collection of the JDK, from all of it.

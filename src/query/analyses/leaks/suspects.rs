@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use hprof_base::share::{is_share, portion};
 use rustc_hash::FxHashMap;
 
 use hprof_base::parallel;
@@ -44,17 +45,12 @@ pub(super) struct CandidateGroup {
 
 /// Returns the threshold in bytes: `percent` of all reachable bytes, rounded down.
 pub(crate) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
-    share(graph.tree.reachable_bytes(), percent)
-}
-
-/// Returns `percent` of a number, rounded down.
-pub(super) fn share(of: u64, percent: u64) -> u64 {
-    u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+    portion(graph.tree.reachable_bytes(), percent)
 }
 
 /// Returns whether `below` is less than 70 percent of `above`, which ends the walk down the tree.
 pub(super) fn is_drop(below: u64, above: u64) -> bool {
-    u128::from(below) * 100 < u128::from(above) * u128::from(MOST_OF_IT)
+    !is_share(below, above, MOST_OF_IT)
 }
 
 /// Finds the suspects that retain more than `threshold` bytes.
@@ -179,7 +175,7 @@ pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Poin
     let longest = links.into_values().max_by_key(|(links, first)| (*links, Reverse(*first)));
     let chain = longest.map(|(links, first)| Chain { first, links });
     let chain = chain.filter(|chain| {
-        let below_links = bytes <= share(tree.retained_bytes(chain.first), 100 - ON_LINKS);
+        let below_links = bytes <= portion(tree.retained_bytes(chain.first), 100 - ON_LINKS);
         chain.links >= MIN_LINKS && (is_endless || below_links)
     });
     let position = if is_endless { chain.map(|chain| chain.first) } else { Some(here) };

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::objects::label::Labels;
+use hprof_base::share::portion;
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::ClassNumber;
@@ -178,11 +179,6 @@ fn least(all: u64, min_share: f64) -> u64 {
     ((all as f64 * min_share).ceil() as u64).max(1)
 }
 
-/// Returns a percentage of a size.
-fn percent(bytes: u64, percent: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * u128::from(percent) / 100).unwrap_or(u64::MAX)
-}
-
 #[derive(Debug, Clone, Copy)]
 struct AreaFigures {
     retained_bytes: u64,
@@ -281,8 +277,8 @@ impl Picture<'_, '_> {
         }
         let tree = &self.graph.tree;
         let retained_bytes = tree.retained_bytes(outermost);
-        let much = percent(retained_bytes, OF_CHAIN).max(self.least);
-        let beside = percent(retained_bytes, BESIDE_CHAIN).max(self.least);
+        let much = portion(retained_bytes, OF_CHAIN).max(self.least);
+        let beside = portion(retained_bytes, BESIDE_CHAIN).max(self.least);
         let (mut at, mut chain) = (outermost, Vec::new());
         let mut shallow_bytes = tree.shallow_bytes(at);
         while chain.len() < MAX_CHAIN {
@@ -322,7 +318,7 @@ impl Picture<'_, '_> {
         for _ in 1..RUN {
             let next = tree.children(at).next().filter(|next| class(*next) == Some(first));
             let is_much =
-                |next: &TreePosition| tree.retained_bytes(*next) >= percent(tree.retained_bytes(at), OF_LINK);
+                |next: &TreePosition| tree.retained_bytes(*next) >= portion(tree.retained_bytes(at), OF_LINK);
             let Some(next) = next.filter(is_much) else { return false };
             at = next;
         }
@@ -413,7 +409,7 @@ impl Picture<'_, '_> {
             Start::Roots => tree.reachable_bytes(),
             Start::Object(position) => tree.retained_bytes(position),
         };
-        let much = percent(bytes, OF_PARENT).max(self.least);
+        let much = portion(bytes, OF_PARENT).max(self.least);
         let mut others = positions.start;
         for (count, child) in start.children(tree).enumerate() {
             others = child;

@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
+use hprof_base::share::is_share;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -21,7 +22,7 @@ use crate::objects::reader::ObjectReader;
 use hprof_base::naming::stable_names::stem;
 
 /// Percentage of the classes of a closed loader that the largest one of its application defines as well.
-const COMMON_PERCENT: usize = 80;
+const COMMON_PERCENT: u64 = 80;
 /// Maximum number of applications with a class of one name that a loader is compared with.
 const MAX_CANDIDATES: usize = 16;
 
@@ -195,7 +196,7 @@ fn most_common(
 }
 
 fn is_most(count: usize, all: usize) -> bool {
-    count * 100 >= all * COMMON_PERCENT
+    is_share(count as u64, all as u64, COMMON_PERCENT)
 }
 
 /// Returns a set of loaders, with the classes of the first by ID that most of them define.

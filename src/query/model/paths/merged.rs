@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
+use hprof_base::share::is_share;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
@@ -229,7 +230,7 @@ impl Picker<'_, '_> {
 
     /// Returns whether a branch is shown only as an example.
     fn is_small(&self, objects: u32, all: u64) -> bool {
-        self.show.has_examples && u64::from(objects) * 100 < all
+        self.show.has_examples && !is_share(objects.into(), all, 1)
     }
 
     fn is_shown(&self, node: usize) -> bool {

@@ -22,7 +22,6 @@ use hprof_parser::{ObjectId, TraceSerial};
 
 use events::{MonitorEvent, SampleEvent};
 
-pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};
 pub use traces::{Frame, Trace, Traces};
 
@@ -236,9 +235,4 @@ pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
 /// Formats a time in nanoseconds since 1970, as [`rfc3339`].
 pub fn date_of_nanos(nanos: i64) -> Option<String> {
     rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
-}
-
-/// Returns a share in percent, not rounded.
-pub fn percent_of(part: u64, whole: u64) -> f64 {
-    ratio(part, whole) * 100.0
 }

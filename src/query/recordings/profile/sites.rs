@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::events::SiteEvent;
-use crate::percent::two_decimals;
+use hprof_format::percent::{ratio, two_decimals};
 use hprof_parser::TraceSerial;
 
 /// Source of the figures of sites.
@@ -86,12 +86,6 @@ impl Sites {
             site.accumulated_percent = percent(accumulated);
         }
     }
-}
-
-/// Returns a share of a whole; 0 if the whole is 0.
-#[allow(clippy::cast_precision_loss)] // As the agent does it; two decimals are shown.
-pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Returns a ratio in percent with two decimals, as the reports print it.

@@ -7,7 +7,7 @@ use super::RowWriter;
 use hprof_analyses::leaks::heap_places::HeapPlaces;
 use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind, Verdict};
 use hprof_base::dictionary::names;
-use hprof_recordings::percent::hundredths;
+use hprof_base::share::hundredths;
 
 /// Returns the definition of the table.
 pub(crate) fn definition() -> Definition {

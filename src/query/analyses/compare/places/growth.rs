@@ -16,6 +16,7 @@ use super::Aligned;
 use super::labels::Via;
 use crate::compare::Growth;
 use hprof_base::change::Change;
+use hprof_base::share::is_share;
 use hprof_base::sorting::SortRows;
 use hprof_parser::names;
 
@@ -253,5 +254,5 @@ impl<'a> GrowthSearch<'a> {
 
 /// Returns whether a part is at least 70 percent of a whole.
 pub(super) fn is_most(part: u64, whole: u64) -> bool {
-    u128::from(part) * 100 >= u128::from(whole) * u128::from(MAJORITY)
+    is_share(part, whole, MAJORITY)
 }

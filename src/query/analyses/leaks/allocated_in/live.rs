@@ -1,5 +1,6 @@
 //! Objects of the accumulated classes that are alive in the dump.
 
+use hprof_base::share::percent;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::Dump;
@@ -36,8 +37,7 @@ pub(super) struct LiveClass {
 impl LiveClass {
     /// Returns the percentage of the bytes of the class in the dump that these are.
     pub(super) fn percent(&self) -> u64 {
-        let percent = u128::from(self.bytes) * 100 / u128::from(self.all_bytes.max(1));
-        u64::try_from(percent).unwrap_or(u64::MAX)
+        percent(self.bytes, self.all_bytes)
     }
 
     /// Returns the lengths of arrays, if there are few.

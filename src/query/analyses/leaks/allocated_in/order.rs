@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 
 use super::{Certainty, LeakSite, MIN_SAMPLES, SampleSum};
+use hprof_base::share::percent;
 use hprof_base::sorting::SortRows;
 
 /// Minimum number of sampled objects that were alive and are held as in the dump, to decide the order.
@@ -111,10 +112,9 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
     if live.1 == 0 || suspect_percent <= HALF {
         return None;
     }
-    let percent = |part: u64, of: u64| u128::from(part) * 100 / u128::from(of.max(1));
-    if percent(all.bytes, live.1) <= NO_GARBAGE.into() {
+    if percent(all.bytes, live.1) <= NO_GARBAGE {
         let shares = [percent(first.bytes, all.bytes), percent(first.samples, all.samples)];
-        let is_most = shares.into_iter().all(|share| share > HALF.into());
+        let is_most = shares.into_iter().all(|share| share > HALF);
         return is_most.then_some((0, Certainty::NoGarbage));
     }
     let only = |is_one: &dyn Fn(&LeakSite) -> bool, sure| {

@@ -1,5 +1,6 @@
 //! Bounds: numbers near a container that are named for its maximum.
 
+use hprof_base::share::is_share;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::{self, FieldSlot, Fields};
@@ -44,7 +45,7 @@ pub(super) struct ElementBound {
 impl ElementBound {
     pub(super) fn is_full(&self, elements: u64) -> bool {
         let is_small_pool = self.value < MIN_FULL_POOL && self.class.contains("Pool");
-        !is_small_pool && elements.saturating_mul(100) >= self.value.saturating_mul(FULL_PERCENT)
+        !is_small_pool && is_share(elements, self.value, FULL_PERCENT)
     }
 
     /// Describes how much of the bound is used.

@@ -8,6 +8,7 @@ mod bound;
 mod heap_limit;
 mod progress;
 
+use hprof_base::share::is_share;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::Summary;
@@ -158,8 +159,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             grouped(nested.collections),
             grouped(nested.largest)
         );
-        let are_full =
-            nested.of_largest.saturating_mul(100) >= nested.collections.saturating_mul(MIN_FULL_COLLECTIONS);
+        let are_full = is_share(nested.of_largest, nested.collections, MIN_FULL_COLLECTIONS);
         let is_bound = nested.largest >= least && (MIN_BOUND_OF_QUEUES..=most).contains(&nested.collections);
         (is_bound && are_full).then_some((Verdict::Content, evidence))
     }

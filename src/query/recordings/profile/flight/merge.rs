@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use hprof_format::percent::{percent, two_decimals};
 use rustc_hash::FxHashMap;
 
 use hprof_index::storage::human_bytes::grouped;
@@ -17,10 +18,8 @@ use super::heap::Collecting;
 use super::site_sums::{SiteSums, Sum};
 use super::stacks::Stack;
 use super::{EventCount, FlightFacts, FlightReport, Want};
-use crate::percent::two_decimals;
 use crate::profile::{
     Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, date_of_nanos,
-    ratio,
 };
 use hprof_base::sorting::SortRows;
 
@@ -276,7 +275,7 @@ impl Merged {
         let all = rows.iter().fold(0u64, |all, (.., sum)| all.saturating_add(sum.amount));
         let mut accumulated = 0.0;
         let rows = rows.into_iter().map(|(trace, class, sum)| {
-            let part = ratio(sum.amount, all) * 100.0;
+            let part = percent(sum.amount, all);
             accumulated += part;
             TimeRow {
                 trace,

@@ -4,6 +4,7 @@
 //! several together have enough of it. The walk ends where many elements share the retained size of a place: they are stored
 //! there, and the size of their contents follows from their number. No place found contains another.
 
+use hprof_base::share::is_share;
 use std::cmp::Reverse;
 
 use super::super::labels::Via;
@@ -198,9 +199,4 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
 /// Returns whether there are many objects and none has most of the size.
 fn is_shared(objects: u64, largest: u64, bytes: u64) -> bool {
     objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
-}
-
-/// Returns whether `part` is at least `percent` percent of `whole`.
-fn is_share(part: u64, whole: u64, percent: u64) -> bool {
-    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
 }

@@ -1,16 +1,20 @@
-//! Percentages as the HPROF agent prints them.
+//! Shares as the HPROF agent computes and prints them.
+
+/// Returns a share of a whole; 0 if the whole is 0.
+#[allow(clippy::cast_precision_loss)] // As the agent of JDK 8 does it; two decimals are shown.
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Returns a share in percent, not rounded; 0 if the whole is 0.
+pub fn percent(part: u64, whole: u64) -> f64 {
+    ratio(part, whole) * 100.0
+}
 
 /// Rounds a number to two decimals like C's `%.2f`: by the exact binary value.
 pub fn two_decimals(value: f64) -> f64 {
     // Formatting is exact; multiplying by 100 and rounding is not.
     format!("{value:.2}").parse().unwrap_or(value)
-}
-
-/// Returns a share in percent, for programs: rounded to hundredths; 0 if the whole is 0.
-pub fn hundredths(part: u64, whole: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss)]
-    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-    (percent * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -1,0 +1,43 @@
+//! Definition of a kind of comparison.
+//!
+//! Each kind has a definition in the file that compares. `--group-by`, its help, the options that a kind takes and the
+//! reference are read from it.
+
+use crate::cli::prelude::*;
+use hprof_report::column::JsonField;
+
+use super::DiffArgs;
+
+/// A kind of comparison. Kinds are ordered as in [`super::KINDS`].
+#[derive(Debug)]
+pub(super) struct DiffKind {
+    /// Value of `--group-by`.
+    pub(super) name: &'static str,
+    /// Description in a few words.
+    pub(super) summary: &'static str,
+    /// Meaning of a row, and remarks, in Markdown.
+    pub(super) about: &'static str,
+    /// Noun for rows, in the plural.
+    pub(super) unit: &'static str,
+    /// Options that it takes, of those that not all kinds take.
+    pub(super) options: &'static [&'static str],
+    /// Compares two files and shows the answer.
+    pub(super) compare: fn(&RunContext, &DiffArgs) -> anyhow::Result<Outcome>,
+    /// Returns the keys of a row.
+    pub(super) rows: fn() -> Vec<JsonField>,
+    /// Returns the keys beside the rows.
+    pub(super) beside: fn() -> Vec<JsonField>,
+}
+
+impl DiffKind {
+    /// Returns the declaration for the reference.
+    pub(super) fn declared(&self) -> Declared {
+        Declared {
+            command: "diff",
+            variant: format!("`--group-by {}`", self.name).leak(),
+            about: self.about,
+            rows: (self.rows)(),
+            beside: (self.beside)(),
+        }
+    }
+}

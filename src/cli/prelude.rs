@@ -1,0 +1,17 @@
+//! Names that nearly every command uses: `use crate::cli::prelude::*;`.
+//!
+//! Only re-exports. `tests/commands/imports.rs` counts those that a file uses as its imports; a file of [`super::shared`]
+//! names what it imports, as the modules here depend on it.
+
+pub(crate) use crate::cli::Outcome;
+pub(crate) use crate::cli::shared::args::{Input, Output};
+pub(crate) use crate::cli::shared::context::RunContext;
+pub(crate) use crate::cli::shared::keys::{Keyword, keys};
+pub(crate) use crate::cli::shared::limit::Top;
+pub(crate) use crate::cli::shared::session::{AnswerSource, Session};
+pub(crate) use hprof_query::dictionary::names;
+pub(crate) use hprof_report::Format;
+pub(crate) use hprof_report::answer::{Answer, Declared, NoRows, Section};
+pub(crate) use hprof_report::column::{Align, Column, Columns, Fit};
+pub(crate) use hprof_report::number::{grouped, human_bytes, percent};
+pub(crate) use hprof_report::value::Value;

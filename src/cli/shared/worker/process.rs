@@ -1,0 +1,156 @@
+//! A worker as the process that started it sees it.
+
+use std::io::{self, Read};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::WorkerTerms;
+use crate::cli::shared::context::locked;
+
+/// A worker, which is killed on drop.
+#[derive(Debug)]
+pub(crate) struct WorkerProcess {
+    child: WorkerKiller,
+    /// Open as long as the worker shall run: at its end the worker would take this process for gone.
+    pub(super) stdin: ChildStdin,
+    /// `None` once somebody else reads it.
+    pub(super) stdout: Option<ChildStdout>,
+}
+
+/// Kills a worker, from any thread. Once the worker has ended, it does nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerKiller(Arc<Mutex<Child>>);
+
+/// Limits of a worker that is read to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputLimits {
+    /// Time after which it is killed.
+    pub(crate) time: Duration,
+    /// Number of bytes that are read from stdout; the rest is lost.
+    pub(crate) stdout: u64,
+    /// The same of stderr.
+    pub(crate) stderr: u64,
+}
+
+/// Output of a worker that has ended.
+#[derive(Debug)]
+pub(crate) struct WorkerOutput {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) status: ExitStatus,
+}
+
+impl WorkerKiller {
+    /// Kills the worker.
+    pub(crate) fn kill(&self) {
+        let _ = locked(&self.0).kill();
+    }
+
+    /// Waits until the worker has ended; others may kill it meanwhile. It was killed or has closed its output, so this takes a
+    /// moment.
+    fn wait(&self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = locked(&self.0).try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Kills the worker and waits until it has ended.
+    pub(super) fn reap(&self) -> io::Result<ExitStatus> {
+        self.kill();
+        self.wait()
+    }
+}
+
+impl WorkerProcess {
+    /// Starts a worker by a command that runs this program.
+    pub(crate) fn start(command: &mut Command, terms: &WorkerTerms) -> io::Result<Self> {
+        let (variable, terms) = terms.variable();
+        // Out of memory, a backtrace could not be created and would hang.
+        command.env(variable, terms).env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdin = stdin.ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Self { child: WorkerKiller(Arc::new(Mutex::new(child))), stdin, stdout })
+    }
+
+    /// Returns what kills the worker from another thread.
+    pub(crate) fn killer(&self) -> WorkerKiller {
+        self.child.clone()
+    }
+
+    /// Reads the worker's output until it ends; one that takes too long is killed.
+    ///
+    /// # Errors
+    /// If it took too long, or cannot be read.
+    pub(crate) fn output(mut self, limits: OutputLimits) -> io::Result<WorkerOutput> {
+        let stderr = locked(&self.child.0).stderr.take();
+        let stdout = self.stdout.take();
+        let (sender, ended) = channel::<()>();
+        let (stdout, stderr, is_late) = std::thread::scope(|scope| {
+            let stderr = scope.spawn(move || read(stderr, limits.stderr));
+            let killer = self.killer();
+            let late = scope.spawn(move || {
+                let is_late = ended.recv_timeout(limits.time) == Err(RecvTimeoutError::Timeout);
+                if is_late {
+                    killer.kill();
+                }
+                is_late
+            });
+            let stdout = read(stdout, limits.stdout);
+            let stderr = stderr.join().unwrap_or_else(|_| Ok(Vec::new()));
+            drop(sender);
+            (stdout, stderr, late.join().unwrap_or_default())
+        });
+        let status = self.child.wait()?;
+        if is_late {
+            let why = format!("it took longer than {} s (--question-time)", limits.time.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        Ok(WorkerOutput { stdout: stdout?, stderr: stderr?, status })
+    }
+
+    /// Ends the worker, which gets some time to remove its temporary files.
+    #[cfg(feature = "browse")]
+    pub(crate) fn end(self, patience: Duration) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process};
+            use std::time::Instant;
+            let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
+            {
+                // Locked, so that its number is not that of another process.
+                let mut child = locked(&self.child.0);
+                if runs(&mut child) {
+                    let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+                }
+            }
+            let end = Instant::now() + patience;
+            while Instant::now() < end && runs(&mut locked(&self.child.0)) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = patience;
+        let _ = self.child.reap();
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        self.child.kill();
+    }
+}
+
+/// Reads a pipe, at most `max` bytes.
+fn read(pipe: Option<impl Read>, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(max).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
