@@ -1,4 +1,5 @@
-//! Aligned cells: each as wide as the widest of its column.
+//! Aligned cells: each as wide as the widest of its column. comfy-table, which could do this, takes five times as long
+//! (decision 20).
 
 use std::ops::Range;
 

@@ -41,8 +41,8 @@ const ALL_COLUMNS: &str = "--format csv";
 
 /// Returns the style of output; a table knows the size of the terminal, if there is one.
 ///
-/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query it:
-/// it stays a dependency by decision, and distinguishes stdout and stderr.
+/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query it, and
+/// distinguishes stdout and stderr; drawing by it would take too long (decision 20).
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
