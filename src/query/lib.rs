@@ -5,7 +5,7 @@
 //! `hprof-report`.
 
 pub use hprof_analyses::{check, compare, containers, frameworks, leaks, oql, overview, secrets, waste};
-pub use hprof_base::{change, dictionary, kept, keyed, naming, share};
+pub use hprof_base::{change, dictionary, fact, kept, keyed, naming, share};
 pub use hprof_model::{
     dominators, dump, framework_rules, generated_loaders, heap_facts, histogram, loaders, objects, paths,
     refs, show, strings, threads,

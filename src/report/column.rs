@@ -347,6 +347,57 @@ impl<R> std::fmt::Debug for Column<'_, R> {
     }
 }
 
+/// A column of a table: which it is, its title, and how its cells look.
+pub struct TableColumn<'c, R> {
+    /// Key of the column in JSON; `None` if only tables have it.
+    key: Option<ColumnKey>,
+    title: Cow<'static, str>,
+    align: Option<Align>,
+    fit: Fit,
+    making: TableMaking<'c, R>,
+}
+
+/// Functions that make the cells of a table's column, where its value does not.
+struct TableMaking<'c, R> {
+    cell: Option<MakeCell<'c, R, String>>,
+    target: Option<MakeCell<'c, R, Option<CellTarget>>>,
+}
+
+impl<'c, R> TableColumn<'c, R> {
+    /// Creates the column of a key.
+    pub fn of(key: impl Into<ColumnKey>, title: impl Into<Cow<'static, str>>) -> Self {
+        let making = TableMaking { cell: None, target: None };
+        Self { key: Some(key.into()), title: title.into(), align: None, fit: Fit::default(), making }
+    }
+
+    /// Creates a column of values derived from others, such as a share.
+    pub fn derived(
+        title: impl Into<Cow<'static, str>>,
+        align: Align,
+        cell: impl Fn(&R) -> String + Send + Sync + 'c,
+    ) -> Self {
+        let making = TableMaking { cell: Some(Box::new(cell)), target: None };
+        Self { key: None, title: title.into(), align: Some(align), fit: Fit::default(), making }
+    }
+
+    /// Sets the treatment of cells that are too wide.
+    pub fn fit(self, fit: Fit) -> Self {
+        Self { fit, ..self }
+    }
+
+    /// Sets the text that is shown instead of the value.
+    pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
+        self.making.cell = Some(Box::new(cell));
+        self
+    }
+
+    /// Sets the link target of a cell on a page, if type and key do not determine it.
+    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
+        self.making.target = Some(Box::new(target));
+        self
+    }
+}
+
 /// Formats a value for a table.
 pub(super) fn plain(value: &Value<'_>) -> String {
     match value {
@@ -406,6 +457,31 @@ impl<'c, R> Columns<'c, R> {
             makings.push(making);
         }
         Self { schema: Schema::new(declarations), makings }
+    }
+
+    /// Shows these columns in tables, in this order, and no others.
+    pub fn table(mut self, shown: impl IntoIterator<Item = TableColumn<'c, R>>) -> Self {
+        self.hide_from_tables();
+        for TableColumn { key, title, align, fit, making } in shown {
+            let known = key.and_then(|key| self.schema.position(&key.text));
+            let at = known.unwrap_or(self.makings.len());
+            if known.is_none() {
+                let Column { declaration, making } = Column::table("", Align::Left, |_| String::new());
+                self.schema.columns.push(declaration);
+                self.makings.push(making);
+            }
+            let (Some(column), Some(made)) = (self.schema.columns.get_mut(at), self.makings.get_mut(at))
+            else {
+                continue;
+            };
+            column.show(title);
+            column.header.align = align.unwrap_or(column.header.align);
+            column.header.fit = fit;
+            made.cell = making.cell.or(made.cell.take());
+            made.target = making.target.or(made.target.take());
+            self.schema.shown.push(at);
+        }
+        self
     }
 
     /// Ignores dots in keys: the user chose the keys.
@@ -479,6 +555,13 @@ impl Schema {
             }
         }
         Self { shown: shown.into_iter().map(|(_, at)| at).collect(), columns, keys }
+    }
+
+    /// Returns the number of the column with this key.
+    fn position(&self, key: &str) -> Option<usize> {
+        let found = self.columns.iter().position(|column| column.key() == Some(key));
+        debug_assert!(found.is_some(), "no column has the key {key}");
+        found
     }
 
     fn flatten(&mut self) {

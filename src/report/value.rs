@@ -10,6 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::digits;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::dictionary::Name;
+use hprof_query::fact::FactValue;
 
 /// Value of a cell. Texts are raw, as in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -110,6 +111,21 @@ impl Value<'_> {
                     .collect(),
             ),
             Self::Each(each) => Value::List(each.values().collect()),
+        }
+    }
+}
+
+impl<'a> From<FactValue<'a>> for Value<'a> {
+    /// Converts the value of a fact. A class has a name only in its dump: it is `null` here.
+    fn from(value: FactValue<'a>) -> Self {
+        match value {
+            FactValue::Null | FactValue::Class(_) => Self::Null,
+            FactValue::Boolean(value) => Self::Boolean(value),
+            FactValue::Integer(value) => Self::Integer(value),
+            FactValue::Signed(value) => Self::Signed(value),
+            FactValue::Float(value) => Self::Float(value),
+            FactValue::Id(value) => Self::Id(value),
+            FactValue::Text(text) => Self::Text(text),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::short_path::short_path;
 use crate::cli::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::cli::shared::object;
 use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{facts, object};
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
@@ -15,6 +15,7 @@ use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::paths::steps::View;
 use hprof_report::answer::RowLine;
+use hprof_report::column::TableColumn;
 use hprof_report::escape;
 use hprof_report::value::id;
 
@@ -98,7 +99,7 @@ fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     });
     let loaders = found.rows.iter().map(|found| found.row.loaders()).sum();
     let beside = LoadersSummary { total: loaders, groups: groups.collect() };
-    let mut answer = Answer::new(columns(whole), lines.take(top))
+    let mut answer = Answer::new(columns(Some(summary), whole), lines.take(top))
         .beside(&beside_columns(whole), &beside)
         .matching(total, "loaders");
     if format == Format::Table && !beside.groups.is_empty() {
@@ -202,60 +203,29 @@ impl<'a> LoaderLine<'a, LoaderRow> {
     }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
-    type Each<'a> = LoaderLine<'a, LoaderRow>;
-    Columns::new([
-        Column::of(names::OBJECT, |line: &Each<'a>| loader_id(line.row.row.id))
-            .or_null("it is the boot loader")
-            .header("id")
-            .place(6)
-            .cell(|line| match line.row.row.id.non_null() {
-                Some(id) if line.row.row.others.is_empty() => format!("{id:#x}"),
-                _ => String::new(),
-            }),
-        Column::of(names::CLASS, |line: &Each<'a>| line.class().into())
-            .or_null("it is the boot loader, or not in the dump")
-            .header("loader")
-            .place(7)
-            .fit(Fit::Shorten { priority: 0 })
-            .cell(LoaderLine::in_table),
-        Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
-            .or_null("there are none"),
-        Column::of(names::PARENT, |line: &Each<'a>| id(line.row.row.parent))
-            .or_null("not known, or the parents differ")
-            .header("parent")
-            .cell(|line| match line.row.row.parent {
+/// Returns the columns of loaders; the list of columns itself does not depend on `summary`.
+fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
+    type Line<'a> = LoaderLine<'a, LoaderRow>;
+    Columns::new(facts::columns(LoaderRow::facts(), summary, |line: &Line<'a>| line.row)).table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |line: &Line<'a>| {
+            line.row.retained_bytes().map(|bytes| percent(bytes, whole)).unwrap_or_default()
+        }),
+        TableColumn::of(names::CLASSES, "classes"),
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::OBJECT, "id").cell(|line: &Line<'a>| match line.row.row.id.non_null() {
+            Some(id) if line.row.row.others.is_empty() => format!("{id:#x}"),
+            _ => String::new(),
+        }),
+        TableColumn::of(names::PARENT, "parent").fit(Fit::Secondary { priority: 0 }).cell(
+            |line: &Line<'a>| match line.row.row.parent {
                 None => String::new(),
                 Some(ObjectId::NULL) => object::BOOT_LOADER.to_owned(),
                 Some(parent) => format!("{parent:#x}"),
-            })
-            .place(6)
-            .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::LOADERS, |line: &Each<'a>| line.row.row.loaders().into()),
-        Column::of(names::CLASSES, |line: &Each<'a>| line.row.row.classes.into()).header("classes").place(3),
-        Column::of(names::INSTANCES, |line: &Each<'a>| line.row.row.instances.into())
-            .header("instances")
-            .place(4),
-        Column::of(names::SHALLOW_BYTES, |line: &Each<'a>| line.row.row.shallow_bytes.into())
-            .header("shallow")
-            .place(5)
-            .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::RETAINED_BYTES, |line: &Each<'a>| line.row.retained_bytes().into())
-            .or_null("none of these is reachable, or it is the boot loader")
-            .header("retained")
-            .place(0),
-        Column::table("%", Align::Right, move |line: &Each<'a>| {
-            line.row.retained_bytes().map(|bytes| percent(bytes, whole)).unwrap_or_default()
-        })
-        .place(1),
-        Column::of(names::RETAINED_OBJECTS, |line: &Each<'a>| {
-            line.row.with_classes.map(|retained| retained.objects).into()
-        })
-        .or_null("none of these is reachable, or `retained_bytes` is of the loader object alone"),
-        Column::of(names::LOADER_GROUP, |line: &Each<'a>| {
-            line.row.group.map(|group| group as u64 + 1).into()
-        })
-        .or_null("no other loader defines classes of the same names"),
+            },
+        ),
+        TableColumn::of(names::CLASS, "loader").fit(Fit::Shorten { priority: 0 }).cell(LoaderLine::in_table),
     ])
 }
 
@@ -474,7 +444,7 @@ pub(crate) fn declared() -> Vec<Declared> {
              accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and others, such as those of \
              scripts, if there are a hundred or more with at most four classes each. Its retained size is what is freed with it alone: what several loaders retain together \
              counts for their group, not for any of them.",
-            columns(0).fields(),
+            columns(None, 0).fields(),
             beside_columns(0).fields(),
         ),
         declared(

@@ -10,6 +10,7 @@ pub(crate) mod context;
 #[cfg(target_os = "linux")]
 pub(crate) mod doors;
 pub(crate) mod durations;
+pub(crate) mod facts;
 pub(crate) mod frameworks;
 pub(crate) mod heap_columns;
 pub(crate) mod hiding;

@@ -1,13 +1,13 @@
 //! Stacks in answers: lines below table rows, frames in JSON, one cell in CSV.
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::facts;
 use crate::cli::shared::limit::Top;
 use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_query::threads::frames::NATIVE;
 use hprof_report::answer::{Answer, RowLine};
 use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
@@ -155,20 +155,7 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
-/// Returns whether a frame is a native method.
-fn is_native(frame: &Frame) -> bool {
-    frame.line == NATIVE
-}
-
 /// Returns the columns of a frame.
-pub(crate) fn frame<'a, R: 'a>(frame: fn(&R) -> &Frame) -> [Column<'a, R>; 5] {
-    [
-        Column::of(names::CLASS, move |row| frame(row).class.as_deref().into())
-            .or_null("the file does not name it"),
-        Column::of(names::METHOD, move |row| frame(row).method.as_deref().into())
-            .or_null("the file does not name it"),
-        Column::of(names::SOURCE, move |row| frame(row).source.as_deref().into()).or_null("not known"),
-        Column::of(names::LINE, move |row| frame(row).line().into()).or_null("not known, or a native method"),
-        Column::of(names::IS_NATIVE, move |row| is_native(frame(row)).into()),
-    ]
+pub(crate) fn frame<'a, R: 'a>(frame: for<'r> fn(&'r R) -> &'r Frame) -> Vec<Column<'a, R>> {
+    facts::columns(Frame::facts(), None, frame)
 }

@@ -4,16 +4,16 @@ use rayon::prelude::*;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::threads::{
-    JavaThread, Local, StackFrame, ThreadKind, ThreadQuery, ThreadReport, ThreadState, Threads, Wait,
+    JavaThread, Local, StackFrame, ThreadKind, ThreadQuery, ThreadReport, ThreadState, Threads,
 };
 use hprof_report::answer::RowLine;
-use hprof_report::column::JsonField;
+use hprof_report::column::{JsonField, TableColumn};
 use hprof_report::stacks::thread_dump::{self, Locals};
 use hprof_report::table::Style;
-use hprof_report::value::{id, list, record};
+use hprof_report::value::{list, record};
 
 use crate::cli::prelude::*;
-use crate::cli::shared::{object, output, stack};
+use crate::cli::shared::{facts, object, output, stack};
 
 /// Maximum number of threads that are read before anything is shown. With more, checking the whole index takes less time.
 const FEW: usize = 1 << 10;
@@ -129,69 +129,38 @@ fn retained(bytes: Option<u64>) -> String {
 /// Returns the columns of threads; the list of columns itself does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
-    Columns::new([
-        Column::of(names::OBJECT, |thread: &JavaThread| id(thread.object)).header("object").place(5),
-        Column::of(names::CLASS, move |thread: &JavaThread| class_name(summary, thread.class))
-            .or_null("the dump does not name it"),
-        Column::of(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
-            .or_null("the dump has none")
-            .header("name")
-            .cell(|thread| {
-                let name = thread.name.clone().unwrap_or_default();
-                if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
-            })
-            .fit(Fit::Cut { priority: 2 }),
-        Column::of(names::THREAD_ID, |thread: &JavaThread| thread.thread_id.into()).or_null("not known"),
-        Column::of(names::IS_DAEMON, |thread: &JavaThread| thread.is_daemon.into()).or_null("not known"),
-        Column::of(names::PRIORITY, |thread: &JavaThread| thread.priority.into())
-            .or_null("not known")
-            .header("prio")
-            .fit(Fit::Secondary { priority: 0 })
-            .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
-            .place(2),
-        Column::of(names::THREAD_GROUP, |thread: &JavaThread| thread.group.as_ref().into())
-            .or_null("it has none, or it is not known")
-            .header("group")
-            .fit(Fit::Secondary { priority: 1 })
-            .place(4),
-        Column::of(names::IS_VIRTUAL, |thread: &JavaThread| (thread.kind == ThreadKind::Virtual).into())
-            .header("kind")
-            .fit(Fit::Secondary { priority: 2 })
-            .cell(|thread| {
-                let kind = match (thread.kind, thread.is_daemon) {
-                    (ThreadKind::Virtual, _) => "virtual",
-                    (ThreadKind::Platform, Some(true)) => "daemon",
-                    (ThreadKind::Platform, _) => "",
-                };
-                kind.to_owned()
-            })
-            .place(3),
-        Column::of(names::STATE, |thread: &JavaThread| thread.doing.state.map(ThreadState::name).into())
-            .or_null("not known")
-            .header("state")
-            .place(1),
-        Column::of(names::WAITING, |thread: &JavaThread| thread.doing.wait.map(Wait::name).into())
-            .or_null("it does not wait, or it is not known"),
-        Column::of(names::IS_OUT_OF_MEMORY, |thread: &JavaThread| thread.is_out_of_memory.into()),
-        Column::of(names::BLOCKER, |thread: &JavaThread| id(thread.blocker.map(|blocker| blocker.id)))
-            .or_null("null"),
-        Column::of(names::BLOCKER_CLASS, move |thread: &JavaThread| {
-            class_name(summary, thread.blocker.and_then(|blocker| blocker.class))
-        })
-        .or_null("no `blocker`, or the dump does not name its class"),
-        Column::of(names::CARRIER, |thread: &JavaThread| id(thread.carrier)).or_null("it is none"),
-        Column::of(names::SHALLOW_BYTES, |thread: &JavaThread| thread.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
-            .or_null("it is unreachable")
-            .header("retained")
-            .cell(|thread| retained(thread.retained_bytes))
-            .place(0),
+    let mut columns = facts::columns(JavaThread::facts(), summary, |thread: &JavaThread| thread);
+    columns.extend([
         Column::nested(names::FRAMES, frames.fields(), move |thread: &JavaThread| {
             list(thread.frames.iter().map(|frame| frames.record(frame)))
         }),
         Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
         Column::nested(names::LOCALS, locals.fields(), move |thread: &JavaThread| {
             list(thread.locals.iter().map(|local| locals.record(local)))
+        }),
+    ]);
+    Columns::new(columns).table([
+        TableColumn::of(names::RETAINED_BYTES, "retained")
+            .cell(|thread: &JavaThread| retained(thread.retained_bytes)),
+        TableColumn::of(names::STATE, "state"),
+        TableColumn::of(names::PRIORITY, "prio").fit(Fit::Secondary { priority: 0 }).cell(
+            |thread: &JavaThread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default(),
+        ),
+        TableColumn::of(names::IS_VIRTUAL, "kind").fit(Fit::Secondary { priority: 2 }).cell(
+            |thread: &JavaThread| {
+                let kind = match (thread.kind, thread.is_daemon) {
+                    (ThreadKind::Virtual, _) => "virtual",
+                    (ThreadKind::Platform, Some(true)) => "daemon",
+                    (ThreadKind::Platform, _) => "",
+                };
+                kind.to_owned()
+            },
+        ),
+        TableColumn::of(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 2 }).cell(|thread: &JavaThread| {
+            let name = thread.name.clone().unwrap_or_default();
+            if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
         }),
     ])
 }
@@ -205,15 +174,7 @@ fn frame_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, StackFrame> {
 }
 
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
-    Columns::new([
-        Column::of(names::OBJECT, |local: &Local| id(local.object.id)),
-        Column::of(names::CLASS, move |local: &Local| class_name(summary, local.object.class))
-            .or_null("the dump does not name it"),
-        Column::of(names::LABEL, |local: &Local| local.label.as_ref().into()).or_null("it has none"),
-        Column::of(names::KIND, |local: &Local| local.kind.name().into()),
-        Column::of(names::RETAINED_BYTES, |local: &Local| local.retained_bytes.into())
-            .or_null("it is unreachable"),
-    ])
+    Columns::new(facts::columns(Local::facts(), summary, |local: &Local| local))
 }
 
 /// Returns the name of a class, copied: a value may borrow only from its row.

@@ -5,6 +5,7 @@
 
 pub mod change;
 pub mod dictionary;
+pub mod fact;
 pub mod kept;
 pub mod keyed;
 pub mod naming;

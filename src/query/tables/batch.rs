@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::column_names::ColumnNames;
 use super::definition::{Column, ColumnType, Wanted};
+use hprof_base::fact::FactValue;
 use hprof_parser::ObjectId;
 
 /// A cell.
@@ -97,6 +98,31 @@ impl Values {
                 valid.clear();
             }
             Self::Names { numbers, .. } => numbers.clear(),
+        }
+    }
+
+    /// Adds the value of a fact; a class by its number.
+    pub fn fact(&mut self, value: &FactValue<'_>) {
+        match value {
+            FactValue::Null => self.null(),
+            FactValue::Boolean(value) => self.boolean(Some(*value)),
+            FactValue::Integer(value) => self.count(Some(*value)),
+            FactValue::Signed(value) => self.integer(Some(*value)),
+            FactValue::Float(value) => self.real(Some(*value)),
+            FactValue::Id(id) => self.id(Some(*id)),
+            FactValue::Text(text) => self.text(Some(text)),
+            FactValue::Class(class) => self.name(Some(class.0)),
+        }
+    }
+
+    /// Adds no value.
+    fn null(&mut self) {
+        match self {
+            Self::Absent => {}
+            Self::Integers { .. } => self.integer(None),
+            Self::Reals { .. } => self.real(None),
+            Self::Texts { .. } => self.text(None),
+            Self::Names { .. } => self.name(None),
         }
     }
 

@@ -12,6 +12,7 @@ mod classes;
 mod column_names;
 mod context;
 pub mod definition;
+mod fact_columns;
 mod fields;
 mod jfr_events;
 mod object_chunks;

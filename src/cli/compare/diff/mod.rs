@@ -13,7 +13,6 @@ mod strings;
 mod threads;
 mod waste;
 
-use std::sync::LazyLock;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
@@ -21,6 +20,7 @@ use crate::cli::shared::stack::StackArgs;
 use hprof_query::histogram::HistogramOrder;
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::condition::size;
+use std::sync::LazyLock;
 
 use kind::DiffKind;
 

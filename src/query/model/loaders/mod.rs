@@ -1,6 +1,7 @@
 //! Class loaders, and classes that more than one of them defines.
 
 mod deployments;
+mod facts;
 mod loader_set;
 pub mod loader_sets;
 mod loader_states;

@@ -3,6 +3,7 @@
 //! Finding threads and reading one are separate: a dump can contain a million virtual threads, and their stacks do not
 //! fit into memory together. `fields` reads Thread objects, `state` interprets their numbers.
 
+mod facts;
 pub mod fingerprints;
 pub mod frames;
 pub mod groups;

@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 use super::super::batch::{Batch, Cell, NO_NAME, Values};
 use super::super::column_names::{ColumnNames, NameList};
 use super::super::definition::{Column, ColumnType, Wanted};
+use super::super::fact_columns::FactColumns;
+use hprof_base::fact::FactValue;
+use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
 /// Rows under construction. Values of a row are added from left to right, followed by [`Rows::end`].
@@ -90,6 +93,22 @@ impl RowWriter {
         names.insert(Arc::from(name), number);
         list.push(name);
         Some(number)
+    }
+
+    /// Adds a row of facts. Classes are written by their names.
+    pub(super) fn add<L>(&mut self, columns: &FactColumns<'_, L>, line: &L, summary: &Summary) {
+        for value in columns.values(line) {
+            match &value {
+                FactValue::Class(class) => {
+                    self.text(summary.class(*class).map(|row| summary.class_name(row)));
+                }
+                FactValue::Text(text) => {
+                    self.text(&**text);
+                }
+                value => self.next().fact(value),
+            }
+        }
+        self.end();
     }
 
     /// Ends the row.

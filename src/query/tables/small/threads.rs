@@ -7,17 +7,17 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::fact_columns::{FactColumns, columns};
 use super::super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
 use super::once;
 use hprof_base::dictionary::names;
-use hprof_index::model::summary::ClassNumber;
-use hprof_model::threads::frames::NATIVE;
-use hprof_model::threads::{
-    JavaThread, Local, ThreadKind, ThreadOrder, ThreadQuery, ThreadRow, ThreadState, Threads, Wait,
-};
+use hprof_base::fact::Fact;
+use hprof_model::threads::frames::Frame;
+use hprof_model::threads::{JavaThread, Local, StackFrame, ThreadOrder, ThreadQuery, ThreadRow, Threads};
+use hprof_parser::{ObjectId, TraceSerial};
 
 /// Threads per chunk.
 const CHUNK: usize = 1 << 10;
@@ -41,11 +41,47 @@ pub(crate) struct ThreadTable<'a> {
     context: Arc<Context<'a>>,
     of: ThreadTableKind,
     definition: Definition,
+    columns: ThreadColumns,
+}
+
+/// The columns of one of the tables.
+enum ThreadColumns {
+    Threads(FactColumns<'static, ThreadEntry>),
+    Frames(FactColumns<'static, FrameEntry>),
+    Locals(FactColumns<'static, LocalEntry>),
+}
+
+/// Row of `threads`.
+struct ThreadEntry {
+    thread: JavaThread,
+    frames: u64,
+    trace: Option<TraceSerial>,
+}
+
+impl ThreadEntry {
+    fn locals(&self) -> u64 {
+        let JavaThread { frames, locals, .. } = &self.thread;
+        (frames.iter().map(|frame| frame.locals.len()).sum::<usize>() + locals.len()) as u64
+    }
+}
+
+/// Row of `frames`.
+struct FrameEntry {
+    thread: ObjectId,
+    number: u64,
+    stack: StackFrame,
+}
+
+/// Row of `locals`.
+struct LocalEntry {
+    thread: ObjectId,
+    frame: Option<u64>,
+    local: Local,
 }
 
 impl<'a> ThreadTable<'a> {
     pub(crate) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
-        Box::new(Self { context, of, definition: definition(of) })
+        Box::new(Self { context, of, definition: definition(of), columns: ThreadColumns::new(of) })
     }
 
     /// Returns the threads, by object ID.
@@ -60,69 +96,112 @@ impl<'a> ThreadTable<'a> {
     }
 }
 
+impl ThreadColumns {
+    fn new(of: ThreadTableKind) -> Self {
+        match of {
+            ThreadTableKind::Threads => Self::Threads(thread_columns()),
+            ThreadTableKind::Frames => Self::Frames(frame_columns()),
+            ThreadTableKind::Locals => Self::Locals(local_columns()),
+        }
+    }
+
+    fn definitions(&self) -> Vec<Column> {
+        match self {
+            Self::Threads(columns) => columns.definitions(),
+            Self::Frames(columns) => columns.definitions(),
+            Self::Locals(columns) => columns.definitions(),
+        }
+    }
+}
+
+fn thread_columns() -> FactColumns<'static, ThreadEntry> {
+    let own = vec![
+        Fact::new(names::FRAME_COUNT, |entry: &ThreadEntry| entry.frames.into()),
+        Fact::new(names::LOCAL_COUNT, |entry: &ThreadEntry| entry.locals().into()),
+        Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into()).or_null("it has none"),
+    ];
+    let mut facts = columns(JavaThread::facts(), |entry: &ThreadEntry| &entry.thread);
+    facts.extend(columns(own, |entry| entry));
+    let shown = [
+        names::OBJECT,
+        names::NAME,
+        names::STATE,
+        names::WAITING,
+        names::CLASS,
+        names::THREAD_ID,
+        names::IS_DAEMON,
+        names::PRIORITY,
+        names::THREAD_GROUP,
+        names::IS_VIRTUAL,
+        names::IS_OUT_OF_MEMORY,
+        names::BLOCKER,
+        names::BLOCKER_CLASS,
+        names::CARRIER,
+        names::SHALLOW_BYTES,
+        names::RETAINED_BYTES,
+        names::FRAME_COUNT,
+        names::LOCAL_COUNT,
+        names::TRACE,
+    ];
+    FactColumns::new(&shown, &[names::STATE, names::WAITING, names::CLASS, names::BLOCKER_CLASS], facts)
+}
+
+fn frame_columns() -> FactColumns<'static, FrameEntry> {
+    let own = vec![
+        Fact::new(names::THREAD, |entry: &FrameEntry| entry.thread.into()),
+        Fact::new(names::FRAME_NUMBER, |entry: &FrameEntry| entry.number.into()),
+        Fact::new(names::LOCAL_COUNT, |entry: &FrameEntry| (entry.stack.locals.len() as u64).into()),
+    ];
+    let mut facts = columns(Frame::facts(), |entry: &FrameEntry| &entry.stack.frame);
+    facts.extend(columns(own, |entry| entry));
+    let shown = [
+        names::THREAD,
+        names::FRAME_NUMBER,
+        names::CLASS,
+        names::METHOD,
+        names::SOURCE,
+        names::LINE,
+        names::IS_NATIVE,
+        names::LOCAL_COUNT,
+    ];
+    FactColumns::new(&shown, &[], facts)
+}
+
+fn local_columns() -> FactColumns<'static, LocalEntry> {
+    let own = vec![
+        Fact::new(names::THREAD, |entry: &LocalEntry| entry.thread.into()),
+        Fact::new(names::FRAME_NUMBER, |entry: &LocalEntry| entry.frame.into())
+            .or_null("it is in no known frame"),
+    ];
+    let mut facts = columns(Local::facts(), |entry: &LocalEntry| &entry.local);
+    facts.extend(columns(own, |entry| entry));
+    let shown = [
+        names::THREAD,
+        names::FRAME_NUMBER,
+        names::OBJECT,
+        names::CLASS,
+        names::KIND,
+        names::RETAINED_BYTES,
+        names::LABEL,
+    ];
+    FactColumns::new(&shown, &[names::CLASS, names::KIND], facts)
+}
+
 /// Returns the definition of a table.
 pub(crate) fn definition(of: ThreadTableKind) -> Definition {
-    let unknown = "not known";
-    match of {
-        ThreadTableKind::Threads => Definition {
-            name: "threads".into(),
-            meaning: "A Thread object, as `threads` shows".into(),
-            order: "by ID".into(),
-            columns: vec![
-                Column::of(names::OBJECT),
-                Column::of(names::NAME).or_null("the dump has none"),
-                Column::of(names::STATE).few().or_null(unknown),
-                Column::of(names::WAITING).few().or_null("it does not wait, or it is not known"),
-                Column::of(names::CLASS).few().or_null("the dump does not name it"),
-                Column::of(names::THREAD_ID).or_null(unknown),
-                Column::of(names::IS_DAEMON).or_null(unknown),
-                Column::of(names::PRIORITY).or_null(unknown),
-                Column::of(names::THREAD_GROUP).or_null("it has none, or it is not known"),
-                Column::of(names::IS_VIRTUAL),
-                Column::of(names::IS_OUT_OF_MEMORY),
-                Column::of(names::BLOCKER).or_null("null"),
-                Column::of(names::BLOCKER_CLASS)
-                    .few()
-                    .or_null("no `blocker`, or the dump does not name its class"),
-                Column::of(names::CARRIER).or_null("it is none"),
-                Column::of(names::SHALLOW_BYTES),
-                Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-                Column::of(names::FRAME_COUNT),
-                Column::of(names::LOCAL_COUNT),
-                Column::of(names::TRACE).or_null("it has none"),
-            ],
-        },
-        ThreadTableKind::Frames => Definition {
-            name: "frames".into(),
-            meaning: "A frame of a thread's stack".into(),
-            order: "by thread; frames innermost first".into(),
-            columns: vec![
-                Column::of(names::THREAD),
-                Column::of(names::FRAME_NUMBER),
-                Column::of(names::CLASS).or_null("the dump does not name it"),
-                Column::of(names::METHOD).or_null("the dump does not name it"),
-                Column::of(names::SOURCE).or_null(unknown),
-                Column::of(names::LINE).or_null(unknown),
-                Column::of(names::IS_NATIVE),
-                Column::of(names::LOCAL_COUNT),
-            ],
-        },
-        ThreadTableKind::Locals => Definition {
-            name: "locals".into(),
-            meaning: "An object that a thread's stack holds; of a frame each once for each kind of root"
-                .into(),
-            order: "by thread; frames innermost first, objects in no frame last".into(),
-            columns: vec![
-                Column::of(names::THREAD),
-                Column::of(names::FRAME_NUMBER).or_null("it is in no known frame"),
-                Column::of(names::OBJECT),
-                Column::of(names::CLASS).few().or_null("the dump does not name it"),
-                Column::of(names::KIND).few(),
-                Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-                Column::of(names::LABEL).or_null("there are none").secret(),
-            ],
-        },
-    }
+    let (name, meaning, order) = match of {
+        ThreadTableKind::Threads => ("threads", "A Thread object, as `threads` shows", "by ID"),
+        ThreadTableKind::Frames => {
+            ("frames", "A frame of a thread's stack", "by thread; frames innermost first")
+        }
+        ThreadTableKind::Locals => (
+            "locals",
+            "An object that a thread's stack holds; of a frame each once for each kind of root",
+            "by thread; frames innermost first, objects in no frame last",
+        ),
+    };
+    let columns = ThreadColumns::new(of).definitions();
+    Definition { name: name.into(), meaning: meaning.into(), order: order.into(), columns }
 }
 
 impl Table for ThreadTable<'_> {
@@ -179,10 +258,17 @@ impl Table for ThreadTable<'_> {
         for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
             let before = batch.rows;
-            match self.of {
-                ThreadTableKind::Threads => thread_row(row, &thread, batch),
-                ThreadTableKind::Frames => frame_rows(&thread, batch),
-                ThreadTableKind::Locals => local_rows(&thread, batch),
+            match &self.columns {
+                ThreadColumns::Threads(columns) => {
+                    columns.add(&ThreadEntry { thread, frames: row.frames(), trace: row.trace() }, batch);
+                }
+                ThreadColumns::Frames(columns) => {
+                    let object = thread.object;
+                    for (number, stack) in (0..).zip(thread.frames) {
+                        columns.add(&FrameEntry { thread: object, number, stack }, batch);
+                    }
+                }
+                ThreadColumns::Locals(columns) => add_locals(thread, columns, batch),
             }
             // The thread and the position among its rows: the same for every query.
             let first = i64::try_from(at).unwrap_or(0) << 32;
@@ -192,65 +278,11 @@ impl Table for ThreadTable<'_> {
     }
 }
 
-fn number(class: Option<ClassNumber>) -> Option<u32> {
-    class.map(|class| class.0)
-}
-
-fn thread_row(row: &ThreadRow, thread: &JavaThread, batch: &mut Batch) {
-    let locals = thread.frames.iter().map(|frame| frame.locals.len()).sum::<usize>() + thread.locals.len();
-    batch.column(0).id(Some(thread.object));
-    batch.column(1).text(thread.name.as_deref());
-    batch.column(2).text(thread.doing.state.map(ThreadState::name));
-    batch.column(3).text(thread.doing.wait.map(Wait::name));
-    batch.column(4).name(number(thread.class));
-    batch.column(5).integer(thread.thread_id);
-    batch.column(6).boolean(thread.is_daemon);
-    batch.column(7).integer(thread.priority);
-    batch.column(8).text(thread.group.as_deref());
-    batch.column(9).boolean(Some(thread.kind == ThreadKind::Virtual));
-    batch.column(10).boolean(Some(thread.is_out_of_memory));
-    batch.column(11).id(thread.blocker.map(|blocker| blocker.id));
-    batch.column(12).name(thread.blocker.and_then(|blocker| number(blocker.class)));
-    batch.column(13).id(thread.carrier);
-    batch.column(14).count(Some(thread.shallow_bytes));
-    batch.column(15).count(thread.retained_bytes);
-    batch.column(16).count(Some(row.frames()));
-    batch.column(17).count(Some(locals as u64));
-    batch.column(18).count(row.trace().map(|trace| trace.0.into()));
-    batch.rows += 1;
-}
-
-fn frame_rows(thread: &JavaThread, batch: &mut Batch) {
-    for (number, stack) in (0u64..).zip(&thread.frames) {
-        let frame = &stack.frame;
-        batch.column(0).id(Some(thread.object));
-        batch.column(1).count(Some(number));
-        batch.column(2).text(frame.class.as_deref());
-        batch.column(3).text(frame.method.as_deref());
-        batch.column(4).text(frame.source.as_deref());
-        batch.column(5).count(frame.line().map(u64::from));
-        batch.column(6).boolean(Some(frame.line == NATIVE));
-        batch.column(7).count(Some(stack.locals.len() as u64));
-        batch.rows += 1;
-    }
-}
-
-fn local_rows(thread: &JavaThread, batch: &mut Batch) {
-    let in_frames = (0u64..).zip(&thread.frames).map(|(number, stack)| (Some(number), &stack.locals));
-    for (frame, locals) in in_frames.chain([(None, &thread.locals)]) {
+fn add_locals(thread: JavaThread, columns: &FactColumns<'_, LocalEntry>, batch: &mut Batch) {
+    let in_frames = (0u64..).zip(thread.frames).map(|(number, stack)| (Some(number), stack.locals));
+    for (frame, locals) in in_frames.chain([(None, thread.locals)]) {
         for local in locals {
-            local_row(thread, frame, local, batch);
+            columns.add(&LocalEntry { thread: thread.object, frame, local }, batch);
         }
     }
-}
-
-fn local_row(thread: &JavaThread, frame: Option<u64>, local: &Local, batch: &mut Batch) {
-    batch.column(0).id(Some(thread.object));
-    batch.column(1).count(frame);
-    batch.column(2).id(Some(local.object.id));
-    batch.column(3).name(number(local.object.class));
-    batch.column(4).text(Some(local.kind.name()));
-    batch.column(5).count(local.retained_bytes);
-    batch.column(6).text(local.label.as_deref());
-    batch.rows += 1;
 }

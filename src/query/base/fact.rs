@@ -1,0 +1,93 @@
+//! Facts of rows: each is declared once, with its name, its value, and the condition under which there is none.
+//!
+//! JSON and CSV show the facts of a row in the order of their declaration. SQL and exported tables list the names that they
+//! have. What depends on an option of a command is added by the command.
+
+use std::borrow::Cow;
+
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::{ObjectId, TraceSerial};
+
+use crate::dictionary::Name;
+
+/// Value of a fact, before a renderer formats it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum FactValue<'r> {
+    /// Unknown or missing.
+    #[default]
+    Null,
+    /// A boolean.
+    Boolean(bool),
+    /// A count, or a size in bytes.
+    Integer(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// An object ID.
+    Id(ObjectId),
+    /// A text, as in the dump.
+    Text(Cow<'r, str>),
+    /// A class, shown by its name.
+    Class(ClassNumber),
+}
+
+macro_rules! from {
+    ($($kind:ty => |$value:ident| $made:expr;)*) => {$(
+        impl<'r> From<$kind> for FactValue<'r> {
+            fn from($value: $kind) -> Self {
+                $made
+            }
+        }
+    )*};
+}
+
+from! {
+    bool => |value| Self::Boolean(value);
+    u64 => |value| Self::Integer(value);
+    u32 => |value| Self::Integer(value.into());
+    i64 => |value| Self::Signed(value);
+    f64 => |value| Self::Float(value);
+    ObjectId => |value| Self::Id(value);
+    TraceSerial => |value| Self::Integer(value.0.into());
+    ClassNumber => |value| Self::Class(value);
+    &'r str => |value| Self::Text(Cow::Borrowed(value));
+    &'r String => |value| Self::Text(Cow::Borrowed(value));
+    String => |value| Self::Text(Cow::Owned(value));
+}
+
+impl<'r, T: Into<FactValue<'r>>> From<Option<T>> for FactValue<'r> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// A fact of rows `R`.
+#[derive(Debug)]
+pub struct Fact<R> {
+    /// Name, which has a type and a meaning.
+    pub name: Name,
+    /// Condition under which there is no value, if there may be none.
+    pub null: Option<&'static str>,
+    /// `true` if it contains data of the heap, such as the text of a String, which may be secret.
+    pub is_secret: bool,
+    /// Returns the value of a row.
+    pub value: for<'r> fn(&'r R) -> FactValue<'r>,
+}
+
+impl<R> Fact<R> {
+    /// Creates a fact that every row has.
+    pub const fn new(name: Name, value: for<'r> fn(&'r R) -> FactValue<'r>) -> Self {
+        Self { name, null: None, is_secret: false, value }
+    }
+
+    /// Sets the condition under which there is no value.
+    pub const fn or_null(self, when: &'static str) -> Self {
+        Self { null: Some(when), ..self }
+    }
+
+    /// Marks data of the heap.
+    pub const fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+}

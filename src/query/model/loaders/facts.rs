@@ -1,0 +1,37 @@
+//! What is known of class loaders.
+
+use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+use super::loader_sets::LoaderRow;
+
+impl LoaderRow {
+    /// Returns the facts of a loader, or of those that a row represents.
+    pub fn facts() -> Vec<Fact<Self>> {
+        vec![
+            Fact::new(names::OBJECT, |loader: &Self| loader.row.id.non_null().into())
+                .or_null("it is the boot loader"),
+            Fact::new(names::CLASS, |loader: &Self| {
+                loader.row.class.filter(|_| !loader.row.id.is_null()).into()
+            })
+            .or_null("it is the boot loader, or not in the dump"),
+            Fact::new(names::LABEL, |loader: &Self| loader.row.label.as_ref().into())
+                .or_null("there are none")
+                .secret(),
+            Fact::new(names::PARENT, |loader: &Self| loader.row.parent.into())
+                .or_null("not known, or the parents differ"),
+            Fact::new(names::LOADERS, |loader: &Self| loader.row.loaders().into()),
+            Fact::new(names::CLASSES, |loader: &Self| loader.row.classes.into()),
+            Fact::new(names::INSTANCES, |loader: &Self| loader.row.instances.into()),
+            Fact::new(names::SHALLOW_BYTES, |loader: &Self| loader.row.shallow_bytes.into()),
+            Fact::new(names::RETAINED_BYTES, |loader: &Self| loader.retained_bytes().into())
+                .or_null("none of these is reachable, or it is the boot loader"),
+            Fact::new(names::RETAINED_OBJECTS, |loader: &Self| {
+                loader.with_classes.map(|retained| retained.objects).into()
+            })
+            .or_null("none of these is reachable, or `retained_bytes` is of the loader object alone"),
+            Fact::new(names::LOADER_GROUP, |loader: &Self| loader.group.map(|group| group as u64 + 1).into())
+                .or_null("no other loader defines classes of the same names"),
+        ]
+    }
+}

@@ -1,0 +1,67 @@
+//! Columns of tables from facts that are declared with their rows.
+
+use hprof_base::dictionary::Name;
+use hprof_base::fact::{Fact, FactValue};
+
+use super::batch::Batch;
+use super::definition::Column;
+
+type GetFact<'l, L> = Box<dyn for<'r> Fn(&'r L) -> FactValue<'r> + Send + Sync + 'l>;
+
+/// A column of a table with rows `L`.
+pub(crate) struct FactColumn<'l, L> {
+    column: Column,
+    value: GetFact<'l, L>,
+}
+
+/// The columns of a table with rows `L`.
+pub(crate) struct FactColumns<'l, L>(Vec<FactColumn<'l, L>>);
+
+impl<'l, L> FactColumns<'l, L> {
+    /// Creates the columns of these names, of which some have few distinct texts: each from the facts that it is one of.
+    pub(crate) fn new(names: &[Name], few: &[Name], mut facts: Vec<FactColumn<'l, L>>) -> Self {
+        let find = |name: &Name| {
+            let at = facts.iter().position(|fact| fact.column.name == name.key);
+            debug_assert!(at.is_some(), "no fact is called {}", name.key);
+            let FactColumn { mut column, value } = facts.swap_remove(at?);
+            if few.contains(name) {
+                column = column.few();
+            }
+            Some(FactColumn { column, value })
+        };
+        Self(names.iter().filter_map(find).collect())
+    }
+
+    /// Returns the declarations of the columns.
+    pub(crate) fn definitions(&self) -> Vec<Column> {
+        self.0.iter().map(|fact| fact.column.clone()).collect()
+    }
+
+    /// Returns the values of a row.
+    pub(crate) fn values<'r>(&self, line: &'r L) -> impl Iterator<Item = FactValue<'r>> {
+        self.0.iter().map(move |fact| (fact.value)(line))
+    }
+
+    /// Adds a row to a batch.
+    pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
+        for (number, value) in self.values(line).enumerate() {
+            batch.column(number).fact(&value);
+        }
+        batch.rows += 1;
+    }
+}
+
+/// Returns the columns of the facts of rows that `row` finds in a line.
+pub(crate) fn columns<'l, R: 'static, L: 'l>(
+    facts: Vec<Fact<R>>,
+    row: for<'r> fn(&'r L) -> &'r R,
+) -> Vec<FactColumn<'l, L>> {
+    let column = |fact: Fact<R>| -> FactColumn<'l, L> {
+        let value = fact.value;
+        let mut column = Column::of(fact.name);
+        column.null = fact.null.map(Into::into);
+        column.is_secret = fact.is_secret;
+        FactColumn { column, value: Box::new(move |line: &L| value(row(line))) }
+    };
+    facts.into_iter().map(column).collect()
+}
