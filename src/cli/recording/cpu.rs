@@ -1,14 +1,15 @@
 //! `cpu`: CPU samples.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::args;
 use crate::cli::shared::keys::word_of;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::{FrameFilter, StackArgs};
+use crate::cli::shared::{args, facts};
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
+use hprof_report::column::TableColumn;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;
@@ -238,22 +239,24 @@ fn by_group(
 const METHOD: &str = "method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedSamples> {
-    let [self_percent, accumulated_percent] =
-        columns::percents(|row: &RankedSamples| row.self_percent, |row| row.accumulated_percent);
-    let columns = [
-        columns::rank(|row: &RankedSamples| row.rank),
-        columns::trace(|row: &RankedSamples| row.trace),
-        Column::of(names::SAMPLES, |row: &RankedSamples| row.samples.into()).header("samples").place(3),
-        self_percent,
-        accumulated_percent,
-        Column::of(names::METHOD, |row: &RankedSamples| row.method.as_deref().into())
-            .or_null("the trace has no frame, or is not in the file")
-            .header(METHOD)
-            .place(columns::NAME)
+    let mut columns = facts::columns(RankedSamples::facts(), None, |row: &RankedSamples| row);
+    columns.extend(stack.column(traces, |row: &RankedSamples| row.trace));
+    let percent = |percent: f64| format!("{percent:.2}%");
+    Columns::new(columns).table([
+        TableColumn::of(names::RANK, "rank")
+            .fit(Fit::Secondary { priority: 0 })
+            .cell(|row: &RankedSamples| row.rank.to_string()),
+        TableColumn::of(names::SELF_PERCENT, "self")
+            .cell(move |row: &RankedSamples| percent(row.self_percent)),
+        TableColumn::of(names::ACCUMULATED_PERCENT, "accum")
+            .fit(Fit::Secondary { priority: 1 })
+            .cell(move |row: &RankedSamples| percent(row.accumulated_percent)),
+        TableColumn::of(names::SAMPLES, "samples"),
+        TableColumn::of(names::TRACE, "trace").cell(|row: &RankedSamples| row.trace.to_string()),
+        TableColumn::of(names::METHOD, METHOD)
             .fit(Fit::Shorten { priority: 0 })
-            .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
-    ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSamples| row.trace)))
+            .cell(|row: &RankedSamples| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
+    ])
 }
 
 fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {

@@ -7,13 +7,13 @@ use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::loader_holders::LoaderHolder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject, Verdict};
+use hprof_query::leaks::{NamedObject, Suspect, SuspectObject, Verdict};
 use hprof_report::column::JsonField;
 use hprof_report::number::hundredths;
 use hprof_report::value::{id, list, record};
 
 use crate::cli::shared::containers::{self, ContainerRow};
-use crate::cli::shared::{frameworks, paths};
+use crate::cli::shared::{facts, frameworks, paths};
 
 use super::beside::{path_fields, step};
 use super::{LeaksReport, allocated, beside, loaders, parts, words};
@@ -43,29 +43,8 @@ impl ContainerRow for SuspectLine<'_> {
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
+    let facts = facts::columns(Suspect::facts(), None, |row: &SuspectLine<'a>| row.suspect);
     let before = [
-        Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
-        Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
-        Column::of(names::VERDICT, |row: &SuspectLine<'a>| {
-            row.suspect.own_verdict().map(Verdict::name).into()
-        })
-        .or_null("it is one of MAT's: see `mat_verdict`"),
-        Column::of(names::WHAT, |row: &SuspectLine<'a>| row.suspect.what.name().into()),
-        Column::of(names::CLASS, |row: &SuspectLine<'a>| {
-            row.suspect.group_class.as_ref().or(row.suspect.object.class.as_ref()).into()
-        })
-        .or_null("the dump does not say"),
-        Column::of(names::OBJECT, |row: &SuspectLine<'a>| {
-            id((row.suspect.kind == SuspectKind::Single).then_some(row.suspect.object.object))
-        })
-        .or_null("it is a group"),
-        Column::of(names::LABEL, |row: &SuspectLine<'a>| {
-            row.suspect.object.label.as_ref().filter(|_| row.suspect.kind == SuspectKind::Single).into()
-        })
-        .or_null("there are none, or it is a group"),
-        Column::of(names::OBJECTS, |row: &SuspectLine<'a>| row.suspect.objects.into()),
-        Column::of(names::SHALLOW_BYTES, |row: &SuspectLine<'a>| row.suspect.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |row: &SuspectLine<'a>| row.suspect.retained_bytes.into()),
         Column::of(names::RETAINED_PERCENT, |row: &SuspectLine<'a>| {
             Value::Float(hundredths(row.suspect.retained_bytes, row.told.leaks.reachable_bytes))
         }),
@@ -208,7 +187,7 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         .csv(|row| row.suspect.allocated_in.as_ref().map(|of| of.status.name()).into())
         .or_null("there is no recording, or nothing accumulates"),
     ];
-    Columns::new(before.into_iter().chain(containers::columns()).chain(after))
+    Columns::new(facts.into_iter().chain(before).chain(containers::columns()).chain(after))
 }
 
 /// Joins several texts into one CSV cell.

@@ -21,6 +21,7 @@ mod below;
 pub mod collection;
 mod conclusions;
 mod containers;
+mod facts;
 mod fixed_buffers;
 mod group_point;
 mod judgement;

@@ -2,11 +2,15 @@
 
 use std::io;
 
+use super::super::fact_columns::{self, FactColumns};
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
 use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
 use hprof_index::Quiet;
-use hprof_model::threads::frames::NATIVE;
+use hprof_model::threads::frames::Frame;
+use hprof_parser::TraceSerial;
+use hprof_recordings::cpu::RankedSamples;
 use hprof_recordings::profile::binary::{self, Want};
 use hprof_recordings::profile::{Profile, Traces};
 use hprof_recordings::{cpu, sites};
@@ -14,14 +18,6 @@ use hprof_recordings::{cpu, sites};
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
         .map_err(io::Error::other)
-}
-
-fn trace() -> Column {
-    Column::of(names::TRACE)
-}
-
-fn method() -> Column {
-    Column::of(names::METHOD).or_null("the trace has no frames, or is not in the dump")
 }
 
 /// Returns the definition of `sites`.
@@ -33,13 +29,13 @@ pub(crate) fn sites() -> Definition {
         columns: vec![
             Column::of(names::RANK),
             Column::of(names::CLASS).few(),
-            trace(),
+            Column::of(names::TRACE),
             Column::of(names::LIVE_BYTES),
             Column::of(names::LIVE_INSTANCES),
             Column::of(names::ALLOCATED_BYTES),
             Column::of(names::ALLOCATED_INSTANCES),
             Column::of(names::ORIGIN).few(),
-            method(),
+            Column::of(names::METHOD).or_null("the trace has no frame, or is not in the file"),
         ],
     }
 }
@@ -69,6 +65,20 @@ pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Res
     Ok(())
 }
 
+/// Returns the columns of `samples`.
+fn sample_columns() -> FactColumns<'static, RankedSamples> {
+    let shown = [
+        names::RANK,
+        names::TRACE,
+        names::SAMPLES,
+        names::SELF_PERCENT,
+        names::ACCUMULATED_PERCENT,
+        names::METHOD,
+    ];
+    let facts = fact_columns::columns(RankedSamples::facts(), |row: &RankedSamples| row);
+    FactColumns::new(&shown, &[], facts)
+}
+
 /// Returns the definition of `samples`.
 pub(crate) fn samples() -> Definition {
     Definition {
@@ -76,14 +86,7 @@ pub(crate) fn samples() -> Definition {
         meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
             .into(),
         order: "by samples, most first".into(),
-        columns: vec![
-            Column::of(names::RANK),
-            trace(),
-            Column::of(names::SAMPLES),
-            Column::of(names::SELF_PERCENT),
-            Column::of(names::ACCUMULATED_PERCENT),
-            method(),
-        ],
+        columns: sample_columns().definitions(),
     }
 }
 
@@ -91,57 +94,70 @@ pub(crate) fn samples() -> Definition {
 pub(crate) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
-    for row in cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
-        rows.count(row.rank)
-            .count(u64::from(row.trace.0))
-            .count(row.samples)
-            .real(row.self_percent)
-            .real(row.accumulated_percent)
-            .text(row.method.as_deref())
-            .end();
+    let columns = sample_columns();
+    for row in &cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
+        rows.add(&columns, row, context.dump.summary);
     }
     Ok(())
 }
 
+/// Row of `traces`: a frame, or an empty trace.
+struct TraceEntry {
+    trace: TraceSerial,
+    thread: Option<u32>,
+    number: Option<u64>,
+    frame: Frame,
+}
+
+/// Returns the columns of `traces`.
+fn trace_columns() -> FactColumns<'static, TraceEntry> {
+    let own = vec![
+        Fact::new(names::TRACE, |entry: &TraceEntry| entry.trace.into()),
+        Fact::new(names::THREAD_SERIAL, |entry: &TraceEntry| entry.thread.into())
+            .or_null("the trace names none"),
+        Fact::new(names::FRAME_NUMBER, |entry: &TraceEntry| entry.number.into())
+            .or_null("the trace is empty"),
+    ];
+    let mut facts = fact_columns::columns(Frame::facts(), |entry: &TraceEntry| &entry.frame);
+    facts.extend(fact_columns::columns(own, |entry| entry));
+    let shown = [
+        names::TRACE,
+        names::THREAD_SERIAL,
+        names::FRAME_NUMBER,
+        names::CLASS,
+        names::METHOD,
+        names::SOURCE,
+        names::LINE,
+        names::IS_NATIVE,
+    ];
+    FactColumns::new(&shown, &[names::CLASS, names::METHOD, names::SOURCE], facts)
+}
+
 /// Returns the definition of `traces`.
 pub(crate) fn traces() -> Definition {
-    let unknown = "the dump does not say";
     Definition {
         name: "traces".into(),
         meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),
         order: "traces as in the file; frames innermost first".into(),
-        columns: vec![
-            Column::of(names::TRACE),
-            Column::of(names::THREAD_SERIAL).or_null("the trace names none"),
-            Column::of(names::FRAME_NUMBER)
-                .or_null("the trace is empty"),
-            Column::of(names::CLASS).few().or_null(unknown),
-            Column::of(names::METHOD).few().or_null(unknown),
-            Column::of(names::SOURCE).few().or_null(unknown),
-            Column::of(names::LINE).or_null(unknown),
-            Column::of(names::IS_NATIVE),
-        ],
+        columns: trace_columns().definitions(),
     }
 }
 
 /// Makes the rows of `traces`.
 pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
+    let columns = trace_columns();
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();
         let none = frames.peek().is_none().then_some(None);
         for frame in frames.chain(none) {
-            let number = frame.map(|(number, _)| number);
-            let frame = frame.map(|(_, frame)| frame);
-            rows.count(u64::from(trace.serial.0))
-                .count(Some(trace.thread).filter(|serial| *serial > 0).map(u64::from))
-                .count(number)
-                .text(frame.and_then(|frame| frame.class.as_deref()))
-                .text(frame.and_then(|frame| frame.method.as_deref()))
-                .text(frame.and_then(|frame| frame.source.as_deref()))
-                .count(frame.and_then(|frame| frame.line()).map(u64::from))
-                .boolean(frame.is_some_and(|frame| frame.line == NATIVE))
-                .end();
+            let entry = TraceEntry {
+                trace: trace.serial,
+                thread: Some(trace.thread).filter(|serial| *serial > 0),
+                number: frame.map(|(number, _)| number),
+                frame: frame.map_or(Frame::UNKNOWN, |(_, frame)| frame.clone()),
+            };
+            rows.add(&columns, &entry, context.dump.summary);
         }
     }
     Ok(())

@@ -2,17 +2,120 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition};
+use super::super::fact_columns::{self, FactColumns};
+use super::super::{Context, Definition};
 use super::RowWriter;
+use hprof_analyses::leaks::contents::Reason;
+use hprof_analyses::leaks::evidence::Owner;
 use hprof_analyses::leaks::heap_places::HeapPlaces;
-use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind, Verdict};
+use hprof_analyses::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect};
 use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
 use hprof_base::share::hundredths;
+
+/// Row of the table.
+struct SuspectEntry {
+    rank: u64,
+    percent: f64,
+    suspect: Suspect,
+}
+
+impl SuspectEntry {
+    fn owner(&self) -> Option<&Owner> {
+        self.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref())
+    }
+
+    /// Returns the facts that the table words or shortens on its own.
+    fn facts() -> Vec<Fact<Self>> {
+        const NO_PATH: &str = "no path to it has such a field";
+        const NO_TRACES: &str = "the dump has no allocation traces";
+        vec![
+            Fact::new(names::RANK, |entry: &Self| entry.rank.into()),
+            Fact::new(names::RETAINED_PERCENT, |entry: &Self| entry.percent.into()),
+            Fact::new(names::ACCUMULATION_POINT_OBJECT, |entry: &Self| {
+                entry.suspect.point.as_ref().map(|point| point.object).into()
+            })
+            .or_null("the members of the group have no path in common"),
+            Fact::new(names::ACCUMULATION_POINT_CLASS, |entry: &Self| {
+                entry.suspect.point.as_ref().and_then(|point| point.class.as_ref()).into()
+            })
+            .or_null("as `accumulation_point_object`, or the dump does not say"),
+            Fact::new(names::ACCUMULATED_BYTES, |entry: &Self| entry.suspect.accumulated_bytes.into()),
+            Fact::new(names::HOW, |entry: &Self| entry.suspect.reason.as_ref().map(Reason::name).into())
+                .or_null("it is a holder"),
+            Fact::new(names::OWNER_CLASS, |entry: &Self| entry.owner().map(|owner| &owner.class).into())
+                .or_null(NO_PATH),
+            Fact::new(names::OWNER_FIELD, |entry: &Self| entry.owner().map(|owner| &owner.field).into())
+                .or_null(NO_PATH),
+            Fact::new(names::IS_OWNER_STATIC, |entry: &Self| {
+                entry.owner().map(|owner| owner.is_static).into()
+            })
+            .or_null(NO_PATH),
+            Fact::new(names::IS_OOM_THREAD, |entry: &Self| entry.suspect.is_oom_thread.into()),
+            Fact::new(names::CONTENT_CLASS, |entry: &Self| {
+                entry.suspect.contents.first().map(|share| &share.class).into()
+            })
+            .or_null("it retains nothing known"),
+            Fact::new(names::ALLOCATED_CLASS, |entry: &Self| {
+                entry.suspect.allocation.as_ref().map(|found| &found.class).into()
+            })
+            .or_null(NO_TRACES),
+            Fact::new(names::ALLOCATION_SITE, |entry: &Self| {
+                let frame = entry.suspect.allocation.as_ref().and_then(|found| found.frame());
+                frame.map(ToString::to_string).into()
+            })
+            .or_null(NO_TRACES),
+        ]
+    }
+}
+
+/// Returns the columns of the table.
+fn columns() -> FactColumns<'static, SuspectEntry> {
+    let mut facts = fact_columns::columns(Suspect::facts(), |entry: &SuspectEntry| &entry.suspect);
+    facts.extend(fact_columns::columns(SuspectEntry::facts(), |entry| entry));
+    let shown = [
+        names::RANK,
+        names::OBJECT,
+        names::CLASS,
+        names::KIND,
+        names::RULE,
+        names::VERDICT,
+        names::WHAT,
+        names::LABEL,
+        names::OBJECTS,
+        names::SHALLOW_BYTES,
+        names::RETAINED_BYTES,
+        names::RETAINED_PERCENT,
+        names::ACCUMULATION_POINT_OBJECT,
+        names::ACCUMULATION_POINT_CLASS,
+        names::ACCUMULATED_BYTES,
+        names::HOW,
+        names::OWNER_CLASS,
+        names::OWNER_FIELD,
+        names::IS_OWNER_STATIC,
+        names::IS_OOM_THREAD,
+        names::CONTENT_CLASS,
+        names::ALLOCATED_CLASS,
+        names::ALLOCATION_SITE,
+    ];
+    let few = [
+        names::CLASS,
+        names::KIND,
+        names::RULE,
+        names::VERDICT,
+        names::WHAT,
+        names::ACCUMULATION_POINT_CLASS,
+        names::HOW,
+        names::OWNER_CLASS,
+        names::OWNER_FIELD,
+        names::CONTENT_CLASS,
+        names::ALLOCATED_CLASS,
+    ];
+    FactColumns::new(&shown, &few, facts)
+}
 
 /// Returns the definition of the table.
 pub(crate) fn definition() -> Definition {
-    let no_path = "no path to it has such a field";
-    let no_traces = "the dump has no allocation traces";
     Definition {
         name: "suspects".into(),
         meaning: "A leak suspect, as `leaks` shows: an object that only GC roots dominate and that retains more than 10 percent \
@@ -22,39 +125,7 @@ pub(crate) fn definition() -> Definition {
         order: "those by MAT's rules, most retained bytes first; then those that rules about frameworks find; then those within \
                 holders"
             .into(),
-        columns: vec![
-            Column::of(names::RANK),
-            Column::of(names::OBJECT).or_null("it is a group"),
-            Column::of(names::CLASS).few()
-                .or_null("the dump does not say"),
-            Column::of(names::KIND).few(),
-            Column::of(names::RULE).few(),
-            Column::of(names::VERDICT).few().or_null("it is one of MAT's"),
-            Column::of(names::WHAT).few(),
-            Column::of(names::LABEL)
-                .or_null("there are none, or it is a group")
-                .secret(),
-            Column::of(names::OBJECTS),
-            Column::of(names::SHALLOW_BYTES),
-            Column::of(names::RETAINED_BYTES),
-            Column::of(names::RETAINED_PERCENT),
-            Column::of(names::ACCUMULATION_POINT_OBJECT)
-                .or_null("the members of the group have no path in common"),
-            Column::of(names::ACCUMULATION_POINT_CLASS).few().or_null("as `accumulation_point_object`, or the dump does not say"),
-            Column::of(names::ACCUMULATED_BYTES),
-            Column::of(names::HOW).few()
-                .or_null("it is a holder"),
-            Column::of(names::OWNER_CLASS).few()
-                .or_null(no_path),
-            Column::of(names::OWNER_FIELD).few().or_null(no_path),
-            Column::of(names::IS_OWNER_STATIC).or_null(no_path),
-            Column::of(names::IS_OOM_THREAD),
-            Column::of(names::CONTENT_CLASS).few()
-                .or_null("it retains nothing known"),
-            Column::of(names::ALLOCATED_CLASS).few().or_null(no_traces),
-            Column::of(names::ALLOCATION_SITE)
-                .or_null(no_traces),
-        ],
+        columns: columns().definitions(),
     }
 }
 
@@ -63,36 +134,10 @@ pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()
     let dump = &context.dump;
     let places = HeapPlaces::new(dump, &context.frameworks, DEFAULT_THRESHOLD)?;
     let found = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
-    for (rank, suspect) in (1u64..).zip(&found.suspects) {
-        let Suspect { object, point, paths, allocation, .. } = suspect;
-        let is_single = suspect.kind == SuspectKind::Single;
-        let class = suspect.group_class.as_deref().or(object.class.as_deref());
-        let owner = paths.as_ref().and_then(|paths| paths.owner.as_ref());
-        let allocated_at = allocation.as_ref().and_then(|found| found.frame()).map(ToString::to_string);
-        rows.count(rank)
-            .id(is_single.then_some(object.object))
-            .text(class)
-            .text(suspect.kind.name())
-            .text(suspect.rule.name())
-            .text(suspect.own_verdict().map(Verdict::name))
-            .text(suspect.what.name())
-            .text(object.label.as_deref().filter(|_| is_single))
-            .count(suspect.objects)
-            .count(suspect.shallow_bytes)
-            .count(suspect.retained_bytes)
-            .real(hundredths(suspect.retained_bytes, found.reachable_bytes))
-            .id(point.as_ref().map(|point| point.object))
-            .text(point.as_ref().and_then(|point| point.class.as_deref()))
-            .count(suspect.accumulated_bytes)
-            .text(suspect.reason.as_ref().map(|reason| reason.name()))
-            .text(owner.map(|owner| &*owner.class))
-            .text(owner.map(|owner| &*owner.field))
-            .boolean(owner.map(|owner| owner.is_static))
-            .boolean(suspect.is_oom_thread)
-            .text(suspect.contents.first().map(|share| &*share.class))
-            .text(allocation.as_ref().map(|found| &*found.class))
-            .text(allocated_at.as_deref())
-            .end();
+    let columns = columns();
+    for (rank, suspect) in (1u64..).zip(found.suspects) {
+        let percent = hundredths(suspect.retained_bytes, found.reachable_bytes);
+        rows.add(&columns, &SuspectEntry { rank, percent, suspect }, dump.summary);
     }
     Ok(())
 }

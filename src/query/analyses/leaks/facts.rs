@@ -1,0 +1,35 @@
+//! What is known of leak suspects.
+
+use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+use super::{Suspect, SuspectKind, Verdict};
+
+impl Suspect {
+    /// Returns the facts of a suspect that say what it is, and how large.
+    pub fn facts() -> Vec<Fact<Self>> {
+        vec![
+            Fact::new(names::KIND, |suspect: &Self| suspect.kind.name().into()),
+            Fact::new(names::RULE, |suspect: &Self| suspect.rule.name().into()),
+            Fact::new(names::VERDICT, |suspect: &Self| suspect.own_verdict().map(Verdict::name).into())
+                .or_null("it is one of MAT's: see `mat_verdict`"),
+            Fact::new(names::WHAT, |suspect: &Self| suspect.what.name().into()),
+            Fact::new(names::CLASS, |suspect: &Self| {
+                suspect.group_class.as_ref().or(suspect.object.class.as_ref()).into()
+            })
+            .or_null("the dump does not say"),
+            Fact::new(names::OBJECT, |suspect: &Self| {
+                (suspect.kind == SuspectKind::Single).then_some(suspect.object.object).into()
+            })
+            .or_null("it is a group"),
+            Fact::new(names::LABEL, |suspect: &Self| {
+                suspect.object.label.as_ref().filter(|_| suspect.kind == SuspectKind::Single).into()
+            })
+            .or_null("there are none, or it is a group")
+            .secret(),
+            Fact::new(names::OBJECTS, |suspect: &Self| suspect.objects.into()),
+            Fact::new(names::SHALLOW_BYTES, |suspect: &Self| suspect.shallow_bytes.into()),
+            Fact::new(names::RETAINED_BYTES, |suspect: &Self| suspect.retained_bytes.into()),
+        ]
+    }
+}
