@@ -1,7 +1,5 @@
 //! CPU SAMPLES by trace, method, class or package.
 
-use hprof_base::dictionary::names;
-use hprof_base::fact::Fact;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -54,21 +52,6 @@ pub struct RankedSamples {
     pub accumulated_percent: f64,
     /// Method of the trace's innermost frame.
     pub method: Option<String>,
-}
-
-impl RankedSamples {
-    /// Returns the facts of the samples of a trace.
-    pub fn facts() -> Vec<Fact<Self>> {
-        vec![
-            Fact::new(names::RANK, |row: &Self| row.rank.into()),
-            Fact::new(names::TRACE, |row: &Self| row.trace.into()),
-            Fact::new(names::SAMPLES, |row: &Self| row.samples.into()),
-            Fact::new(names::SELF_PERCENT, |row: &Self| row.self_percent.into()),
-            Fact::new(names::ACCUMULATED_PERCENT, |row: &Self| row.accumulated_percent.into()),
-            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into())
-                .or_null("the trace has no frame, or is not in the file"),
-        ]
-    }
 }
 
 /// Samples of a method, class or package.

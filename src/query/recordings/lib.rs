@@ -6,6 +6,7 @@ pub mod allocation_sites;
 pub mod compare;
 pub mod cpu;
 pub mod cputime;
+mod facts;
 #[cfg(test)]
 mod hostile_keys;
 pub mod monitors;

@@ -65,12 +65,6 @@ impl RowWriter {
         self
     }
 
-    /// Adds a floating-point number.
-    pub(super) fn real(&mut self, value: impl Into<Option<f64>>) -> &mut Self {
-        self.next().real(value.into());
-        self
-    }
-
     /// Adds a text or a name.
     pub(super) fn text<'t>(&mut self, value: impl Into<Option<&'t str>>) -> &mut Self {
         let value = value.into();
