@@ -319,7 +319,7 @@ pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
     shared::advice::of_dump(error)
 }
 
-/// Runs one command for a page, on a desk ([`shared::desk`]), with its name and arguments.
+/// Runs one command for a page, in its own [`RunContext`], with its name and arguments.
 ///
 /// # Errors
 ///

@@ -75,24 +75,27 @@ pub fn library() -> PathBuf {
     near.unwrap_or_else(|| panic!("there is no {name} beside {}", own.display()))
 }
 
-/// The helper of `--via`, a program of another package: cargo builds it when it is first needed.
+/// The helper of `--via`, a program of another package: cargo builds it when it is first needed, as `cargo test` has, which
+/// is with other features of dependencies than `cargo build` does.
 #[cfg(target_os = "linux")]
 pub fn helper() -> &'static Path {
     static HELPER: OnceLock<PathBuf> = OnceLock::new();
     HELPER.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args([
-            "build",
-            "--locked",
-            "--package",
-            "hprof-helper",
-        ]);
+        cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(["test", "--no-run", "--locked", "--test", "helper"]);
+        let features = [("parquet", cfg!(feature = "parquet")), ("browse", cfg!(feature = "browse"))];
+        for (feature, _) in features.iter().filter(|(_, is_on)| *is_on) {
+            cargo.args(["--features", feature]);
+        }
         let output = cargo.args(["--message-format", "json"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let messages = String::from_utf8(output.stdout).unwrap();
-        let messages = messages.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let mut programs = messages.filter_map(|message| Some(message["executable"].as_str()?.to_owned()));
-        programs.next_back().unwrap().into()
+        let mut messages =
+            messages.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let program = messages.find(|message| message["target"]["name"] == "hprof-helper");
+        program.unwrap()["executable"].as_str().unwrap().into()
     })
 }
 

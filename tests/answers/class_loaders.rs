@@ -22,7 +22,7 @@ use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
 
 fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
-    let dump = Dump::at(Some(&sample(name)));
+    let dump = Dump::sample(&sample(name));
     let (heap, graph) = dump.open_graph();
     (dump, heap, graph)
 }
@@ -132,7 +132,7 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
 
 #[test]
 fn a_leak_of_loaders_is_found() {
-    let dump = Dump::at(Some(&sample("leaks/s3.hprof.zst")));
+    let dump = Dump::sample(&sample("leaks/s3.hprof.zst"));
     let found = json(&dump, &["loaders"]);
     let group = &found["groups"][0];
     assert_eq!((&group["loaders"], &group["class_names"][0]), (&40.into(), &"container.Plugin".into()));
@@ -261,7 +261,7 @@ fn loaders_of_generated_classes_are_one_row() {
 
 #[test]
 fn a_duplicate_class_is_one_row() {
-    let dump = Dump::at(Some(&sample("leaks/s3.hprof.zst")));
+    let dump = Dump::sample(&sample("leaks/s3.hprof.zst"));
     let names = json(&dump, &["loaders", "--duplicates"]);
     let [row] = names["rows"].as_array().unwrap().as_slice() else { panic!("{names}") };
     assert_eq!(
@@ -346,7 +346,7 @@ const PRIMITIVES: [&str; 9] = ["boolean", "byte", "char", "short", "int", "long"
 #[test]
 fn class_objects_belong_to_the_class_that_they_represent() {
     for name in ["leaks/s1.hprof.zst", "leaks/s5-static.hprof.zst", "jdk/jdk8.hprof.zst"] {
-        let dump = Dump::at(Some(&sample(name)));
+        let dump = Dump::sample(&sample(name));
         let mut packages: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         let tops = json(&dump, &["dominators", "--top", "0"]);
         for row in tops["rows"].as_array().unwrap() {
@@ -374,7 +374,7 @@ fn class_objects_belong_to_the_class_that_they_represent() {
         assert!(seen > 5, "{name}");
     }
     // Objects in static fields belong to the application, not to the JDK.
-    let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
+    let dump = Dump::sample(&sample("leaks/s1.hprof.zst"));
     let loaders = json(&dump, &["dominators", "--group-by", "loader"]);
     let first = loaders["rows"][0]["loader"].as_str().unwrap();
     assert!(first.starts_with("jdk.internal.loader.ClassLoaders$AppClassLoader @ 0x"), "{first}");

@@ -45,7 +45,7 @@ fn expected(old: u64, new: u64) -> [i64; 3] {
 }
 
 fn sample(name: &str) -> Dump {
-    Dump::at(Some(&Path::new("samples").join(name)))
+    Dump::sample(&Path::new("samples").join(name))
 }
 
 /// A heap whose objects lie elsewhere than those of another one, with Strings of these texts.

@@ -86,7 +86,7 @@ pub struct Sample {
 
 impl Sample {
     pub fn open(name: &str) -> Self {
-        let dump = Dump::at(Some(&sample(name)));
+        let dump = Dump::sample(&sample(name));
         let (heap, graph) = dump.open_graph();
         Self { dump, heap, graph }
     }

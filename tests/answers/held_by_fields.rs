@@ -72,7 +72,7 @@ fn table_of_map(opened: &Opened, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, 
 }
 
 fn open(name: &str) -> Opened {
-    Opened::open(Dump::at(Some(&sample(name))))
+    Opened::open(Dump::sample(&sample(name)))
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         ("s5.hprof.zst", "orders.Order", "java.util.HashMap", "byNumber", 55_418),
         ("s5-static.hprof.zst", "orders.StaticIndex$Receipt", "java.util.HashMap", "BY_NUMBER", 32_329),
     ] {
-        let dump = Dump::at(Some(&sample(name)));
+        let dump = Dump::sample(&sample(name));
         let answer = json(&dump, &[class, "--depth", "5"]);
         let rows = answer["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["reference"] == reference).unwrap();
@@ -170,7 +170,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
 
 #[test]
 fn an_object_on_merged_paths_says_that_it_is_also_a_local() {
-    let dump = Dump::at(Some(&sample("s5.hprof.zst")));
+    let dump = Dump::sample(&sample("s5.hprof.zst"));
     let (class, depth) = ("orders.Order", ["--depth", "5"]);
     let answer = json(&dump, &[&[class], &depth[..]].concat());
     let rows = answer["rows"].as_array().unwrap();
@@ -362,7 +362,7 @@ fn chains_of_equal_steps_are_one_line_of_a_table() {
 
 #[test]
 fn a_search_gives_up_at_the_same_place_in_every_run() {
-    let opened = Opened::open(Dump::at(Some(&sample("s1.hprof.zst"))));
+    let opened = Opened::open(Dump::sample(&sample("s1.hprof.zst")));
     let view = opened.view();
     let search = |object: u32, budget: u64| {
         let mut budget = Budget::of(budget);

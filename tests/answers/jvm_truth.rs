@@ -131,7 +131,7 @@ fn compare(ours: &Table, jvm: &Table) -> Compared {
 #[test]
 fn sizes_are_those_of_the_jvm() {
     for (path, name) in jdk_dumps() {
-        let heap = Dump::at(Some(&path)).open();
+        let heap = Dump::sample(&path).open();
         let compared = compare(&histogram(heap.summary()), &jvm_histogram(&beside(&name, "class_histogram")));
         assert_eq!(compared.wrong, Vec::<String>::new(), "{name}");
         let zoo = fs::metadata(&path).unwrap().len() > 800_000 && name != "jdk17-gz";
@@ -146,7 +146,7 @@ fn sizes_are_those_of_the_jvm() {
 #[test]
 fn class_objects_are_as_large_as_in_the_jvm() {
     for (path, name) in jdk_dumps() {
-        let heap = Dump::at(Some(&path)).open();
+        let heap = Dump::sample(&path).open();
         let (count, bytes) = histogram(heap.summary())["java.lang.Class"];
         let (jvm_count, jvm_bytes) = jvm_histogram(&beside(&name, "class_histogram"))["java.lang.Class"];
         let (each, jvm_each) = (bytes as f64 / count as f64, jvm_bytes as f64 / jvm_count as f64);
@@ -192,7 +192,7 @@ fn layout_of(name: &str) -> Layout {
 fn layouts_are_those_of_the_flags() {
     let mut seen = Vec::new();
     for (path, name) in jdk_dumps() {
-        let heap = Dump::at(Some(&path)).open();
+        let heap = Dump::sample(&path).open();
         let fit = Sizes::new(heap.summary(), None).fit;
         assert_eq!(fit.layout, layout_of(&name), "{name}: {:?}", fit.evidence);
         assert_eq!((fit.source, fit.sizes_stated), (LayoutSource::Distances, false), "{name}");
@@ -228,7 +228,7 @@ fn counts_are_those_of_an_independent_reader() {
     let reference = reference_counts();
     let mut compared = (0, 0u64);
     for file in ["jdk", "agent", "public"].iter().flat_map(|folder| files(folder, ".hprof")) {
-        let heap = Dump::at(Some(&samples().join(&file))).open();
+        let heap = Dump::sample(&samples().join(&file)).open();
         let mut ours: BTreeMap<String, u64> = BTreeMap::new();
         for (name, (count, _)) in histogram(heap.summary()) {
             *ours.entry(one_spelling(&name)).or_default() += count;
@@ -253,7 +253,7 @@ fn all_objects_of_real_dumps_are_found_again() {
     let all: Vec<String> = ["jdk", "agent", "public"].iter().flat_map(|f| files(f, ".hprof")).collect();
     let reference = reference_counts();
     for file in all.iter().filter(|file| every_kind.iter().any(|start| file.starts_with(start))) {
-        let dump = Dump::at(Some(&samples().join(file)));
+        let dump = Dump::sample(&samples().join(file));
         let (heap, graph) = dump.open_graph();
         let objects = &graph.objects;
         let bytes = dump::bytes(&heap);

@@ -11,7 +11,7 @@ use hprof_query::objects::label::{Labels, MAX_CHARS};
 use crate::kit::dump::{Dump, whole_dump};
 
 fn with_sample(name: &str, test: impl FnOnce(&Dump, &Heap, &ObjectGraph, &Labels<'_>)) {
-    let dump = Dump::at(Some(&Path::new("samples").join(name)));
+    let dump = Dump::sample(&Path::new("samples").join(name));
     let (heap, graph) = dump.open_graph();
     let labels = Labels::new(&whole_dump(&heap, &graph));
     test(&dump, &heap, &graph, &labels);
@@ -79,7 +79,7 @@ fn planted_sizes_are_where_objects_are_named() {
         ("leaks/s4.hprof.zst", "java.util.concurrent.LinkedBlockingQueue", "size=60,000"),
         ("leaks/s5-static.hprof.zst", "java.util.HashMap", "size=32,328"),
     ] {
-        let dump = Dump::at(Some(&Path::new("samples").join(sample)));
+        let dump = Dump::sample(&Path::new("samples").join(sample));
         let run = |format: &str| {
             let output = dump.run(&["instances", class, "--top", "3", "--format", format]);
             String::from_utf8(output.stdout).unwrap()

@@ -40,7 +40,7 @@ struct Opened {
 
 impl Opened {
     fn sample(name: &'static str) -> Self {
-        let dump = Dump::at(Some(&sample_path(name)));
+        let dump = Dump::sample(&sample_path(name));
         let (heap, graph) = dump.open_graph();
         let raw = Raw::read(bytes(&heap));
         Self { name, heap, graph, raw, _dump: dump }

@@ -68,7 +68,7 @@ impl Oracle {
         let folders = std::fs::read_dir(samples().join("oracle")).unwrap().count();
         assert_eq!(folders, ORACLES.len(), "answers came or went: say so here");
         ORACLES.into_iter().map(|(name, folder)| {
-            let dump = Dump::at(Some(&samples().join(format!("{folder}/{name}.hprof.zst"))));
+            let dump = Dump::sample(&samples().join(format!("{folder}/{name}.hprof.zst")));
             let (heap, graph) = dump.open_graph();
             Self { name, heap, graph, _dump: dump }
         })

@@ -140,7 +140,7 @@ impl Opened {
 fn paths_of_real_dumps_are_chains_of_least_length() {
     for name in ["jdk8.hprof.zst", "jdk11.hprof.zst", "jdk17.hprof.zst", "jdk25-compact.hprof.zst"] {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk").join(name);
-        let opened = Opened::open(Dump::at(Some(&sample)));
+        let opened = Opened::open(Dump::sample(&sample));
         let view = opened.view();
         let (strong, all) = (opened.raw.distances(ALL), opened.raw.distances(&[]));
         let (mut several, mut weak) = (0, 0);
@@ -178,7 +178,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
 #[test]
 fn merged_paths_of_real_dumps_are_shortest_paths() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk17.hprof.zst");
-    let opened = Opened::open(Dump::at(Some(&sample)));
+    let opened = Opened::open(Dump::sample(&sample));
     for pattern in ["java.lang.String", "HeapZoo$Link", "java.lang.Class", "java.lang.ref.Finalizer"] {
         let merged = opened.merged(pattern, Excluded::all(), Show::default());
         let ids = opened

@@ -151,10 +151,10 @@ fn each(names: &[&str], test: impl Fn(&str, &Dump, &Tables<'_>)) {
         test(name, dump, &Tables::new(&whole_dump(&heap, &graph), about));
     };
     for name in names {
-        test(name, &Dump::at(Some(&sample_path(name))));
+        test(name, &Dump::sample(&sample_path(name)));
     }
     for name in [names.first(), names.last()].into_iter().flatten() {
-        let whole = bytes(&Dump::at(Some(&sample_path(name))).open()).to_vec();
+        let whole = bytes(&Dump::sample(&sample_path(name)).open()).to_vec();
         for eighths in CUTS {
             let cut = &whole[..whole.len() * eighths / 8];
             test(&format!("{eighths}/8 of {name}"), &Dump::of(cut));

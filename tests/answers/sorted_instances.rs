@@ -26,7 +26,7 @@ impl Opened {
     }
 
     fn sample(name: &str) -> Self {
-        Self::of(Dump::at(Some(&sample_path(name))))
+        Self::of(Dump::sample(&sample_path(name)))
     }
 
     fn id(&self, object: u32) -> String {

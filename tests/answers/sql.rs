@@ -7,16 +7,17 @@ use hprof_writer::{HeapModel, Jdk, Options, Root};
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
-use crate::kit::portion;
 use crate::kit::process::{Place, stderr};
 use crate::kit::texts::sample_path;
+use crate::kit::{portion, samples};
 
 /// Samples of several JVMs, with and without compressed references.
 const SAMPLES: [&str; 4] =
     ["jdk/jdk17.hprof.zst", "jdk/jdk17-nocoops.hprof.zst", "jdk/jdk11.hprof.zst", "jdk/jdk17-zgc.hprof.zst"];
 
 fn place(sample: &str) -> Place {
-    Place::of(&std::fs::canonicalize(sample_path(sample)).unwrap())
+    let dump = std::fs::canonicalize(sample_path(sample)).unwrap();
+    Place::sharing(samples::indexes(&dump), &dump)
 }
 
 fn rows(place: &Place, arguments: &[&str]) -> Vec<Value> {

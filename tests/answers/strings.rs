@@ -24,7 +24,7 @@ const SAMPLES: &[&str] = &[
 ];
 
 fn sample(name: &str) -> Dump {
-    Dump::at(Some(&sample_path(name)))
+    Dump::sample(&sample_path(name))
 }
 
 fn run(dump: &Dump, arguments: &[&str]) -> Output {

@@ -197,7 +197,7 @@ fn tables_of_any_dump_hold_together() {
 #[test]
 fn tables_of_samples_hold_together() {
     for sample in portion::samples(&["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "agent/all.hprof.zst"]) {
-        opened(&Dump::at(Some(&sample_path(sample))), |tables| {
+        opened(&Dump::sample(&sample_path(sample)), |tables| {
             tables.all().for_each(|table| is_consistent(table, 12));
         });
     }
@@ -206,7 +206,7 @@ fn tables_of_samples_hold_together() {
 #[test]
 fn references_are_those_of_a_plain_reading() {
     for sample in ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst"] {
-        opened(&Dump::at(Some(&sample_path(sample))), |tables| {
+        opened(&Dump::sample(&sample_path(sample)), |tables| {
             refs_are_right(tables, &Raw::read(tables.context().dump.bytes()));
         });
     }
@@ -214,7 +214,7 @@ fn references_are_those_of_a_plain_reading() {
 
 #[test]
 fn objects_are_those_of_the_dominators_of_all() {
-    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+    opened(&Dump::sample(&sample_path("jdk/jdk17.hprof.zst")), |tables| {
         let graph = tables.context().dump.graph;
         let dominators = reachable_rows::ReachableRows::new(graph);
         let mut expected = BTreeMap::new();
@@ -255,7 +255,7 @@ fn objects_are_those_of_the_dominators_of_all() {
 
 #[test]
 fn a_table_of_a_class_holds_its_fields() {
-    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+    opened(&Dump::sample(&sample_path("jdk/jdk17.hprof.zst")), |tables| {
         let context = tables.context();
         let mut checked = BTreeMap::new();
         for name in [
@@ -320,7 +320,7 @@ fn others(tables: &Tables<'_>, name: &str) -> usize {
 
 #[test]
 fn definitions_are_those_of_the_tables() {
-    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+    opened(&Dump::sample(&sample_path("jdk/jdk17.hprof.zst")), |tables| {
         let found: Vec<_> = tables.all().map(|table| table.definition().clone()).collect();
         assert_eq!(found, definitions());
         for definition in found {

@@ -65,7 +65,7 @@ fn held(threads: &Json, group: &Json) -> BTreeMap<String, std::collections::BTre
 #[test]
 fn locals_of_a_group_are_those_of_its_threads() {
     for sample in ["jdk/jdk17", "jdk/jdk25", "leaks/s5"] {
-        let dump = Dump::at(Some(&Path::new("samples").join(format!("{sample}.hprof.zst"))));
+        let dump = Dump::sample(&Path::new("samples").join(format!("{sample}.hprof.zst")));
         let (threads, groups) = (json(&dump, &[]), json(&dump, &["--group"]));
         let mut all = 0;
         for group in groups["rows"].as_array().unwrap() {
@@ -198,7 +198,7 @@ fn locals_are_of_the_frame_outside_the_jdk() {
 #[test]
 fn groups_are_the_threads_added_up() {
     for sample in ["jdk/jdk8", "jdk/jdk17", "jdk/jdk25", "leaks/s4", "leaks/s5", "public/maven-jdk8"] {
-        let dump = Dump::at(Some(&Path::new("samples").join(format!("{sample}.hprof.zst"))));
+        let dump = Dump::sample(&Path::new("samples").join(format!("{sample}.hprof.zst")));
         let threads = json(&dump, &[]);
         // Names, and bytes of the threads, by pool and stack.
         let mut expected = BTreeMap::<(Option<String>, Vec<String>), Vec<(String, u64)>>::new();
@@ -235,7 +235,7 @@ fn groups_are_the_threads_added_up() {
 #[test]
 fn a_pool_is_one_row() {
     // Carriers of virtual threads.
-    let dump = Dump::at(Some(Path::new("samples/jdk/jdk25.hprof.zst")));
+    let dump = Dump::sample(Path::new("samples/jdk/jdk25.hprof.zst"));
     let groups = json(&dump, &["--group"]);
     let pools = groups["rows"].as_array().unwrap().iter().filter(|row| row["threads"].as_u64() > Some(1));
     assert!(pools.count() > 0, "{groups}");
@@ -245,7 +245,7 @@ fn a_pool_is_one_row() {
 
 #[test]
 fn a_group_is_found_by_one_of_its_threads() {
-    let dump = Dump::at(Some(Path::new("samples/jdk/jdk25.hprof.zst")));
+    let dump = Dump::sample(Path::new("samples/jdk/jdk25.hprof.zst"));
     let groups = json(&dump, &["--group"]);
     for row in groups["rows"].as_array().unwrap() {
         let objects: Vec<&str> =
@@ -268,7 +268,7 @@ fn the_thread_that_ran_out_of_memory_is_marked() {
         ("leaks/s4", None),
         ("jdk/jdk17", None),
     ] {
-        let dump = Dump::at(Some(&Path::new("samples").join(format!("{sample}.hprof.zst"))));
+        let dump = Dump::sample(&Path::new("samples").join(format!("{sample}.hprof.zst")));
         let marked: Vec<String> = json(&dump, &[])["rows"]
             .as_array()
             .unwrap()

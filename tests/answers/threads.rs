@@ -93,7 +93,7 @@ fn parse(text: &str) -> BTreeMap<String, Stated> {
 #[test]
 fn thread_dumps_are_those_of_the_jvm() {
     for (name, frames) in SAMPLES {
-        let dump = Dump::at(Some(&sample(&format!("jdk/{name}"))));
+        let dump = Dump::sample(&sample(&format!("jdk/{name}")));
         let text = name.split('.').next().unwrap();
         let truth = parse(&std::fs::read_to_string(sample(&format!("jdk/{text}.threads.txt"))).unwrap());
         let mut ours = parse(&stdout(&run(&dump, &["--format", "text"])));
@@ -110,7 +110,7 @@ fn thread_dumps_are_those_of_the_jvm() {
 #[test]
 fn json_says_what_the_thread_dump_says() {
     for name in ["jdk8.hprof.zst", "jdk17.hprof.zst", "jdk25.hprof.zst", "jdk25-compact.hprof.zst"] {
-        let dump = Dump::at(Some(&sample(&format!("jdk/{name}"))));
+        let dump = Dump::sample(&sample(&format!("jdk/{name}")));
         let ours = parse(&stdout(&run(&dump, &["--format", "text"])));
         let json = json(&dump, &[]);
         let rows = json["rows"].as_array().unwrap();
@@ -170,7 +170,7 @@ fn json_frame(frame: &serde_json::Value) -> (String, String, String) {
 #[test]
 fn locals_are_in_their_frames() {
     for name in ["jdk8.hprof.zst", "jdk17.hprof.zst", "jdk25.hprof.zst", "jdk25-compact.hprof.zst"] {
-        let dump = Dump::at(Some(&sample(&format!("jdk/{name}"))));
+        let dump = Dump::sample(&sample(&format!("jdk/{name}")));
         let json = json(&dump, &["--thread", "local-owner"]);
         assert_eq!(json["rows"].as_array().unwrap().len(), 1, "{name}");
         let row = &json["rows"][0];
@@ -198,7 +198,7 @@ fn locals_are_in_their_frames() {
 
 #[test]
 fn threads_are_chosen_and_sorted() {
-    let dump = Dump::at(Some(&sample("jdk/jdk25.hprof.zst")));
+    let dump = Dump::sample(&sample("jdk/jdk25.hprof.zst"));
     let names = |arguments: &[&str]| -> Vec<String> {
         let rows = json(&dump, arguments);
         let name = |row: &serde_json::Value| row["name"].as_str().unwrap().to_owned();
@@ -224,7 +224,7 @@ fn threads_are_chosen_and_sorted() {
         text.contains("\t- parking to wait for  <0x00000000f0315f40> (a java.util.concurrent.ForkJoinPool)")
     );
     assert!(text.ends_with("RUNNABLE\n\n"), "{text}");
-    let dump = Dump::at(Some(&sample("agent/cpu-times.txt")));
+    let dump = Dump::sample(&sample("agent/cpu-times.txt"));
     let report = run(&dump, &[]);
     assert_eq!(report.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&report.stderr).contains("--started"), "{report:?}");
@@ -233,7 +233,7 @@ fn threads_are_chosen_and_sorted() {
 
 #[test]
 fn dumps_of_android_have_threads_without_states() {
-    let dump = Dump::at(Some(&sample("public/android-leak_service_binder.hprof.zst")));
+    let dump = Dump::sample(&sample("public/android-leak_service_binder.hprof.zst"));
     let json = json(&dump, &["--thread", "main"]);
     let row = &json["rows"][0];
     assert_eq!((&row["name"], &row["priority"]), (&"main".into(), &5.into()));

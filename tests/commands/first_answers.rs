@@ -7,6 +7,7 @@ use std::path::Path;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, damage};
 
 use crate::kit::process::{self, Place, stderr};
+use crate::kit::samples;
 
 /// A command without the dump, its exit code, what stdout contains, what stderr contains.
 struct Case {
@@ -70,7 +71,8 @@ fn shop() -> Vec<u8> {
 
 /// A sample as it is, with its index elsewhere.
 fn sample(name: &str) -> Place {
-    Place::of(&Path::new("samples").join(name))
+    let dump = Path::new("samples").join(name);
+    Place::sharing(samples::indexes(&dump), &dump)
 }
 
 #[test]

@@ -228,3 +228,30 @@ fn the_architecture_names_files_that_are_there() {
     }
     assert!(wrong.is_empty() && named > 150, "{named} names, wrong: {}", wrong.join("\n"));
 }
+
+/// An example in the documentation of another crate than hprof-cli would not be run: `doctest = false` in its manifest.
+#[test]
+fn examples_are_in_the_crate_whose_examples_are_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for dir in ["src", "agent", "format", "helper"] {
+        rust_files(&root.join(dir), &mut files);
+    }
+    let is_run = |file: &PathBuf| {
+        ["src/lib.rs", "src/main.rs", "src/cli"].iter().any(|own| file.starts_with(root.join(own)))
+    };
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(|file| !is_run(file)) {
+        let mut is_inside = false;
+        for line in fs::read_to_string(file).unwrap().lines().map(str::trim_start) {
+            let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            if let Some(language) = text.and_then(|text| text.trim_start().strip_prefix("```")) {
+                if !is_inside && language != "text" {
+                    wrong.push(format!("{}: {line}", file.display()));
+                }
+                is_inside = !is_inside;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not run, as these crates have `doctest = false`: {wrong:#?}");
+}

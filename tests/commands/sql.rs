@@ -4,11 +4,13 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::kit::process::{Place, stderr};
+use crate::kit::samples;
 use crate::kit::terminal;
 use crate::kit::texts::sample_path;
 
 fn place() -> Place {
-    Place::of(&std::fs::canonicalize(sample_path("jdk/jdk17.hprof.zst")).unwrap())
+    let dump = std::fs::canonicalize(sample_path("jdk/jdk17.hprof.zst")).unwrap();
+    Place::sharing(samples::indexes(&dump), &dump)
 }
 
 #[test]

@@ -14,11 +14,13 @@ use hprof_index::{Error, Heap, ObjectGraph, Options, Quiet};
 use hprof_parser::{BasicType, IdSize};
 use tempfile::TempDir;
 
+use crate::kit::samples;
 use hprof_writer::Written;
 
-/// A dump in a temporary directory, with its index in another.
+/// A dump in a temporary directory, with its index in another; or a sample, with its shared index.
 pub struct Dump {
     dir: TempDir,
+    indexes: PathBuf,
     /// The dump's file.
     pub path: PathBuf,
     /// Number of the heap dump to read, if given.
@@ -44,7 +46,12 @@ impl Dump {
     pub fn at(path: Option<&Path>) -> Self {
         let dir = tempfile::tempdir().expect("there is a temporary directory");
         let path = path.map_or_else(|| dir.path().join("dump.hprof"), Path::to_owned);
-        Self { dir, path, heap_dump: None }
+        Self { indexes: dir.path().join("indexes"), dir, path, heap_dump: None }
+    }
+
+    /// A sample whose index is shared: for questions, which leave an index as it is.
+    pub fn sample(path: &Path) -> Self {
+        Self { indexes: samples::indexes(path).to_owned(), ..Self::at(Some(path)) }
     }
 
     /// Replaces the file's bytes.
@@ -55,23 +62,25 @@ impl Dump {
     /// Returns options with the directory of the index.
     pub fn options(&self) -> Options {
         Options {
-            index_dir: Some(self.dir.path().join("indexes")),
+            index_dir: Some(self.indexes.clone()),
             heap_dump: self.heap_dump,
             memory_bytes: None,
             hide_values: false,
         }
     }
 
-    /// The directory of this dump's index, once there is one.
+    /// The directory of this dump's index, once there is one; not of a shared one.
     pub fn index(&self) -> PathBuf {
-        let mut entries = fs::read_dir(self.dir.path().join("indexes")).expect("an index was written");
+        assert!(self.indexes.starts_with(self.dir.path()), "others use this index");
+        let mut entries = fs::read_dir(&self.indexes).expect("an index was written");
         entries.next().expect("an index was written").expect("it can be listed").path()
     }
 
     /// Removes the index.
     pub fn forget_index(&self) {
+        assert!(self.indexes.starts_with(self.dir.path()), "others use this index");
         // Without an index there is nothing to remove.
-        let _ = fs::remove_dir_all(self.dir.path().join("indexes"));
+        let _ = fs::remove_dir_all(&self.indexes);
     }
 
     pub fn try_open(&self) -> Result<Heap, Error> {
@@ -99,7 +108,7 @@ impl Dump {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.arg(arguments[0]).arg(&self.path).args(&arguments[1..]);
-        command.env("HPROF_CLI_INDEX_DIR", self.options().index_dir.expect("there is one"));
+        command.env("HPROF_CLI_INDEX_DIR", &self.indexes);
         command
     }
 }

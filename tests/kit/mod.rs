@@ -11,6 +11,7 @@ pub mod mutate;
 pub mod portion;
 pub mod process;
 pub mod random;
+pub mod samples;
 pub mod strategies;
 #[cfg(unix)]
 pub mod terminal;

@@ -77,6 +77,8 @@ impl Folder {
 pub struct Place {
     dir: tempfile::TempDir,
     pub dump: PathBuf,
+    /// Directory for indexes of a dump that is elsewhere.
+    indexes: PathBuf,
 }
 
 impl Place {
@@ -94,7 +96,12 @@ impl Place {
         for name in ["tmp", "cache"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        Self { dir, dump: dump.to_owned() }
+        Self { indexes: dir.path().join("indexes"), dir, dump: dump.to_owned() }
+    }
+
+    /// A dump that is elsewhere, with an index in a directory that is shared (`samples::indexes`).
+    pub fn sharing(indexes: &Path, dump: &Path) -> Self {
+        Self { indexes: indexes.to_owned(), ..Self::of(dump) }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -106,8 +113,9 @@ impl Place {
         if self.dump.starts_with(self.dir.path()) {
             return self.path(&format!("{}.index", self.dump.file_name().unwrap().to_str().unwrap()));
         }
-        let entries = fs::read_dir(self.path("indexes")).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().path()).next().unwrap_or_else(|| self.path("indexes"))
+        assert!(self.indexes.starts_with(self.dir.path()), "others use this index");
+        let entries = fs::read_dir(&self.indexes).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).next().unwrap_or_else(|| self.indexes.clone())
     }
 
     /// `arguments` are a command and its options; the dump stands between.
@@ -132,7 +140,7 @@ impl Place {
         command.env("XDG_DATA_HOME", self.path("data"));
         command.env_remove("HPROF_CLI_INDEX_DIR");
         if !self.dump.starts_with(self.dir.path()) {
-            command.env("HPROF_CLI_INDEX_DIR", self.path("indexes"));
+            command.env("HPROF_CLI_INDEX_DIR", &self.indexes);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }

@@ -464,7 +464,7 @@ fn references_of_real_dumps_to_what_is_not_there_are_counted() {
         [("jdk/jdk8", 0, 0), ("jdk/jdk17", 622, 622), ("jdk/jdk25-compact", 666, 661)]
     {
         let path = format!("{}/samples/{sample}.hprof.zst", env!("CARGO_MANIFEST_DIR"));
-        let dump = Dump::at(Some(path.as_ref()));
+        let dump = Dump::sample(path.as_ref());
         let (heap, _) = dump.open_graph();
         let expected = MissingObjects { references, objects, more: false };
         assert_eq!(heap.missing_objects(), Some(expected), "{sample}");

@@ -1,6 +1,6 @@
 //! How a helper gets to a place where only `sh` and `cat` are.
 //!
-//! Two commands run at the same time. In the first, a shell answers questions about its place ([`facts`](super::facts)),
+//! Two commands run at the same time. In the first, a shell answers questions about its place ([`facts`]),
 //! creates the helper's file, waits, and at last becomes the helper. If it ends before, it removes the file. In the second,
 //! `cat` fills the file; only the end of its stdin ends it, so that it needs a command of its own. It opens the file through
 //! the first shell, which holds it open, and so does everything that follows: others who may write to the directory can put

@@ -78,7 +78,7 @@ pub(crate) trait AnswerSource {
         answer.with_erased(|answer| show_markdown(cx, self, answer))
     }
 
-    /// Like [`Source::show`], for a command whose `--format` has more values than [`Format`].
+    /// Like [`AnswerSource::show`], for a command whose `--format` has more values than [`Format`].
     fn show_as<R>(
         &self,
         cx: &RunContext,

@@ -15,7 +15,7 @@ use crate::kit::texts::sample_path;
 
 /// A dump of `samples/leaks`.
 pub fn moment(number: u32) -> Dump {
-    Dump::at(Some(sample_path(&format!("leaks/s7-t{number}.hprof.zst")).as_ref()))
+    Dump::sample(sample_path(&format!("leaks/s7-t{number}.hprof.zst")).as_ref())
 }
 
 /// Runs a command on several dumps.

@@ -36,7 +36,7 @@ fn more_samples() -> PathBuf {
 
 /// A dump in one of these directories.
 fn sample(dir: &Path, name: &str) -> Dump {
-    Dump::at(Some(&dir.join(format!("{name}.hprof.zst"))))
+    Dump::sample(&dir.join(format!("{name}.hprof.zst")))
 }
 
 /// Answer of `leaks`.

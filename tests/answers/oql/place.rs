@@ -1,12 +1,14 @@
 //! Asking queries of samples, as processes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::kit::samples;
 
 /// The dump of the zoo that most queries are asked of.
 pub const JDK17: &str = "samples/jdk/jdk17.hprof.zst";
 
-/// Directory of indexes for queries.
+/// Directory for files of queries.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
@@ -14,15 +16,15 @@ impl Place {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A file beside the indexes.
+    /// A file there.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Any command on a dump.
+    /// Any command on a sample.
     pub fn cli(&self, command: &str, dump: &str) -> Command {
         let mut cli = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        cli.args([command, dump]).env("HPROF_CLI_INDEX_DIR", self.path("index"));
+        cli.args([command, dump]).env("HPROF_CLI_INDEX_DIR", samples::indexes(Path::new(dump)));
         cli
     }
 

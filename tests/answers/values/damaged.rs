@@ -13,7 +13,7 @@ use hprof_query::show::Shower;
 fn every_object_of_a_damaged_dump() {
     let whole = {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk11.hprof.zst");
-        let (heap, _graph) = Dump::at(Some(&sample)).open_graph();
+        let (heap, _graph) = Dump::sample(&sample).open_graph();
         bytes(&heap).to_vec()
     };
     // After strings and class names, which determine what can be read at all.

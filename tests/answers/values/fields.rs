@@ -25,7 +25,7 @@ struct Zoo<'a> {
 
 fn with_zoos(test: impl Fn(&Zoo<'_>)) {
     for name in ZOOS {
-        let dump = Dump::at(Some(&sample(&format!("jdk/{name}.hprof.zst"))));
+        let dump = Dump::sample(&sample(&format!("jdk/{name}.hprof.zst")));
         let (heap, graph) = dump.open_graph();
         let view = View::new(&whole_dump(&heap, &graph));
         let shower = Shower::new(&whole_dump(&heap, &graph), view);
@@ -460,7 +460,7 @@ fn all_strings_read_naively() {
         ("public/android-leak_service_binder.hprof.zst", 11_000),
         ("public/ahat-RI-agent.hprof.zst", 100),
     ] {
-        let dump = Dump::at(Some(&sample(name)));
+        let dump = Dump::sample(&sample(name));
         let (heap, graph) = dump.open_graph();
         let meanings = Meanings::new(&whole_dump(&heap, &graph));
         let naive = naive::strings(bytes(&heap));

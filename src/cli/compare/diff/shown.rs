@@ -104,7 +104,7 @@ impl DiffTotal {
     }
 }
 
-/// Returns the keys besides the rows of an answer that contains a [`Beside`].
+/// Returns the keys besides the rows of an answer that contains a [`DiffSummary`].
 pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &DiffSummary, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
     columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));

@@ -41,7 +41,7 @@ const SYMBOLS: &[&str] = &[
     ".", "@", "!", ";", ":",
 ];
 
-/// Returns the tokens of a text; the last one is [`Kind::End`].
+/// Returns the tokens of a text; the last one is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;

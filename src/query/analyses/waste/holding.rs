@@ -94,7 +94,7 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
     })
 }
 
-/// Returns class and field that hold each object: the nearest field of the program, as in [`fields`]. Of an unreachable
+/// Returns class and field that hold each object: the nearest field of the program, as in [`fields()`]. Of an unreachable
 /// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
 pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<String>> {
     let search = WasteSearch::new(dump, Reachable::of(dump.graph));

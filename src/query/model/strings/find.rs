@@ -51,7 +51,7 @@ struct FoundString {
 #[repr(C)]
 pub(super) struct StringItem {
     pub(super) hash: u64,
-    /// Offset of the array's record, shifted left by two, and the [`Form`].
+    /// Offset of the array's record, shifted left by two, and the [`StringEncoding`].
     place: u64,
     /// Size of the array in bytes; 0 if it counts for another String.
     pub(super) array_bytes: u64,

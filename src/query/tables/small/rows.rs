@@ -13,7 +13,7 @@ use hprof_base::fact::FactValue;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
-/// Rows under construction. Values of a row are added from left to right, followed by [`Rows::end`].
+/// Rows under construction. Values of a row are added from left to right, followed by [`RowWriter::end`].
 pub(crate) struct RowWriter {
     batch: Batch,
     /// Numbers of the names, by column. Finding them in the batch would take a step for each name.
