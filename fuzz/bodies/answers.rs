@@ -311,7 +311,7 @@ fn texts(dump: &Dump<'_>, sum: &mut Sum) {
 
 /// Looks at single objects.
 fn look(dump: &Dump<'_>, sum: &mut Sum) {
-    let (_summary, graph) = (dump.summary, dump.graph);
+    let graph = dump.graph;
     let view = View::new(dump);
     let refs = Refs::new(&view);
     let shower = Shower::new(dump, View::new(dump));

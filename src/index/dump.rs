@@ -1,40 +1,71 @@
 //! An open dump, as queries see it.
 
+use std::ops::Deref;
+
 use crate::model::summary::Summary;
 use crate::objects::object_graph::ObjectGraph;
 use crate::objects::reader::ObjectReader;
 use crate::open::error::Error;
 use crate::open::heap::Heap;
-use hprof_input::progress::Quiet;
+use hprof_input::progress::{Progress, Quiet};
 
-/// An open dump with its graph: the one argument of queries that look at objects. A question that the summary answers takes
-/// [`Heap`] or [`Summary`].
+/// An open dump with its graph, without the bytes of its records: the one argument of queries that read none. A question that
+/// the summary answers takes [`Heap`] or [`Summary`].
 #[derive(Debug, Clone, Copy)]
-pub struct Dump<'a> {
+pub struct DumpGraph<'a> {
     /// The file, and answers kept in its index.
     pub heap: &'a Heap,
     /// Classes and other records.
     pub summary: &'a Summary,
     /// Objects and references.
     pub graph: &'a ObjectGraph,
+}
+
+/// An open dump with its graph and its bytes: the one argument of queries that read records.
+#[derive(Debug, Clone, Copy)]
+pub struct Dump<'a> {
+    base: DumpGraph<'a>,
     /// What objects contain.
     pub objects: ObjectReader<'a>,
 }
 
-impl<'a> Dump<'a> {
+impl<'a> DumpGraph<'a> {
     /// Creates the view of a dump that was opened with its graph.
+    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph) -> Self {
+        Self { heap, summary: heap.summary(), graph }
+    }
+
+    /// Makes the records readable. The unpacked copy of a compressed dump is read once for that, to verify it, and made again
+    /// if it is damaged.
+    ///
+    /// # Errors
+    /// [`Error::Unpack`].
+    pub fn with_records(&self, progress: &dyn Progress) -> Result<Dump<'a>, Error> {
+        let objects = ObjectReader::new(self.summary, self.graph, self.heap.bytes(progress)?);
+        Ok(Dump { base: *self, objects })
+    }
+}
+
+impl<'a> Dump<'a> {
+    /// Creates the view of a dump that was opened with its graph ([`DumpGraph::with_records`]).
     ///
     /// # Errors
     /// [`Error::Unpack`].
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph) -> Result<Self, Error> {
-        let summary = heap.summary();
-        // With a graph, a compressed dump has been unpacked: there is no progress.
-        let objects = ObjectReader::new(summary, graph, heap.bytes(&Quiet)?);
-        Ok(Self { heap, summary, graph, objects })
+        DumpGraph::new(heap, graph).with_records(&Quiet)
     }
 
     /// Returns the bytes of the dump, unpacked.
     pub fn bytes(&self) -> &'a [u8] {
         self.objects.bytes()
+    }
+}
+
+/// All that needs no records.
+impl<'a> Deref for Dump<'a> {
+    type Target = DumpGraph<'a>;
+
+    fn deref(&self) -> &DumpGraph<'a> {
+        &self.base
     }
 }

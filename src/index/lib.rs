@@ -23,7 +23,7 @@ pub(crate) mod records;
 pub mod scan;
 pub mod storage;
 
-pub use dump::Dump;
+pub use dump::{Dump, DumpGraph};
 pub use hprof_input::progress::{Progress, Quiet};
 pub use model::dangling::MissingObjects;
 pub use objects::object_graph::ObjectGraph;

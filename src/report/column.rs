@@ -354,20 +354,14 @@ pub struct TableColumn<'c, R> {
     title: Cow<'static, str>,
     align: Option<Align>,
     fit: Fit,
-    making: TableMaking<'c, R>,
-}
-
-/// Functions that make the cells of a table's column, where its value does not.
-struct TableMaking<'c, R> {
+    /// Makes the text that is shown instead of the value.
     cell: Option<MakeCell<'c, R, String>>,
-    target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
 impl<'c, R> TableColumn<'c, R> {
     /// Creates the column of a key.
     pub fn of(key: impl Into<ColumnKey>, title: impl Into<Cow<'static, str>>) -> Self {
-        let making = TableMaking { cell: None, target: None };
-        Self { key: Some(key.into()), title: title.into(), align: None, fit: Fit::default(), making }
+        Self { key: Some(key.into()), title: title.into(), align: None, fit: Fit::default(), cell: None }
     }
 
     /// Creates a column of values derived from others, such as a share.
@@ -376,8 +370,8 @@ impl<'c, R> TableColumn<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let making = TableMaking { cell: Some(Box::new(cell)), target: None };
-        Self { key: None, title: title.into(), align: Some(align), fit: Fit::default(), making }
+        let cell: MakeCell<'c, R, String> = Box::new(cell);
+        Self { key: None, title: title.into(), align: Some(align), fit: Fit::default(), cell: Some(cell) }
     }
 
     /// Sets the treatment of cells that are too wide.
@@ -386,15 +380,8 @@ impl<'c, R> TableColumn<'c, R> {
     }
 
     /// Sets the text that is shown instead of the value.
-    pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
-        self.making.cell = Some(Box::new(cell));
-        self
-    }
-
-    /// Sets the link target of a cell on a page, if type and key do not determine it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
-        self.making.target = Some(Box::new(target));
-        self
+    pub fn cell(self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
+        Self { cell: Some(Box::new(cell)), ..self }
     }
 }
 
@@ -462,7 +449,7 @@ impl<'c, R> Columns<'c, R> {
     /// Shows these columns in tables, in this order, and no others.
     pub fn table(mut self, shown: impl IntoIterator<Item = TableColumn<'c, R>>) -> Self {
         self.hide_from_tables();
-        for TableColumn { key, title, align, fit, making } in shown {
+        for TableColumn { key, title, align, fit, cell } in shown {
             let known = key.and_then(|key| self.schema.position(&key.text));
             let at = known.unwrap_or(self.makings.len());
             if known.is_none() {
@@ -477,8 +464,7 @@ impl<'c, R> Columns<'c, R> {
             column.show(title);
             column.header.align = align.unwrap_or(column.header.align);
             column.header.fit = fit;
-            made.cell = making.cell.or(made.cell.take());
-            made.target = making.target.or(made.target.take());
+            made.cell = cell.or(made.cell.take());
             self.schema.shown.push(at);
         }
         self

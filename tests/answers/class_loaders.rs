@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hprof_cli::{ObjectIndex, TreePosition};
-use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_query::dominators::retained_of_many_sets::{self, Sets};
 use hprof_query::dominators::retained_of_set;
@@ -28,7 +28,6 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 }
 
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
-    let (_summary, _bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
     let labels = Labels::new(&whole_dump(heap, graph));
     let rows = loaders::loaders(&whole_dump(heap, graph).objects, &labels, LoaderOrder::Retained);
     loader_sets::with_classes(&whole_dump(heap, graph), rows, LoaderOrder::Retained).unwrap()

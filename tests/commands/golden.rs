@@ -41,16 +41,30 @@ fn sample_dumps() -> Vec<PathBuf> {
     found
 }
 
-/// Checks the exit code of a command on a sample, and values of its JSON, by JSON pointer.
-fn check_keys(command: &[&str], code: i32, expected: &[(&str, Value)]) {
+/// Returns the exit code and the JSON of a command on a sample.
+fn answer(command: &[&str]) -> (Option<i32>, Value) {
     let mut shell = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     shell.args(command).args(["--format", "json", "--quiet"]);
     let output = shell.env("HPROF_CLI_INDEX_DIR", samples::indexes(Path::new(command[1]))).output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {output:?}");
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = serde_json::from_slice(&output.stdout);
+    (output.status.code(), answer.unwrap_or_else(|error| panic!("{command:?}: {error}: {output:?}")))
+}
+
+/// Checks the exit code of a command on a sample, and values of its JSON, by JSON pointer.
+fn check_keys(command: &[&str], code: i32, expected: &[(&str, Value)]) {
+    let (found, answer) = answer(command);
+    assert_eq!(found, Some(code), "{command:?}: {answer:#}");
     for (key, value) in expected {
         assert_eq!(answer.pointer(key), Some(value), "{command:?}: {key}");
     }
+}
+
+/// Checks that the rows of two answers have the same keys, in the same order.
+fn check_same_keys(command: &[&str], other: &[&str]) {
+    let keys = |command: &[&str]| -> Vec<String> {
+        answer(command).1["rows"][0].as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(keys(command), keys(other), "{command:?} {other:?}");
 }
 
 /// A layout that the user gives, and what speaks against it.
@@ -171,6 +185,8 @@ fn a_text_report_answers_with_the_keys_of_a_dump() {
             ("/rows/0/lines_not_understood", json!(0)),
         ],
     );
+    check_same_keys(&["show", DUMP, "0x500001b1"], &["show", "samples/jdk/jdk17.hprof.zst", "0xf03e7160"]);
+    check_same_keys(&["summary", DUMP], &["summary", "samples/jdk/jdk17.hprof.zst"]);
 }
 
 /// Recordings of Flight Recorder name their event, and what they do not count is null.

@@ -168,7 +168,7 @@ impl Link {
             let goes_on = heard.is_some();
             hear(heard.unwrap_or(ScreenEvent::Ended(process_number)));
             goes_on
-        });
+        })?;
         Ok(AnsweringProcess { process, asked: None, first: None })
     }
 }

@@ -81,7 +81,8 @@ pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome
     }
     let ids: Vec<Selection> =
         asked.into_iter().filter(|selection| matches!(selection.what, Selected::Object(_))).collect();
-    let (session, classes) = Session::ask(cx, &args.input, |dump| Ok(ClassSet::new(dump, &ids, false)))?;
+    let (session, classes) =
+        Session::ask_graph(cx, &args.input, |dump| Ok(ClassSet::new(dump, &ids, false)))?;
     let outcome = show(cx, args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
     let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
     for selection in unmatched.filter(|_| !args.input.quiet) {

@@ -7,7 +7,7 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use hprof_index::Heap;
+use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::histogram::{
@@ -157,11 +157,10 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         args.notes(cx, &heap, &histogram, &question);
         return Ok(outcome);
     }
-    let (session, histogram) = Session::ask(cx, &args.input.input, |dump| {
-        let _summary = dump.summary;
+    let (session, histogram) = Session::ask_graph(cx, &args.input.input, |dump| {
         Ok(match &args.heap {
             Some(name) => {
-                let objects = heaps::objects_of(name, dump)?;
+                let objects = heaps::objects_of(name, &dump.with_records(&Quiet)?)?;
                 histogram::histogram_within(dump, &question, scope, &objects)
             }
             None => histogram::histogram_of(dump, &question, scope, with),
@@ -186,7 +185,7 @@ fn below(
     object: ObjectId,
     question: &HistogramQuery,
 ) -> anyhow::Result<Outcome> {
-    let (session, histogram) = Session::ask(cx, &args.input.input, |dump| {
+    let (session, histogram) = Session::ask_graph(cx, &args.input.input, |dump| {
         let index = dump.graph.objects.addresses.index_of(object);
         let top = index.and_then(|index| dump.graph.tree.reachable_position(index));
         Ok(top.map(|top| histogram::histogram_below(dump, question, top)).ok_or(index))

@@ -49,7 +49,7 @@ pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome>
     let (heap, diagnosis) = if args.quick {
         without_graph()?
     } else {
-        match Session::ask(cx, input, |dump| Ok(doctor::doctor(dump.heap, Some(dump.graph)))) {
+        match Session::ask_graph(cx, input, |dump| Ok(doctor::doctor(dump.heap, Some(dump.graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
             // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {

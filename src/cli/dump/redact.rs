@@ -15,9 +15,8 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use hprof_capture::{self as capture, Encoder};
-use hprof_index::Dump;
 use hprof_index::storage::temporary_files::TemporaryDir;
-use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_index::{DumpGraph, Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
 use hprof_query::keyed::Key;
 use hprof_query::naming::pattern::ClassPattern;
@@ -257,7 +256,7 @@ fn check(
     redacted: &Path,
 ) -> anyhow::Result<Outcome> {
     let input = args.input(redacted)?;
-    let open = |redacted: &Input| redacted.with_graph(cx, |_| Ok(()));
+    let open = |redacted: &Input| redacted.with_graph_only(cx, |_| Ok(()));
     let (rows, is_matched) = proof(cx, args, options, &input, &open)?;
     let heap = input.open_quietly(cx)?;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
@@ -278,11 +277,11 @@ fn proof(
     open: OpenGraph<'_>,
 ) -> anyhow::Result<(Vec<ProofRow>, bool)> {
     let input = args.input(&args.file)?;
-    let (heap, graph, ()) = input.with_graph(cx, |_| Ok(()))?;
+    let (heap, graph, ()) = input.with_graph_only(cx, |_| Ok(()))?;
     let (redacted_heap, redacted_graph, ()) = open(output)?;
     let bar = Bar::new(cx, args.quiet);
-    let original = Dump::new(&heap, &graph)?;
-    let redacted = Dump::new(&redacted_heap, &redacted_graph)?;
+    let original = DumpGraph::new(&heap, &graph).with_records(&bar)?;
+    let redacted = DumpGraph::new(&redacted_heap, &redacted_graph).with_records(&bar)?;
     let proved = input.with_threads(|| {
         let plan = Plan::read(DumpBytes::Mapped(original.bytes(), &mut |_| ()), &options.classes)?;
         let kept = redact::kept_values_of_file(&plan, options, original.bytes());

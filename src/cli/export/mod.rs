@@ -25,7 +25,7 @@ use crate::cli::shared::session::ensure_right;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::storage::open_dir::OpenDir;
-use hprof_index::{Dump, Heap, Progress};
+use hprof_index::{Dump, DumpGraph, Heap, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::strings::TextKey;
 use hprof_query::tables::{About, Table, Tables, definitions};
@@ -336,13 +336,14 @@ impl ExportRun<'_> {
         input: &Input,
         name: &str,
     ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
-        let write = |dump: &Dump<'_>| {
+        let write = |graph: &DumpGraph<'_>| {
             let bar = Bar::new(cx, input.quiet);
+            let dump = graph.with_records(&bar)?;
             let labels = self.args.labels.clone();
             let about = About { name: name.to_owned(), labels, recording: None, text_key: self.text_key };
-            self.write(cx, dump, about, &bar)
+            self.write(cx, &dump, about, &bar)
         };
-        let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;
+        let (heap, graph, (partitions, rows)) = input.with_graph_only(cx, write)?;
         ensure_right(&graph)?;
         partitions.publish()?;
         Ok((heap, rows))

@@ -147,7 +147,6 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
 }
 
 fn ask(args: &InstancesArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<InstancesResult> {
-    let _summary = dump.summary;
     let classes = ClassSet::new(dump, asked, args.subclasses);
     let labels = Labels::new(dump);
     let objects = dump.objects;

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 use regex::Regex;
 
-use hprof_index::Quiet;
 use hprof_parser::names as class_names;
 use hprof_query::dictionary::Name;
 use hprof_query::strings::holders::Holder;
@@ -180,7 +179,6 @@ fn show(
     found: &StringReport,
     kept: Option<Vec<StringRow>>,
 ) -> anyhow::Result<u64> {
-    let (_summary, _bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
     let reader = StringReader::new(&session.dump()?, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {

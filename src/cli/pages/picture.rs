@@ -201,7 +201,6 @@ fn area_in(dump: &Dump<'_>, of: Option<&str>, frameworks: &Frameworks) -> anyhow
     let stores = containers.all.iter().filter(|one| one.accumulates());
     let elements = stores.map(|one| (one.object, containers::elements(one, true))).collect();
     let mut names = PictureNames { classes, called: FxHashMap::default(), elements };
-    let _objects = dump.objects;
     names.add_called(&area, dump.graph, &KnownFrameworks::new(dump, frameworks));
     Ok(Some((area, names)))
 }

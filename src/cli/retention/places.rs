@@ -109,7 +109,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             let least = args.min.bytes(dump.graph.tree.reachable_bytes());
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
-            describe(dump, &frameworks, &mut rows)?;
+            describe(dump, &frameworks, &mut rows);
             let containers = Containers::find(dump)?;
             let by_object = containers.by_object();
             for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
@@ -125,7 +125,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "places", &args.output, none)?;
-        arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump()?);
+        arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump_graph());
         return Ok(session.outcome(false));
     };
     let depths: Vec<u32> = rows.iter().map(|row| u32::try_from(row.depth - 1).unwrap_or(u32::MAX)).collect();
@@ -177,14 +177,12 @@ impl ContainerRow for PlaceRow {
 }
 
 /// Adds the descriptions of single objects by frameworks' rules.
-fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) -> anyhow::Result<()> {
-    let _objects = dump.objects;
+fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) {
     let known = KnownFrameworks::new(dump, frameworks);
     for row in rows.iter_mut().filter(|row| row.is_called && row.figures.objects == 1).take(MAX_DESCRIBED) {
         let object = dump.graph.objects.addresses.index_of(row.figures.example);
         row.framework = object.and_then(|object| known.describe(object));
     }
-    Ok(())
 }
 
 /// Returns the largest places in preorder, siblings by size, and their number without `top`.

@@ -35,7 +35,7 @@ pub(crate) struct RetainedArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcome> {
     let selections = args.input.settled(cx, &args.selections)?;
-    let (session, (rows, total)) = Session::ask(cx, &args.input, |dump| {
+    let (session, (rows, total)) = Session::ask_graph(cx, &args.input, |dump| {
         let sets = selections.iter().map(|selection| selection.objects(dump));
         let sets: Vec<RoaringBitmap> = sets.collect();
         let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(dump.graph, set)).collect();

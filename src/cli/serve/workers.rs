@@ -66,7 +66,7 @@ impl Worker {
         let terms = WorkerTerms { memory, is_background, takes_questions: true, ..WorkerTerms::default() };
         let mut process = WorkerProcess::start(&mut command, &terms).context("cannot start a process")?;
         let (sender, events) = channel(MAX_EVENTS);
-        process.hear(move |event| sender.blocking_send(event).is_ok());
+        process.hear(move |event| sender.blocking_send(event).is_ok())?;
         Ok(Self { process, events, questions: 0, kind })
     }
 

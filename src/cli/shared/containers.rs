@@ -3,6 +3,7 @@
 use hprof_parser::names::is_of_jdk;
 use hprof_query::containers::{Container, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
+use hprof_query::share::is_share;
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::{counted, grouped};
 
@@ -30,7 +31,7 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     };
     let elements = match (element_class, element_classes.as_slice()) {
         // The others may be no more than sentinels.
-        (Some(class), _) if *is_mostly && *is_exact && of_class * 100 >= *elements * NEARLY_ALL => {
+        (Some(class), _) if *is_mostly && *is_exact && is_share(of_class, *elements, NEARLY_ALL) => {
             let others = counted(elements.saturating_sub(of_class), "other");
             format!("{} x {} and {others}", grouped(of_class), simple(class))
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::{Error, Heap};
+use hprof_index::{Error, Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_jfr::Recording;
 use hprof_parser::FormatErrorKind;
@@ -199,11 +199,12 @@ impl RecordedInput {
         if is_named || heap.summary().facts().heap_dumps.get() == 0 {
             return Ok(());
         }
-        let (_, graph, (named, like)) = self.input.with_graph_again(cx, |dump| {
-            let named = stack_owners::named(dump.graph, &Labels::new(dump), wanted);
+        let (_, graph, (named, like)) = self.input.with_graph_again(cx, |graph| {
+            let dump = graph.with_records(&Quiet)?;
+            let named = stack_owners::named(dump.graph, &Labels::new(&dump), wanted);
             let question = threads::ThreadQuery::named(wanted.clone());
             let is_none = named.is_empty();
-            Ok((named, is_none.then(|| Threads::new(dump).find(&question))))
+            Ok((named, is_none.then(|| Threads::new(&dump).find(&question))))
         })?;
         started.extend(named);
         if let Some(like) = like.filter(|like| like.matching == 0 && !self.input.quiet) {

@@ -9,7 +9,7 @@ use std::iter::Enumerate;
 use std::sync::Arc;
 use std::vec;
 
-use hprof_index::{Dump, Heap, ObjectGraph};
+use hprof_index::{Dump, DumpGraph, Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
@@ -196,6 +196,21 @@ impl Session {
     ) -> anyhow::Result<(Self, T)> {
         let (heap, graph, answer) = input.with_graph(cx, ask)?;
         Ok((Self { heap, graph }, answer))
+    }
+
+    /// Like [`Self::ask`], for queries that read no records.
+    pub(crate) fn ask_graph<T: Send>(
+        cx: &RunContext,
+        input: &Input,
+        ask: impl Fn(&DumpGraph<'_>) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Self, T)> {
+        let (heap, graph, answer) = input.with_graph_only(cx, ask)?;
+        Ok((Self { heap, graph }, answer))
+    }
+
+    /// Returns the dump without its records.
+    pub(crate) fn dump_graph(&self) -> DumpGraph<'_> {
+        DumpGraph::new(&self.heap, &self.graph)
     }
 
     /// Returns the dump, for what is computed while an answer is shown.

@@ -1,7 +1,7 @@
 //! Answers that are kept in the index of a heap: finding them takes a pass over all of it.
 
 use hprof_index::storage::store::Stage;
-use hprof_index::{Dump, Heap, ObjectGraph};
+use hprof_index::{DumpGraph, Heap, ObjectGraph};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,7 +17,7 @@ pub struct KeptAnswer<'h> {
 
 impl<'h> KeptAnswer<'h> {
     /// Creates the place of an answer, which depends on the dump, the version of this program, and `depends_on`.
-    pub fn new(dump: &Dump<'h>, stage: Stage, depends_on: &[u8]) -> Self {
+    pub fn new(dump: &DumpGraph<'h>, stage: Stage, depends_on: &[u8]) -> Self {
         let all = [depends_on, env!("CARGO_PKG_VERSION").as_bytes()].concat();
         Self { heap: dump.heap, graph: dump.graph, stage, key: xxh3_64_with_seed(&all, 0) }
     }

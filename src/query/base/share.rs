@@ -1,4 +1,4 @@
-//! Shares of a whole in percent: the one place that computes them.
+//! Shares of a whole in percent.
 //!
 //! Integers are compared and divided exactly. Floating-point percentages with the rounding of the HPROF agent are in
 //! [`hprof_format::percent`], texts in `hprof_report::number`.

@@ -1,6 +1,5 @@
 //! The table `classes`.
 
-use hprof_index::Dump;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,7 +87,8 @@ impl Table for Classes<'_> {
 
     fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
-        let Context { dump: Dump { summary, .. }, sizes, .. } = &*self.context;
+        let Context { dump, sizes, .. } = &*self.context;
+        let summary = dump.summary;
         for (number, class) in self.shown(rows.clone()) {
             batch.column(0).id(class.class_object());
             batch.column(1).name(Some(number.0));

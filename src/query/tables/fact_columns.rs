@@ -23,7 +23,7 @@ impl<'l, L> FactColumns<'l, L> {
         let find = |name: &Name| {
             let at = facts.iter().position(|fact| fact.column.name == name.key);
             debug_assert!(at.is_some(), "no fact is called {}", name.key);
-            let FactColumn { mut column, value } = facts.swap_remove(at?);
+            let FactColumn { mut column, value } = facts.remove(at?);
             if few.contains(name) {
                 column = column.few();
             }

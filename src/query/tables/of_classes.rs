@@ -1,6 +1,5 @@
 //! Common parts of tables whose rows are the objects of some classes.
 
-use hprof_index::Dump;
 use std::sync::Arc;
 
 use super::{Batch, Context, Prepared, TableChunk, Wanted};
@@ -87,7 +86,7 @@ impl<'a> OfClasses<'a> {
         chunk: &TableChunk,
         mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
     ) {
-        let Dump { graph, objects, .. } = &self.context.dump;
+        let (graph, objects) = (self.context.dump.graph, &self.context.dump.objects);
         match chunk {
             TableChunk::Rows(_) | TableChunk::Elements(..) => {}
             TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {

@@ -1,6 +1,6 @@
 //! The table `refs`.
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use std::fmt::Write;
 use std::io;
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl<'a> Refs<'a> {
     fn large(&self) -> &[ObjectIndex] {
         if self.large.get().is_none() {
             let context = &*self.context;
-            let Dump { graph, summary, .. } = context.dump;
+            let DumpGraph { graph, summary, .. } = *context.dump;
             let least = u64::from(ELEMENTS) * u64::from(context.sizes.layout().reference_bytes);
             let is_array = |object: ObjectIndex| {
                 let class = graph.objects.class(object).and_then(|class| summary.class(class));

@@ -1,6 +1,6 @@
 //! The table `strings`.
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use std::io;
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl<'a> Strings<'a> {
         batch: &mut Batch,
     ) {
         let context = &*self.objects.context;
-        let Dump { summary, graph, objects, .. } = &context.dump;
+        let (DumpGraph { summary, graph, .. }, objects) = (*context.dump, &context.dump.objects);
         let fields = match (record, graph.objects.class(object)) {
             (Some(Record::Instance(instance)), Some(class)) => {
                 Some(Fields::new(summary, class, instance.fields))

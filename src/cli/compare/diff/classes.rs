@@ -195,8 +195,9 @@ fn census(
         return Ok((Counted::Text(Box::new(recorded)), census));
     }
     if needs_graph {
-        let (session, census) =
-            Session::ask(cx, &input.input, |dump| Ok(ClassCensus::of_graph(dump, question, scope, with)))?;
+        let (session, census) = Session::ask_graph(cx, &input.input, |dump| {
+            Ok(ClassCensus::of_graph(dump, question, scope, with))
+        })?;
         return Ok((Counted::Graph(Box::new(session)), census));
     }
     let heap = input.input.open(cx)?;

@@ -22,8 +22,8 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
-    let (old, before) = Session::ask(cx, &old, |dump| Ok(RootCensus::new(dump.graph)))?;
-    let (new, after) = Session::ask(cx, &new, |dump| Ok(RootCensus::new(dump.graph)))?;
+    let (old, before) = Session::ask_graph(cx, &old, |dump| Ok(RootCensus::new(dump.graph)))?;
+    let (new, after) = Session::ask_graph(cx, &new, |dump| Ok(RootCensus::new(dump.graph)))?;
     let rows = RootCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };

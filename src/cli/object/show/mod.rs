@@ -145,9 +145,8 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
             Ok(object) => object,
             Err(missing) => return Ok(Err(missing)),
         };
-        let _objects = dump.objects;
         let known = KnownFrameworks::new(dump, &rules).describe(object);
-        let shower = shower(dump)?;
+        let shower = shower(dump);
         // A table has fewer elements and referrers than JSON.
         let look = |format: &Format| look(args, *format, dump, &shower, object);
         let looked: Vec<_> = cx.formats(args.output.format()).iter().map(look).collect();
@@ -217,8 +216,8 @@ struct Looked {
     more_referrers: usize,
 }
 
-fn shower<'a>(dump: &Dump<'a>) -> anyhow::Result<Shower<'a>> {
-    Ok(Shower::new(dump, View::new(dump)))
+fn shower<'a>(dump: &Dump<'a>) -> Shower<'a> {
+    Shower::new(dump, View::new(dump))
 }
 
 fn look(args: &ShowArgs, format: Format, dump: &Dump<'_>, shower: &Shower<'_>, index: ObjectIndex) -> Looked {
@@ -254,7 +253,7 @@ fn of_binary(
     looked: Vec<Looked>,
     known: Option<&FrameworkDescription>,
 ) -> anyhow::Result<Outcome> {
-    let shower = shower(&session.dump()?)?;
+    let shower = shower(&session.dump()?);
     let length = looked.first().and_then(|looked| looked.shown.length);
     let mut looked = looked.into_iter();
     let mut is_cut = false;

@@ -22,7 +22,7 @@ struct DominatorLine<'a> {
 /// Opens the dump. The index is checked first, and again as it is read: a chunk of rows is written only if no damage
 /// was found.
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
-    let (session, ()) = Session::ask(cx, &args.input, |dump| {
+    let (session, ()) = Session::ask_graph(cx, &args.input, |dump| {
         dump.graph.check_tree();
         Ok(())
     })?;

@@ -1,6 +1,6 @@
 //! The arguments of `dominators`, and the starting points that they select.
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
@@ -135,7 +135,7 @@ impl DominatorsArgs {
     }
 
     /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
-    pub(super) fn from(&self, dump: &Dump<'_>) -> Option<From> {
+    pub(super) fn from(&self, dump: &DumpGraph<'_>) -> Option<From> {
         from(self.of.as_ref(), dump)
     }
 
@@ -158,18 +158,18 @@ impl DominatorsArgs {
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "dominators", &self.output, none)?;
-        self.note_no_start(cx, &session.dump()?);
+        self.note_no_start(cx, &session.dump_graph());
         Ok(session.outcome(false))
     }
 
     /// Notes why there is no answer.
-    pub(super) fn note_no_start(&self, cx: &RunContext, dump: &Dump<'_>) {
+    pub(super) fn note_no_start(&self, cx: &RunContext, dump: &DumpGraph<'_>) {
         note_no_start(cx, &self.input, self.of.as_ref(), dump);
     }
 }
 
 /// Returns the start of an answer; `None` if there is no such object, or none of them is reachable.
-pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &Dump<'_>) -> Option<From> {
+pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'_>) -> Option<From> {
     let Some(of) = of.map(|of| of.settled(dump.summary)) else { return Some(From::Roots) };
     if let Selected::Object(id) = &of.what {
         return dump
@@ -188,7 +188,7 @@ pub(in crate::cli::retention) fn note_no_start(
     cx: &RunContext,
     input: &Input,
     of: Option<&Selection>,
-    dump: &Dump<'_>,
+    dump: &DumpGraph<'_>,
 ) {
     let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(dump.summary)) else {
         return;

@@ -15,7 +15,7 @@ pub(super) fn run(
     args: &DominatorsArgs,
     group_by: HistogramGroupBy,
 ) -> anyhow::Result<Outcome> {
-    let (session, (has_start, rows)) = Session::ask(cx, &args.input, |dump| {
+    let (session, (has_start, rows)) = Session::ask_graph(cx, &args.input, |dump| {
         let Some(from) = args.from(dump) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(dump, &from.starts(), group_by)))
     })?;
@@ -36,7 +36,7 @@ pub(super) fn run(
         ]);
     let rows = session.show(cx, "dominators", &args.output, answer)?;
     if !has_start {
-        args.note_no_start(cx, &session.dump()?);
+        args.note_no_start(cx, &session.dump_graph());
     }
     unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))

@@ -41,7 +41,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             min_retained_bytes: args.min_retained,
         };
         let Merged { nodes, others } = merged_by_class::merged(dump, &question);
-        let make = MergedTreeMaker::new(dump)?;
+        let make = MergedTreeMaker::new(dump);
         let rows = |format: &Format| {
             let drawn = if *format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
             LazyRows::new(drawn, |drawn| make.line(drawn))
@@ -55,7 +55,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let Some((nodes, left_out, rows)) = found else {
         return args.without_start(cx, &session, columns(Whole::default()));
     };
-    let make = MergedTreeMaker::new(&session.dump()?)?;
+    let make = MergedTreeMaker::new(&session.dump()?);
     let mut rows = rows.into_iter();
     cx.each(format, |cx, format| {
         let Some(rows) = rows.next() else { return Ok(()) };
@@ -133,13 +133,13 @@ struct MergedTreeMaker<'a> {
 }
 
 impl<'a> MergedTreeMaker<'a> {
-    fn new(dump: &Dump<'a>) -> anyhow::Result<Self> {
-        Ok(Self {
+    fn new(dump: &Dump<'a>) -> Self {
+        Self {
             summary: dump.summary,
             edges: Edges::new(dump),
             labels: Labels::new(dump),
             roots: dump.graph.roots.objects().iter().map(|object| object.0).collect(),
-        })
+        }
     }
 
     fn line(&self, drawn: &Drawn) -> MergedTreeLine {

@@ -59,13 +59,16 @@ impl WorkerProcess {
     }
 
     /// Passes all events to `take`, on a separate thread, as long as it returns `true`; then the worker is killed.
+    ///
+    /// # Errors
+    /// If no thread can be started.
     pub(crate) fn hear<M: DeserializeOwned>(
         &mut self,
         mut take: impl FnMut(WorkerEvent<M>) -> bool + Send + 'static,
-    ) {
-        let Some(stdout) = self.stdout.take() else { return };
+    ) -> io::Result<()> {
+        let Some(stdout) = self.stdout.take() else { return Ok(()) };
         let child = self.killer();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut stdout = BufReader::new(stdout);
             let ended = loop {
                 match receive(&mut stdout).map(&mut take) {
@@ -76,7 +79,8 @@ impl WorkerProcess {
             };
             let _ = child.reap();
             ended.map(|error| take(WorkerEvent::Ended(error)));
-        });
+        })?;
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_base::naming::pattern::{ClassPattern, any_matches};
 use hprof_base::sorting::SortRows;
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassRow, NONE};
@@ -111,7 +111,7 @@ impl ClassCensus {
     }
 
     /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
-    pub fn of_graph(dump: &Dump<'_>, question: &ComparedQuery, scope: Scope, with: With) -> Self {
+    pub fn of_graph(dump: &DumpGraph<'_>, question: &ComparedQuery, scope: Scope, with: With) -> Self {
         let groups = KeyedClasses::new(dump.summary, question);
         let mut census = match scope {
             Scope::All => {
@@ -323,7 +323,7 @@ impl KeyedClasses {
         ClassCensus { rows, total, has_retained: false }
     }
 
-    fn retained(&self, dump: &Dump<'_>) -> Vec<u64> {
+    fn retained(&self, dump: &DumpGraph<'_>) -> Vec<u64> {
         if self.is_with_subclasses {
             retained_of_class::retained_with_subclasses(dump, &self.of_class, self.keys.len())
         } else {

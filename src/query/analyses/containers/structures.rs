@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 
 use super::circles::{TypeGraph, find};
 use super::roles::{ClassRole, Owners, Roles};
@@ -63,7 +63,7 @@ pub(super) struct Structures {
 type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
-    pub(super) fn find(dump: &Dump<'_>, roles: &Roles, owners: &Owners) -> Self {
+    pub(super) fn find(dump: &DumpGraph<'_>, roles: &Roles, owners: &Owners) -> Self {
         let labels = dump.graph.labels();
         let count = |chunk| PairCounter::new(dump.graph, &labels, roles, owners).count(chunk);
         let mut pairs = Pairs::default();

@@ -4,9 +4,9 @@
 use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
-use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::objects::reader::Record;
+use hprof_index::{Dump, DumpGraph};
 use hprof_model::threads::frames::{Frame, Frames};
 use hprof_parser::{TraceSerial, names};
 
@@ -75,7 +75,7 @@ pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[Level]) -> 
 }
 
 /// Returns up to [`MAX_READ`] objects of a class below some objects, evenly distributed.
-fn spread(dump: &Dump<'_>, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
+fn spread(dump: &DumpGraph<'_>, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
     let wanted: Vec<_> = (dump.summary.numbered_classes())
         .filter(|(_, row)| dump.summary.class_name(row) == class)
         .map(|(number, _)| number)

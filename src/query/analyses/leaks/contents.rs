@@ -7,7 +7,7 @@ use hprof_base::share::portion;
 use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_model::dominators::merged_by_class::{self, MergedNode, MergedQuery, NodeClass, Tops};
@@ -147,7 +147,7 @@ pub(super) struct Below<'a> {
 
 /// Returns the objects that `tops` dominate immediately, by class name, largest retained size first; no top may
 /// dominate another.
-pub(super) fn child_kinds(dump: &Dump<'_>, tops: &[TreePosition]) -> Vec<ChildKind> {
+pub(super) fn child_kinds(dump: &DumpGraph<'_>, tops: &[TreePosition]) -> Vec<ChildKind> {
     let tree = &dump.graph.tree;
     let starts: Vec<Start> = tops.iter().copied().map(Start::Object).collect();
     let mut found: FxHashMap<(&str, bool), ChildKind> = FxHashMap::default();
@@ -193,7 +193,7 @@ pub(super) fn child_kinds(dump: &Dump<'_>, tops: &[TreePosition]) -> Vec<ChildKi
 }
 
 /// Returns how memory accumulates in the children of an object or in itself, if it does.
-pub(super) fn reason(dump: &Dump<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
+pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
     let tree = &dump.graph.tree;
     let all = tree.retained_bytes(base);
     let much = portion(all, OF_ONE_KIND);
@@ -244,7 +244,7 @@ pub(super) fn reason(dump: &Dump<'_>, base: TreePosition, kinds: &[ChildKind]) -
 
 impl<'a> Below<'a> {
     /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
-    pub(super) fn new(dump: &Dump<'a>, tops: &[TreePosition]) -> Self {
+    pub(super) fn new(dump: &DumpGraph<'a>, tops: &[TreePosition]) -> Self {
         let question =
             MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
         let nodes = merged_by_class::merged(dump, &question).nodes;

@@ -12,7 +12,7 @@ impl Suspect {
             Fact::new(names::KIND, |suspect: &Self| suspect.kind.name().into()),
             Fact::new(names::RULE, |suspect: &Self| suspect.rule.name().into()),
             Fact::new(names::VERDICT, |suspect: &Self| suspect.own_verdict().map(Verdict::name).into())
-                .or_null("it is one of MAT's: see `mat_verdict`"),
+                .or_null("it is one of MAT's"),
             Fact::new(names::WHAT, |suspect: &Self| suspect.what.name().into()),
             Fact::new(names::CLASS, |suspect: &Self| {
                 suspect.group_class.as_ref().or(suspect.object.class.as_ref()).into()

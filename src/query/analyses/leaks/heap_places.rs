@@ -90,7 +90,6 @@ impl HeapPlaces {
         let by_object = containers.by_object();
         let is_store = |object| by_object.get(&object).is_some_and(|container| container.accumulates());
         let explained = places.explain(told, is_store);
-        let _objects = dump.objects;
         let known = KnownFrameworks::new(dump, frameworks);
         let titles = places.titles();
         let title = |object: ObjectIndex| titles.get(&dump.graph.objects.addresses.id_of(object)?).cloned();

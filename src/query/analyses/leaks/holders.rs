@@ -178,7 +178,6 @@ pub(crate) struct Holders<'a> {
 impl<'a> Holders<'a> {
     pub(crate) fn new(dump: &Dump<'a>) -> Self {
         let summary = dump.summary;
-        let _objects = dump.objects;
         Self {
             dump: *dump,
             forms: Forms::of(summary),

@@ -10,9 +10,9 @@ use std::io;
 use hprof_base::share::portion;
 use rustc_hash::FxHashMap;
 
-use hprof_index::Dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Dump, DumpGraph};
 use hprof_model::generated_loaders::is_permanent;
 use hprof_model::histogram;
 use hprof_model::loaders::loader_sets::{self, LargeGroup, Why};
@@ -151,7 +151,7 @@ impl Loaders {
     /// If neither memory nor disk has space for a few numbers per object.
     pub(super) fn told(
         &self,
-        dump: &Dump<'_>,
+        dump: &DumpGraph<'_>,
         view: &View<'_>,
         places: &HeapPlaces,
     ) -> io::Result<Vec<LoaderGroup>> {

@@ -9,7 +9,7 @@ use hprof_base::parallel;
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 use hprof_model::dominators::preorder::{Preorder, Start};
 use hprof_model::histogram::HistogramGroupBy;
 use hprof_model::histogram::listing;
@@ -54,7 +54,7 @@ pub(super) fn is_drop(below: u64, above: u64) -> bool {
 }
 
 /// Finds the suspects that retain more than `threshold` bytes.
-pub(super) fn find(dump: &Dump<'_>, threshold: u64) -> Candidates {
+pub(super) fn find(dump: &DumpGraph<'_>, threshold: u64) -> Candidates {
     let Tops { singles, mut rest } = tops(dump, threshold);
     rest.retain(|_, sum| *sum > threshold);
     let mut groups = members(dump.graph, &rest, &singles);
@@ -71,7 +71,7 @@ pub(super) struct Tops {
 }
 
 /// Returns the objects that could be suspects.
-pub(super) fn tops(dump: &Dump<'_>, threshold: u64) -> Tops {
+pub(super) fn tops(dump: &DumpGraph<'_>, threshold: u64) -> Tops {
     let tree = &dump.graph.tree;
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();

@@ -123,9 +123,8 @@ impl<'a> ThreadLocals<'a> {
 
     fn entries(&self) -> &[(TreePosition, ObjectIndex)] {
         self.entries.get_or_init(|| {
-            let classes = ClassSet::of_name_and_below(self.dump.objects.summary, THREAD_LOCAL_ENTRY);
-            let has_objects =
-                |class| self.dump.objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
+            let classes = ClassSet::of_name_and_below(self.dump.summary, THREAD_LOCAL_ENTRY);
+            let has_objects = |class| self.dump.summary.class(class).is_some_and(|row| row.objects.get() > 0);
             if !classes.classes().any(has_objects) {
                 return Vec::new();
             }
@@ -215,8 +214,8 @@ impl<'a> ThreadLocals<'a> {
     }
 
     fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
-        let row = self.dump.objects.summary.class(self.dump.graph.objects.class(object)?)?;
-        Some(self.dump.objects.summary.class_name(row))
+        let row = self.dump.summary.class(self.dump.graph.objects.class(object)?)?;
+        Some(self.dump.summary.class_name(row))
     }
 
     /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values are

@@ -172,7 +172,6 @@ impl<'a> WasteSearch<'a> {
         dump.graph.roots.objects().into_iter().for_each(|root| {
             roots.insert(root);
         });
-        let _objects = dump.objects;
         Self {
             dump: *dump,
             forms: Forms::of(summary),

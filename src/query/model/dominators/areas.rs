@@ -17,7 +17,7 @@ use hprof_base::share::portion;
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
@@ -134,7 +134,7 @@ pub struct ChainLink {
 }
 
 /// Computes the view. The first area represents the start, even if that retains nothing.
-pub fn areas(dump: &Dump<'_>, labels: &Labels<'_>, question: &AreaQuery) -> Area {
+pub fn areas(dump: &DumpGraph<'_>, labels: &Labels<'_>, question: &AreaQuery) -> Area {
     let tree = &dump.graph.tree;
     let all = match question.start {
         Start::Roots => tree.reachable_bytes(),

@@ -17,7 +17,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 
 use super::{class_pass, retained_of_set};
 
@@ -137,7 +137,7 @@ pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
-pub fn merged(dump: &Dump<'_>, question: &MergedQuery<'_>) -> Merged {
+pub fn merged(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> Merged {
     let java_lang_class = dump.summary.java_lang_class();
     merge(dump.graph, question, |object: ObjectIndex, class: u32| {
         let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);

@@ -2,7 +2,7 @@
 
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 
 use super::class_pass::pass;
 
@@ -23,7 +23,7 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
 }
 
 /// Like [`retained`], where an object also belongs to the groups of all superclasses of its class.
-pub fn retained_with_subclasses(dump: &Dump<'_>, of_class: &[u32], groups: usize) -> Vec<u64> {
+pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut classes = ClassPass::new(groups);
     // By class number: the nearest class, itself included, that has a group, and that group.
     let table = dump.summary.class_table();

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use crate::dominators::preorder::{Preorder, Start};
@@ -208,7 +208,7 @@ struct GroupSum {
 ///
 /// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
 /// what static fields hold is not the JDK's.
-pub fn group(dump: &Dump<'_>, starts: &[Start], group_by: HistogramGroupBy) -> Vec<GroupRow> {
+pub fn group(dump: &DumpGraph<'_>, starts: &[Start], group_by: HistogramGroupBy) -> Vec<GroupRow> {
     let mut groups = ClassGroups::new(dump.summary, group_by, &[]);
     // Objects of unknown class are a group of their own.
     let unknown = groups.rows.len();
@@ -271,7 +271,7 @@ pub fn group(dump: &Dump<'_>, starts: &[Start], group_by: HistogramGroupBy) -> V
 }
 
 /// Returns one class of each loader that defines any.
-fn loaders(dump: &Dump<'_>) -> FxHashMap<ObjectIndex, ClassNumber> {
+fn loaders(dump: &DumpGraph<'_>) -> FxHashMap<ObjectIndex, ClassNumber> {
     let classes =
         dump.summary.numbered_classes().filter(|(_, class)| class.is_dumped() && class.loader.get() != 0);
     let loader = |id: ObjectId| dump.graph.objects.addresses.index_of(id);

@@ -13,7 +13,7 @@ use hprof_index::graph::numbers::TreePosition;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
 use crate::dominators::class_counts::{self, Counts};
@@ -163,7 +163,7 @@ pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
 }
 
 /// Returns the size that percentages are relative to.
-fn heap_bytes(dump: &Dump<'_>, sizes: &Sizes, scope: Scope) -> u64 {
+fn heap_bytes(dump: &DumpGraph<'_>, sizes: &Sizes, scope: Scope) -> u64 {
     match scope {
         Scope::Reachable => dump.graph.tree.reachable_bytes(),
         Scope::All | Scope::Unreachable => all_bytes(dump.summary, sizes),
@@ -181,7 +181,7 @@ pub fn histogram(summary: &Summary, sizes: &Sizes, question: &HistogramQuery) ->
 ///
 /// The retained size of a row is the joint one of its reachable objects, by the dominator tree: an object that several
 /// of them dominate counts once. Sizes are those of the fitted layout.
-pub fn histogram_of(dump: &Dump<'_>, question: &HistogramQuery, scope: Scope, with: With) -> Histogram {
+pub fn histogram_of(dump: &DumpGraph<'_>, question: &HistogramQuery, scope: Scope, with: With) -> Histogram {
     let groups = ClassGroups::asked(dump.summary, question);
     let sizes = Sizes::new(dump.summary, None);
     let heap_bytes = heap_bytes(dump, &sizes, scope);
@@ -202,7 +202,7 @@ pub fn histogram_of(dump: &Dump<'_>, question: &HistogramQuery, scope: Scope, wi
 }
 
 /// Returns the number and size of the objects of each class, by class number.
-pub fn counts(dump: &Dump<'_>, scope: Scope) -> Vec<Counts> {
+pub fn counts(dump: &DumpGraph<'_>, scope: Scope) -> Vec<Counts> {
     class_counts::count(dump.graph, positions(dump.graph, scope), dump.summary.classes().len())
 }
 
@@ -218,7 +218,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
 
 /// Computes a histogram of the reachable objects, the unreachable ones, or all.
 pub fn histogram_within(
-    dump: &Dump<'_>,
+    dump: &DumpGraph<'_>,
     question: &HistogramQuery,
     scope: Scope,
     objects: &Bits,
@@ -234,7 +234,7 @@ pub fn histogram_within(
 
 /// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
 /// tree. Percentages are relative to its size.
-pub fn histogram_below(dump: &Dump<'_>, question: &HistogramQuery, top: TreePosition) -> Histogram {
+pub fn histogram_below(dump: &DumpGraph<'_>, question: &HistogramQuery, top: TreePosition) -> Histogram {
     let counts = class_counts::count(dump.graph, top..dump.graph.tree.end(top), dump.summary.classes().len());
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();

@@ -20,9 +20,9 @@ use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
 use crate::paths::steps::{ObjectStep, RootView, View};
 use hprof_base::sorting::SortRows;
-use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::{Dump, DumpGraph};
 use hprof_parser::ObjectId;
 
 /// Maximum number of objects of a path; the middle of a longer one is omitted.
@@ -62,7 +62,11 @@ pub struct Loaders {
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
-pub fn with_classes(dump: &Dump<'_>, rows: Vec<ClassLoaderRow>, sort_by: LoaderOrder) -> io::Result<Loaders> {
+pub fn with_classes(
+    dump: &DumpGraph<'_>,
+    rows: Vec<ClassLoaderRow>,
+    sort_by: LoaderOrder,
+) -> io::Result<Loaders> {
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
     let mut groups = groups(dump.summary, &mut all);
@@ -179,7 +183,7 @@ pub fn large_groups(dump: &Dump<'_>, least_loaders: usize, least_bytes: u64) -> 
 }
 
 /// Returns the members by group and loader: the loader, its classes and their instances.
-fn members(dump: &Dump<'_>, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>> {
+fn members(dump: &DumpGraph<'_>, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, of) in groups.iter().enumerate() {
         of_loader.extend(of.group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
@@ -222,7 +226,7 @@ fn members(dump: &Dump<'_>, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIndex>>
 }
 
 /// Creates the sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
-fn sets(dump: &Dump<'_>, of_loader: &FxHashMap<ObjectId, Vec<u32>>, count: u32) -> Sets {
+fn sets(dump: &DumpGraph<'_>, of_loader: &FxHashMap<ObjectId, Vec<u32>>, count: u32) -> Sets {
     let mut sets =
         Sets { count, of_class: vec![Vec::new(); dump.summary.classes().len()], ..Sets::default() };
     for (id, of) in of_loader {
@@ -308,7 +312,7 @@ pub struct DuplicateName {
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
-pub fn duplicate_names(dump: &Dump<'_>, duplicates: &[Duplicate]) -> io::Result<Vec<DuplicateName>> {
+pub fn duplicate_names(dump: &DumpGraph<'_>, duplicates: &[Duplicate]) -> io::Result<Vec<DuplicateName>> {
     let name = |duplicate: &Duplicate| {
         dump.summary.class(duplicate.class).map(|class| dump.summary.class_name(class))
     };

@@ -8,7 +8,7 @@ mod loader_states;
 
 use std::cmp::Reverse;
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -163,7 +163,7 @@ pub struct Duplicate {
 
 /// Finds classes of the same name that different loaders define: most loaders first, then by name. Array classes are
 /// omitted, since they come with the classes of their elements.
-pub fn duplicates(dump: &Dump<'_>, labels: &Labels<'_>) -> Vec<Duplicate> {
+pub fn duplicates(dump: &DumpGraph<'_>, labels: &Labels<'_>) -> Vec<Duplicate> {
     let sizes = Sizes::new(dump.summary, None);
     let dumped = dump.summary.numbered_classes().filter(|(_, class)| {
         class.is_dumped()

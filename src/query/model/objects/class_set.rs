@@ -7,7 +7,7 @@ use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
@@ -23,7 +23,7 @@ pub struct ClassSet {
 impl ClassSet {
     /// Selects the classes that match: by pattern, or by the ID of their class object, or of any of their objects. With
     /// `subclasses`, also all classes that extend them.
-    pub fn new(dump: &Dump<'_>, selections: &[Selection], subclasses: bool) -> Self {
+    pub fn new(dump: &DumpGraph<'_>, selections: &[Selection], subclasses: bool) -> Self {
         let mut set = Self { of_class: vec![false; dump.summary.classes().len()], unmatched: Vec::new() };
         for (at, selection) in selections.iter().enumerate() {
             let mut any = false;

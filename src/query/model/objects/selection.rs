@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use roaring::RoaringBitmap;
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
@@ -78,7 +78,7 @@ impl Selection {
     }
 
     /// Returns the indices of the selected objects.
-    pub fn objects(&self, dump: &Dump<'_>) -> RoaringBitmap {
+    pub fn objects(&self, dump: &DumpGraph<'_>) -> RoaringBitmap {
         let pattern = match &self.what {
             Selected::Object(id) => {
                 return dump

@@ -3,7 +3,7 @@
 use crate::histogram;
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::sorting::SortRows;
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::tables::ClassKind;
@@ -68,7 +68,7 @@ const LISTED: usize = 10;
 
 /// Finds the class that `text` stands for; `pattern` is its parsed form. A class with exactly that name is preferred to
 /// others that match.
-pub fn find_class(dump: &Dump<'_>, text: &str, pattern: &ClassPattern) -> ClassFound {
+pub fn find_class(dump: &DumpGraph<'_>, text: &str, pattern: &ClassPattern) -> ClassFound {
     let exact = hprof_parser::names::java_class_name(text);
     let mut not_dumped = None;
     let (mut named, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! The tables `dumps`, `properties` and `labels`.
 
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use std::io;
 
 use super::super::{Column, Context, Definition};
@@ -55,7 +55,8 @@ pub(crate) fn definition() -> Definition {
 
 /// Makes the row of `dumps`.
 pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let Context { dump: Dump { heap, summary, graph, .. }, sizes, about, .. } = context;
+    let Context { dump, sizes, about, .. } = context;
+    let DumpGraph { heap, summary, graph } = **dump;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
     let layout = sizes.layout();

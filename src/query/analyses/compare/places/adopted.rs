@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use hprof_base::naming::stable_names;
-use hprof_index::Dump;
+use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::dominators::holder_field;
 use hprof_model::objects::class_set::ClassSet;
@@ -23,7 +23,11 @@ const MAX_THREADS: usize = 1 << 16;
 const MAX_ADOPTED: usize = 1 << 14;
 
 /// Returns the references to threads and roots: by object, the number of its [`Via`].
-pub(super) fn special(dump: &Dump<'_>, labels: &Labels<'_>, vias: &mut Pool<Via>) -> FxHashMap<u32, u32> {
+pub(super) fn special(
+    dump: &DumpGraph<'_>,
+    labels: &Labels<'_>,
+    vias: &mut Pool<Via>,
+) -> FxHashMap<u32, u32> {
     let mut special: FxHashMap<u32, u32> = FxHashMap::default();
     let is_thread = ClassSet::of_name_and_below(dump.summary, "java.lang.Thread");
     for root in dump.graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {

@@ -1,7 +1,7 @@
 //! Places of large objects, kept in the index: finding them reads the whole dominator tree.
 
 use hprof_index::storage::store::Stage;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{DumpGraph, ObjectGraph};
 
 use crate::frameworks::Frameworks;
 use hprof_base::kept::KeptAnswer;
@@ -18,7 +18,7 @@ pub(super) struct KeptPlaces<'h> {
 }
 
 impl<'h> KeptPlaces<'h> {
-    pub(super) fn new(dump: &Dump<'h>, frameworks: &Frameworks, least: u64) -> Self {
+    pub(super) fn new(dump: &DumpGraph<'h>, frameworks: &Frameworks, least: u64) -> Self {
         let structures = crate::containers::VERSION.to_le_bytes();
         let depends_on =
             [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &structures, &[VERSION]].concat();
@@ -54,7 +54,7 @@ impl<'h> KeptPlaces<'h> {
 mod tests {
     use super::*;
     use hprof_index::graph::numbers::TreePosition;
-    use hprof_index::{Heap, Options as HeapOptions, Quiet};
+    use hprof_index::{Dump, Heap, Options as HeapOptions, Quiet};
     use hprof_writer::{HeapModel, Jdk, Options, Root};
 
     #[test]
