@@ -123,7 +123,7 @@ fn queries_that_read_no_records_leave_the_unpacked_file_alone() {
     let questions: [&[&str]; 6] = [
         &["histo", "--live"],
         &["histo", "--retained"],
-        &["retained", "java.lang.Object"],
+        &["retained", "byte[]"],
         &["dominators", "--group-by", "class"],
         &["dominators", "--all", "--format", "csv"],
         &["doctor"],

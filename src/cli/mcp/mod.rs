@@ -3,7 +3,7 @@
 //! | question | where |
 //! |---|---|
 //! | What is a message, and which era of the protocol is it? | [`message`] |
-//! | Which methods are there? | [`server`] |
+//! | Which methods are there? | [`mod@server`] |
 //! | Which tools are there, and which command answers each? | [`tools`] |
 //! | How does a command become an answer that fits? | [`call`] runs it, [`budget`] cuts it |
 //! | Prompts, resources and instructions | [`texts`] |

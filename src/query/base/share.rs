@@ -1,7 +1,7 @@
 //! Shares of a whole in percent.
 //!
 //! Integers are compared and divided exactly. Floating-point percentages with the rounding of the HPROF agent are in
-//! [`hprof_format::percent`], texts in `hprof_report::number`.
+//! `hprof_format::percent`, texts in `hprof_report::number`.
 
 /// Returns whether `part` is at least `percent` percent of `whole`.
 pub const fn is_share(part: u64, whole: u64, percent: u64) -> bool {
