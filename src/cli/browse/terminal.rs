@@ -2,7 +2,7 @@
 //! the process is suspended.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -319,14 +319,33 @@ fn enter() -> anyhow::Result<bool> {
 
 /// Restores the terminal, once. A terminal that is gone, or that of another job, needs no restoring.
 fn leave() {
+    leave_by(&mut io::stdout());
+}
+
+/// Restores the terminal, once, by writing to `out`.
+fn leave_by(out: &mut impl Write) {
     if IS_ENTERED.swap(false, Ordering::SeqCst) && is_in_foreground() {
         // Its mode first: a terminal that was halted by Ctrl-S takes no output.
         let _ = disable_raw_mode();
-        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     }
 }
 
-/// Restores the terminal while the main thread hangs, as far as that is possible: it may be in the middle of writing.
+/// Returns stdout without its lock and its buffer, which a thread that hangs may hold.
+#[cfg(unix)]
+fn unlocked_stdout() -> io::Result<impl Write> {
+    use std::os::fd::AsFd;
+    io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from)
+}
+
+/// On this platform, no thread hangs by a signal.
+#[cfg(not(unix))]
+fn unlocked_stdout() -> io::Result<impl Write> {
+    Ok(io::stdout())
+}
+
+/// Restores the terminal while the main thread hangs, which may be in the middle of drawing. A terminal that takes no output
+/// is given up after a moment.
 fn leave_anyhow() {
     if !is_in_foreground() {
         return;
@@ -334,7 +353,9 @@ fn leave_anyhow() {
     let _ = disable_raw_mode();
     let (done, left) = channel();
     std::thread::spawn(move || {
-        leave();
+        if let Ok(mut out) = unlocked_stdout() {
+            leave_by(&mut out);
+        }
         let _ = done.send(());
     });
     let _ = left.recv_timeout(Duration::from_millis(500));

@@ -256,7 +256,7 @@ fn check(
     redacted: &Path,
 ) -> anyhow::Result<Outcome> {
     let input = args.input(redacted)?;
-    let open = |redacted: &Input| redacted.with_graph_only(cx, |_| Ok(()));
+    let open = |redacted: &Input| redacted.with_graph(cx, |_| Ok(()));
     let (rows, is_matched) = proof(cx, args, options, &input, &open)?;
     let heap = input.open_quietly(cx)?;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
@@ -277,7 +277,7 @@ fn proof(
     open: OpenGraph<'_>,
 ) -> anyhow::Result<(Vec<ProofRow>, bool)> {
     let input = args.input(&args.file)?;
-    let (heap, graph, ()) = input.with_graph_only(cx, |_| Ok(()))?;
+    let (heap, graph, ()) = input.with_graph(cx, |_| Ok(()))?;
     let (redacted_heap, redacted_graph, ()) = open(output)?;
     let bar = Bar::new(cx, args.quiet);
     let original = DumpGraph::new(&heap, &graph).with_records(&bar)?;

@@ -343,7 +343,7 @@ impl ExportRun<'_> {
             let about = About { name: name.to_owned(), labels, recording: None, text_key: self.text_key };
             self.write(cx, &dump, about, &bar)
         };
-        let (heap, graph, (partitions, rows)) = input.with_graph_only(cx, write)?;
+        let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;
         ensure_right(&graph)?;
         partitions.publish()?;
         Ok((heap, rows))

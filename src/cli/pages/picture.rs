@@ -9,7 +9,7 @@ use crate::cli::shared::context::Note;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::{Dump, ObjectGraph};
+use hprof_index::{Dump, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::containers::Containers;
 use hprof_query::dominators::areas::{self, Area, AreaObjects};
@@ -177,7 +177,8 @@ pub(crate) fn area(
     let input = Input::of_words(dump, &site.options)?;
     let cx = cx.taking(0);
     let frameworks = FrameworksArgs::default().rules(&cx)?;
-    let (_, graph, found) = input.with_graph(&cx, |dump| area_in(dump, of, &frameworks))?;
+    let (_, graph, found) =
+        input.with_graph(&cx, |graph| area_in(&graph.with_records(&Quiet)?, of, &frameworks))?;
     ensure_right(&graph)?;
     Ok((found, cx.into_said().notes))
 }

@@ -72,7 +72,7 @@ fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let heap = input.open_quietly(cx)?;
     worker::send(PageMessage::Summary, &[]);
     if heap.summary().facts().heap_dumps.get() > 0 {
-        input.with_graph_only(cx, |_| Ok(()))?;
+        input.with_graph(cx, |_| Ok(()))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use clap::{Args, Parser};
 use hprof_index::layout::object_layout::LayoutOverride;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::memory;
-use hprof_index::{Dump, DumpGraph, Error, Heap, ObjectGraph, Options, Progress};
+use hprof_index::{DumpGraph, Error, Heap, ObjectGraph, Options, Progress};
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
@@ -294,18 +294,8 @@ impl Input {
     }
 
     /// Opens the dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
-    /// called again: `ask` must not print anything yet.
+    /// called again: `ask` must not print anything yet. Its records are readable by [`DumpGraph::with_records`].
     pub(crate) fn with_graph<T: Send>(
-        &self,
-        cx: &RunContext,
-        ask: impl Fn(&Dump<'_>) -> anyhow::Result<T> + Send + Sync,
-    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        let ask = |heap: &Arc<Heap>, graph: &Arc<ObjectGraph>| ask(&Dump::new(heap, graph)?);
-        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
-    }
-
-    /// Like [`Input::with_graph`], for queries that read no records: the unpacked copy of a compressed dump is not read.
-    pub(crate) fn with_graph_only<T: Send>(
         &self,
         cx: &RunContext,
         ask: impl Fn(&DumpGraph<'_>) -> anyhow::Result<T> + Send + Sync,

@@ -9,7 +9,7 @@ use std::iter::Enumerate;
 use std::sync::Arc;
 use std::vec;
 
-use hprof_index::{Dump, DumpGraph, Heap, ObjectGraph};
+use hprof_index::{Dump, DumpGraph, Heap, ObjectGraph, Quiet};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
@@ -194,17 +194,16 @@ impl Session {
         input: &Input,
         ask: impl Fn(&Dump<'_>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Self, T)> {
-        let (heap, graph, answer) = input.with_graph(cx, ask)?;
-        Ok((Self { heap, graph }, answer))
+        Self::ask_graph(cx, input, |graph| ask(&graph.with_records(&Quiet)?))
     }
 
-    /// Like [`Self::ask`], for queries that read no records.
+    /// Like [`Self::ask`], for queries that read no records: the unpacked copy of a compressed dump is not read.
     pub(crate) fn ask_graph<T: Send>(
         cx: &RunContext,
         input: &Input,
         ask: impl Fn(&DumpGraph<'_>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Self, T)> {
-        let (heap, graph, answer) = input.with_graph_only(cx, ask)?;
+        let (heap, graph, answer) = input.with_graph(cx, ask)?;
         Ok((Self { heap, graph }, answer))
     }
 

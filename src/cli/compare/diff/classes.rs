@@ -81,9 +81,6 @@ impl AnswerSource for Counted {
     }
 }
 
-/// Options that the kinds take.
-const OPTIONS: &[&str] = &["PATTERN", "--live", "--retained", "--sort", "--sort retained"];
-
 /// Definition of the kind `class`.
 pub(super) const CLASS: DiffKind = DiffKind {
     name: "class",
@@ -91,7 +88,7 @@ pub(super) const CLASS: DiffKind = DiffKind {
     about: "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
             classes, tables those that have changed.",
     unit: "rows",
-    options: OPTIONS,
+    options: &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
     compare: |cx, args| run(cx, args, ComparedGroupBy::Class),
     rows: || columns(ComparedGroupBy::Class, "class", true, false).fields(),
     beside: || Columns::new(beside_columns()).fields(),
@@ -102,11 +99,9 @@ pub(super) const PACKAGE: DiffKind = DiffKind {
     name: "package",
     summary: "Packages",
     about: "A row is a package.",
-    unit: "rows",
-    options: OPTIONS,
     compare: |cx, args| run(cx, args, ComparedGroupBy::Package),
     rows: || columns(ComparedGroupBy::Package, "package", true, false).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    ..CLASS
 };
 
 /// Definition of the kind `loader`.
@@ -114,11 +109,9 @@ pub(super) const LOADER: DiffKind = DiffKind {
     name: "loader",
     summary: "Class loaders",
     about: "A row is the class loaders of one name.",
-    unit: "rows",
-    options: OPTIONS,
     compare: |cx, args| run(cx, args, ComparedGroupBy::Loader),
     rows: || columns(ComparedGroupBy::Loader, "loader", true, false).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    ..CLASS
 };
 
 /// Definition of the kind `superclass`.
@@ -126,11 +119,9 @@ pub(super) const SUPERCLASS: DiffKind = DiffKind {
     name: "superclass",
     summary: "Classes with all their subclasses",
     about: "A row is a class that has subclasses, with all of them: rows contain one another.",
-    unit: "rows",
-    options: OPTIONS,
     compare: |cx, args| run(cx, args, ComparedGroupBy::Superclass),
     rows: || columns(ComparedGroupBy::Superclass, "superclass", true, false).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    ..CLASS
 };
 
 fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {

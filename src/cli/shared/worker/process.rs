@@ -9,11 +9,15 @@ use std::time::Duration;
 use super::WorkerTerms;
 use crate::cli::shared::context::locked;
 
-/// A worker, which is killed on drop.
+/// A worker, which is killed and waited for on drop.
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     child: WorkerKiller,
     /// Open as long as the worker shall run: at its end the worker would take this process for gone.
+    #[cfg_attr(
+        not(any(feature = "serve", feature = "browse")),
+        expect(dead_code, reason = "workers that answer one question read nothing")
+    )]
     pub(super) stdin: ChildStdin,
     /// `None` once somebody else reads it.
     pub(super) stdout: Option<ChildStdout>,
@@ -142,7 +146,7 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        self.child.kill();
+        let _ = self.child.reap();
     }
 }
 

@@ -541,7 +541,7 @@ fn off_heap_suspect(
     off_heap: &OffHeap,
     reader: &EvidenceReader<'_>,
 ) -> Option<(Suspect, Vec<TreePosition>)> {
-    let (found, largest, evidence) = off_heap::suspect(&reader.objects(), off_heap)?;
+    let (found, largest, evidence) = off_heap::suspect(&reader.dump.objects, off_heap)?;
     let position = graph.tree.reachable_position(largest)?;
     let row = reader.suspect(single(graph, position));
     let row = Suspect {

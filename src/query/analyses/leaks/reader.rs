@@ -24,7 +24,6 @@ use hprof_base::naming::stable_names::{in_common, masked};
 use hprof_base::sorting::SortRows;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::CollectionKind;
-use hprof_model::objects::reader::ObjectReader;
 use hprof_model::paths::steps::View;
 use hprof_model::threads::Threads;
 use hprof_model::threads::frames::Frame;
@@ -83,11 +82,6 @@ impl<'a> EvidenceReader<'a> {
             all_threads,
             extent,
         }
-    }
-
-    /// Returns a reader of objects.
-    pub(super) fn objects(&self) -> ObjectReader<'a> {
-        self.dump.objects
     }
 
     pub(super) fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
@@ -287,7 +281,7 @@ impl<'a> EvidenceReader<'a> {
         if self.evidence.view.hides_values() {
             return None;
         }
-        let objects = self.objects();
+        let objects = &self.dump.objects;
         let steps = paths.path.steps.iter().map(|step| self.dump.graph.objects.addresses.index_of(step.id));
         let steps: Vec<ObjectIndex> = steps.collect::<Option<_>>()?;
         let collections = self.evidence.collections();

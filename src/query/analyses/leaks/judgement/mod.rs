@@ -87,7 +87,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             let rows = classes.classes().filter_map(|class| summary.class(class));
             runtime.extend(rows.map(|row| summary.class_name(row).to_owned()));
         }
-        Self { graph, objects: reader.objects(), reader, runtime, is_out_of_memory, little_of }
+        Self { graph, objects: reader.dump.objects, reader, runtime, is_out_of_memory, little_of }
     }
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
