@@ -59,7 +59,7 @@ pub use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 pub use hprof_index::model::summary::{ClassNumber, Summary};
 pub use hprof_index::{Dump, Error, Heap, ObjectGraph, Options};
 pub use hprof_input::progress::{Progress, Quiet};
-pub use hprof_parser::{ObjectId, TraceSerial};
+pub use hprof_values::{ObjectId, TraceSerial};
 
 /// Opening a dump: compression, index, required resources, and errors.
 ///
@@ -119,7 +119,8 @@ pub mod model {
         ClassKind, ClassRow, DistanceRow, FactsRow, HeapDumpRow, LoadRow, LoaderRow, PlaceRow, RootRow,
         SegmentRow, StackChunkRow, ThreadRow,
     };
-    pub use hprof_parser::{BasicType, IdSize, RootKind, Version};
+    pub use hprof_parser::Version;
+    pub use hprof_values::{BasicType, IdSize, RootKind};
 }
 
 /// Sizes of objects: the layout of the JVM that wrote the dump, detected from the distances between objects, or given.
@@ -261,9 +262,10 @@ pub mod objects {
     pub use hprof_index::objects::fields::Fields;
     pub use hprof_index::objects::gc_roots::{GcRoot, Roots};
     pub use hprof_index::objects::object_table::ObjectTable;
-    pub use hprof_index::objects::reader::{Bits, Characters, FieldPlace, FieldSlot, ObjectReader, Record};
-    pub use hprof_parser::class_dump::{ClassDump, Constant, FieldDeclaration, StaticField};
-    pub use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
+    pub use hprof_index::objects::reader::{
+        Bits, Characters, ClassObject, FieldPlace, FieldSlot, Instance, ObjectArray, ObjectReader,
+        ObjectVisitor, PrimitiveArray, Record,
+    };
     pub use hprof_query::objects::label::Labels;
 }
 

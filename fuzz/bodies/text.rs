@@ -64,7 +64,7 @@ fn ask(file: &TextFile, mut report: TextReport) -> u64 {
         .classes
         .iter()
         .filter_map(|class| class.class_object)
-        .chain([0, 0x5000_1f93].map(hprof_parser::ObjectId));
+        .chain([0, 0x5000_1f93].map(hprof_values::ObjectId));
     for object in objects.take(4) {
         let question = show::TextObjectQuery { object, elements: 0..20, incoming: true };
         let answer = show::show(file, report.run, &question);

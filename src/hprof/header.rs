@@ -1,9 +1,9 @@
 //! The header: format name and version, identifier size, creation time.
 
-use super::bytes::{be_u32, be_u64};
+use super::IdSize;
 use super::error::{FormatError, FormatErrorKind};
 use super::sniff;
-use super::types::IdSize;
+use super::{be_u32, be_u64};
 
 /// Version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

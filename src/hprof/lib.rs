@@ -6,7 +6,7 @@
 //! * [`heap`] walks over the sub-records of a heap dump or heap dump segment; [`class_dump`] parses the
 //!   one of varying structure, [`heap_tag`] defines their tags.
 //! * [`resync`] finds a record boundary in the middle of a heap dump, for chunks and for damaged files.
-//! * [`mutf8`] and [`names`] decode names into the form in which they are shown.
+//! * [`mutf8`] decodes names and texts.
 //! * [`text`] parses the text reports of the HPROF agent.
 //! * [`stream`] tracks the records of a recording while it arrives.
 //!
@@ -19,25 +19,21 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-mod bytes;
 pub mod class_dump;
 mod error;
 pub mod header;
 pub mod heap;
-mod ids;
 pub mod mutf8;
 pub mod record;
 pub mod resync;
 pub mod sniff;
 pub mod stream;
 pub mod text;
-mod types;
 
 pub use hprof_format::heap_binary::tag as heap_tag;
-pub use hprof_format::names;
 
-pub use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};
 pub use header::{Header, Version};
-pub use ids::{ObjectId, TraceSerial};
-pub use types::{BasicType, IdSize, RootKind};
+use hprof_values::{
+    BasicType, IdSize, ObjectId, RootKind, TraceSerial, be_id, be_u16, be_u32, be_u64, be_value,
+};

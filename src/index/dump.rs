@@ -7,6 +7,7 @@ use crate::objects::object_graph::ObjectGraph;
 use crate::objects::reader::ObjectReader;
 use crate::open::error::Error;
 use crate::open::heap::Heap;
+use crate::records::stack_records::StackRecords;
 use hprof_input::progress::{Progress, Quiet};
 
 /// An open dump with its graph, without the bytes of its records: the one argument of queries that read none. A question that
@@ -53,6 +54,11 @@ impl<'a> Dump<'a> {
     /// [`Error::Unpack`].
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph) -> Result<Self, Error> {
         DumpGraph::new(heap, graph).with_records(&Quiet)
+    }
+
+    /// Returns a reader of stack traces.
+    pub fn stack_records(&self) -> StackRecords<'a> {
+        StackRecords::new(self.summary, self.bytes())
     }
 
     /// Returns the bytes of the dump, unpacked.

@@ -32,5 +32,5 @@ pub use open::heap::Heap;
 pub use open::options::Options;
 pub use open::unnamed_copy;
 pub use records::error::NoSuchHeapDump;
-pub use records::remains;
+pub use records::{remains, stack_records};
 pub use storage::column::IndexColumn;

@@ -139,7 +139,7 @@ mod tests {
     fn columns() -> Columns<'static, u64> {
         Columns::new([
             Column::of(ColumnKey::chosen("id", ValueKind::Id), |row: &u64| {
-                Value::Id(hprof_parser::ObjectId(*row))
+                Value::Id(hprof_values::ObjectId(*row))
             }),
             Column::of(ColumnKey::chosen("a.text", ValueKind::Text), |row: &u64| {
                 format!("{TEXT} {row}").into()

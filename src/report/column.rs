@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use hprof_parser::ObjectId;
 pub use hprof_query::dictionary::{ColumnKey, ValueKind};
+use hprof_values::ObjectId;
 
 use super::escape;
 use super::ink::Ink;

@@ -12,7 +12,7 @@ use super::column::{Columns, JsonField, Schema};
 use super::rows::{Cells, ColumnRows, RowCursor};
 use super::value::Value;
 use super::{digits, escape};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Writes rows by declared columns. Returns the number of rows.
 ///

@@ -6,7 +6,7 @@ use super::column::{Align, CellTarget, Declaration, Fit, Schema};
 pub use super::rows::RowLine;
 use super::rows::{RowCursor, table_cell};
 use super::value::Value;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Rows and columns, with the pieces above and below.
 #[derive(Debug, Clone, Default, PartialEq)]

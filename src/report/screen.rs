@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::column::CellTarget;
 use super::fit;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::digits;
-use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::dictionary::Name;
 use hprof_query::fact::FactValue;
+use hprof_values::{ObjectId, TraceSerial};
 
 /// Value of a cell. Texts are raw, as in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::column::{CellTarget, Schema};
 use super::line::TableRow;

@@ -1,10 +1,10 @@
 //! The picture of the dominator tree: that it adds up, what it folds and merges, and its limits.
 
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::ObjectId as Id;
 use hprof_query::dominators::areas::{Area, AreaObjects, AreaQuery, areas};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
+use hprof_values::ObjectId as Id;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, examples};
 
 use crate::dominators::Sample;

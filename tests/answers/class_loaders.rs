@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hprof_cli::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::ObjectId;
 use hprof_query::dominators::retained_of_many_sets::{self, Sets};
 use hprof_query::dominators::retained_of_set;
 use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, Loaders};
 use hprof_query::loaders::{self, LoaderOrder};
 use hprof_query::objects::label::Labels;
+use hprof_values::ObjectId;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
 use roaring::RoaringBitmap;
 use serde_json::Value;

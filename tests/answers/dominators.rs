@@ -10,8 +10,8 @@ use crate::kit::portion;
 use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::RootKind;
 use hprof_query::objects::label::{Labels, MAX_CHARS};
+use hprof_values::RootKind;
 use hprof_writer::{Elements, HeapModel, ObjectId, Options, Type, Value};
 
 /// Dumps of several writers, layouts and shapes of heap.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hprof_cli::ObjectIndex;
-use hprof_parser::RootKind;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Show};
 use hprof_query::paths::{Budget, beyond_frames};
+use hprof_values::RootKind;
 use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
 use serde_json::Value;
 

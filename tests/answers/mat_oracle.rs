@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::kit::dump::Dump;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 /// MAT's answers, and the dump that they are about.
 pub const ORACLES: [(&str, &str); 6] = [

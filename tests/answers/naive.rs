@@ -7,7 +7,7 @@ use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, Quiet};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
-use hprof_parser::{BasicType, IdSize, RootKind};
+use hprof_values::{BasicType, IdSize, RootKind};
 
 /// A heap read the plain way: every reference of every object.
 pub struct Naive {

@@ -9,12 +9,12 @@ use crate::kit::dump::{Dump, bytes, whole_dump};
 use crate::kit::portion;
 use crate::raw::{self, Raw};
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::RootKind;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::{self, Merged, Show};
 use hprof_query::paths::shortest::{self, ShortestPaths};
 use hprof_query::paths::steps::View;
+use hprof_values::RootKind;
 use hprof_writer::{
     ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
     StartThread, Type, Value, Version,

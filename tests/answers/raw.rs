@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::record::{BodyReader, Record, tag};
-use hprof_parser::{BasicType, Header, IdSize, RootKind, mutf8, names};
+use hprof_parser::{Header, mutf8};
+use hprof_values::{BasicType, IdSize, RootKind, names};
 
 /// A reference: what it is called, whether it is the referent of a Reference, and what it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::kit::dump::{self, Dump};
 use crate::kit::texts::sample_path;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::heap::{self, HeapVisitor, Instance, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize};
+use hprof_values::{BasicType, IdSize};
 use hprof_writer::{Elements, HeapModel, Layout, ObjectId, Options, Root, Type, Value};
 use serde_json::Value as Json;
 

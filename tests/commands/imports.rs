@@ -22,7 +22,8 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("redact", "src/query/redact", &[]),
     ("tables", "src/query/tables", &[]),
     ("report", "src/report", &[]),
-    ("cli", "src", &["capture", "hprof", "input", "index", "jfr", "query", "report"]),
+    ("values", "src/values", &[]),
+    ("cli", "src", &["capture", "hprof", "input", "index", "jfr", "query", "report", "values"]),
     ("agent", "agent/src", &[]),
 ];
 
@@ -277,6 +278,48 @@ fn imports_make_no_circles() {
         KNOWN.iter().filter(|known| !found.contains(known)).map(|known| format!("mended: {known:?}")),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Folders that see the records of a file: what parses and indexes them, and what copies, changes or renders all of them.
+/// Others read objects by `ObjectReader`.
+const SEE_RECORDS: &[&str] = &[
+    "src/hprof",
+    "src/index",
+    "src/query/recordings",
+    "src/query/redact",
+    "src/report/hprof_text",
+    // What an agent sends is not in a file yet.
+    "src/cli/agent/listen",
+    "src/cli/recording",
+];
+
+#[test]
+fn only_some_see_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    rust_files(&root.join("src"), &mut files);
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for file in files {
+        let source = bare(&fs::read_to_string(&file).unwrap());
+        let all = paths(&source);
+        let is_record = |path: &&String| {
+            let mut names = path.split("::");
+            names.next() == Some("hprof_parser")
+                && names.next().is_some_and(|name| {
+                    ["record", "heap", "class_dump", "heap_tag", "resync", "stream"].contains(&name)
+                })
+        };
+        let Some(path) = all.iter().find(is_record) else { continue };
+        match SEE_RECORDS.iter().find(|folder| file.starts_with(root.join(folder))) {
+            Some(folder) => _ = seen.insert(*folder),
+            None => wrong.push(format!("{}: {path}", file.display())),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // `hprof_parser` does not import itself.
+    let never: Vec<&&str> =
+        SEE_RECORDS.iter().filter(|folder| **folder != "src/hprof" && !seen.contains(*folder)).collect();
+    assert!(never.is_empty(), "see no records: {never:?}");
 }
 
 #[test]

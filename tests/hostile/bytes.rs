@@ -18,13 +18,14 @@ use crate::kit::dump::{self, Dump, bytes, digest, digest_graph, whole_dump};
 use crate::kit::portion;
 use hprof_index::Error;
 use hprof_input::file::Compression;
+use hprof_parser::mutf8;
 use hprof_parser::sniff::sniff;
-use hprof_parser::{mutf8, names};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::heap_facts;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, LeakEvidence};
 use hprof_query::waste::{self, FieldGroupBy};
+use hprof_values::names;
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,

@@ -11,7 +11,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::objects::object_table::ObjectTable;
 use hprof_index::{Error, Heap, ObjectGraph, Options, Quiet};
-use hprof_parser::{BasicType, IdSize};
+use hprof_values::{BasicType, IdSize};
 use tempfile::TempDir;
 
 use crate::kit::samples;
@@ -156,7 +156,7 @@ pub fn digest(summary: &Summary) -> String {
         format!("{:?}", summary.class_distances().collect::<Vec<_>>()),
         format!("{:?}", summary.stack_chunks()),
         format!("{:?} {:?}", summary.roots(), summary.root_counts()),
-        format!("{:?} {:?} {:?}", summary.table_counts(), summary.frames(), summary.traces()),
+        format!("{:?} {:?} {:?}", summary.record_counts(), summary.frames(), summary.traces()),
         format!("{:?} {:?}", summary.segments(), summary.loaders()),
         format!("{:?}", summary.properties().collect::<Vec<_>>()),
         format!("{:?}", summary.heaps().collect::<Vec<_>>()),

@@ -13,7 +13,7 @@ use hprof_index::layout::sizes::{SizeSource, Sizes};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::mutf8::decode;
-use hprof_parser::{IdSize as FoundIdSize, RootKind};
+use hprof_values::{IdSize as FoundIdSize, RootKind};
 use hprof_writer::{
     ClassDump, DumpWriter, Elements, EndRecord, HeapModel, HeapTag, HeapWriter, IdSize, InstanceSize,
     NameStyle, Options, Order, Place, Root, StatedLength, Type, Value, Version, damage, examples,

@@ -15,7 +15,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_index::objects::object_table::ObjectTable;
 use hprof_index::open::heap::{Heap, StageState};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 use hprof_writer::{
     ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, StatedLength, Type, Value, Written,
 };

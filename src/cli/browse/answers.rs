@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use hprof_parser::ObjectId;
 use hprof_report::screen::{Screen, ScreenLine};
 use hprof_report::window::{MAX_ROWS, RowWindow};
+use hprof_values::ObjectId;
 
 use super::core::{Question, ScreenAnswer, takes_two};
 use super::kept::{CommandAnswer, KeptAnswers, MAX_KEPT_BYTES};

@@ -1,9 +1,9 @@
 //! Questions of the browser, and messages of its workers ([`crate::cli::shared::worker`]), as JSON.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::{RowWindow, WindowPlace};
+use hprof_values::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::core::{Question, ScreenAnswer};

@@ -6,13 +6,13 @@ use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use hprof_index::Heap;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::ObjectId;
 use hprof_query::histogram::hierarchy::{self, ClassOrder, HierarchyQuery, HierarchyRow};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
+use hprof_values::ObjectId;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof

@@ -9,7 +9,6 @@ use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
-use hprof_parser::ObjectId;
 use hprof_query::histogram::{
     self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
 };
@@ -19,6 +18,7 @@ use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
 use hprof_query::recordings::text_histogram;
 use hprof_report::value::id;
+use hprof_values::ObjectId;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof

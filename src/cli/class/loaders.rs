@@ -8,7 +8,6 @@ use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{facts, object};
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
-use hprof_parser::ObjectId;
 use hprof_query::generated_loaders::is_permanent;
 use hprof_query::loaders::loader_sets::{self, DuplicateName, LoaderRow, LoaderSet};
 use hprof_query::loaders::{self, Duplicate, LoaderOrder};
@@ -18,6 +17,7 @@ use hprof_report::answer::RowLine;
 use hprof_report::column::TableColumn;
 use hprof_report::escape;
 use hprof_report::value::id;
+use hprof_values::ObjectId;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof

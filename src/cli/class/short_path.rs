@@ -1,9 +1,9 @@
 //! Why an object is reachable, in one line.
 
 use crate::cli::shared::paths;
-use hprof_parser::names;
 use hprof_query::loaders::loader_sets::Why;
 use hprof_query::paths::steps::ObjectStep;
+use hprof_values::names;
 
 /// Maximum number of objects shown of a path; the middle of a longer one is omitted.
 const MAX_STEPS: usize = 8;

@@ -2,7 +2,6 @@
 
 use crate::cli::prelude::*;
 use hprof_index::ObjectGraph;
-use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Explained, PlaceFigures};
 use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
@@ -12,6 +11,7 @@ use hprof_report::number::hundredths;
 use hprof_report::table::{Align, TableBuilder};
 use hprof_report::value::id;
 use hprof_report::{escape, fit};
+use hprof_values::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;

@@ -6,6 +6,7 @@ use crate::cli::shared::output;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
+use hprof_index::model::record_counts::RecordCounts;
 use hprof_query::dictionary::ColumnKey;
 use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
 use hprof_report::column::JsonField;
@@ -92,7 +93,7 @@ fn columns() -> Columns<'static, InfoFacts> {
         Column::of(key, move |facts: &InfoFacts| value(&facts.info).into())
     };
     let mut columns = vec![
-        Column::of(names::FORMAT, |facts: &InfoFacts| facts.info.version.name().into()),
+        Column::of(names::FORMAT, |facts: &InfoFacts| facts.info.format.into()),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
         Column::of(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
@@ -170,7 +171,7 @@ fn heap_columns(
 /// Returns the columns of record counts by kind. They cover the whole file; `strings`, `stack_frames` and
 /// `stack_traces` count each ID or serial number once.
 fn record_columns() -> Vec<Column<'static, InfoFacts>> {
-    let records = |kind: &str, count: fn(&info::Records) -> usize| {
+    let records = |kind: &str, count: fn(&RecordCounts) -> usize| {
         Column::of(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
     };
     vec![
@@ -236,7 +237,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
-    line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
+    line("format", format!("{}, {}-byte identifiers", info.format, info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
     match info.compression {
         None => line("file", exact(info.file_bytes)),

@@ -186,7 +186,7 @@ impl AllocatedFirst {
 /// Returns the lines above the sections.
 fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let info = &overview.info;
-    let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.version.name().to_owned())];
+    let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.format.to_owned())];
     what.extend(output::timestamp(info.created_ms).map(|time| match time.get(..19) {
         Some(seconds) => format!("{} UTC", seconds.replace('T', " ")),
         None => time,

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 use regex::Regex;
 
-use hprof_parser::names as class_names;
 use hprof_query::dictionary::Name;
 use hprof_query::strings::holders::Holder;
 use hprof_query::strings::{
@@ -11,6 +10,7 @@ use hprof_query::strings::{
 };
 use hprof_report::escape;
 use hprof_report::value::{id, list};
+use hprof_values::names as class_names;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;

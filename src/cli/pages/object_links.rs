@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use serde_json::Value as Json;
 
 use super::document::Look;
-use hprof_parser::ObjectId;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::html::{self, Links, class_name, text};
+use hprof_values::ObjectId;
 
 /// Class of class objects.
 const CLASS: &str = "java.lang.Class";

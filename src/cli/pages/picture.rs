@@ -10,7 +10,6 @@ use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Dump, ObjectGraph, Quiet};
-use hprof_parser::ObjectId;
 use hprof_query::containers::Containers;
 use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
@@ -19,6 +18,7 @@ use hprof_query::objects::label::Labels;
 use hprof_report::escape;
 use hprof_report::html::Links;
 use hprof_report::picture::{self, Canvas, Hue, PictureBox};
+use hprof_values::ObjectId;
 
 use super::ask::Ask;
 use super::frame::{self, Page};

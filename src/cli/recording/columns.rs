@@ -1,9 +1,9 @@
 //! Columns shared by commands about recordings.
 
-use hprof_parser::TraceSerial;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::sites::Totals;
 use hprof_report::column::{Column, Columns, Fit};
+use hprof_values::TraceSerial;
 
 /// Positions of columns in rankings; positions in between belong to the ranked items.
 pub(super) const RANK: usize = 0;

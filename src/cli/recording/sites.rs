@@ -4,13 +4,13 @@ use crate::cli::prelude::*;
 use crate::cli::shared::args;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
-use hprof_parser::TraceSerial;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
+use hprof_values::TraceSerial;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

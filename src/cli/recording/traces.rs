@@ -4,12 +4,12 @@ use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::{self, FrameFilter, Stack};
-use hprof_parser::TraceSerial;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
 use hprof_report::answer::RowLine;
 use hprof_report::escape;
+use hprof_values::TraceSerial;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;

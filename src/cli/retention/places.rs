@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use hprof_index::Dump;
-use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
 use hprof_query::containers::{Container, Containers};
 use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
@@ -14,6 +13,7 @@ use hprof_report::fit;
 use hprof_report::number::hundredths;
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
+use hprof_values::ObjectId;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::containers::{self, ContainerRow};

@@ -1,13 +1,13 @@
 //! `roots`: the GC roots and their retained sizes.
 
 use hprof_index::objects::gc_roots::Roots;
-use hprof_parser::RootKind;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::value::id;
+use hprof_values::RootKind;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
@@ -63,7 +63,7 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
         top: args.top.rows(args.output.format()),
     };
     let (session, found) = Session::ask(cx, &args.input, |dump| {
-        let (labels, frames) = (Labels::new(dump), Frames::new(dump.summary, dump.bytes()));
+        let (labels, frames) = (Labels::new(dump), Frames::new(dump));
         Ok(root_report::roots(dump.graph, &labels, &frames, &question))
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);

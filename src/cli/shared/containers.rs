@@ -1,11 +1,11 @@
 //! Words and columns for containers.
 
-use hprof_parser::names::is_of_jdk;
 use hprof_query::containers::{Container, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
 use hprof_query::share::is_share;
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::{counted, grouped};
+use hprof_values::names::is_of_jdk;
 
 use super::holder;
 

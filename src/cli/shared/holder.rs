@@ -1,9 +1,9 @@
 //! Descriptions of big objects: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
-use hprof_parser::names;
 use hprof_query::leaks::holders::{Held, Holder, HolderField, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
+use hprof_values::names;
 
 /// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; optionally without the
 /// packages of the holder and of its content.

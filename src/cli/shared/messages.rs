@@ -6,7 +6,6 @@ use std::path::Path;
 use hprof_index::model::problem::Severity;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::ObjectId;
 use hprof_query::dump::doctor::{Extent, RetainedSizes};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::naming::suggestions;
@@ -16,6 +15,7 @@ use hprof_query::threads::ThreadReport;
 use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
+use hprof_values::ObjectId;
 
 use super::context::RunContext;
 use super::worker::is_worker;

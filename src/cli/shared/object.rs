@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::ObjectId;
 use hprof_query::naming::object_id;
 use hprof_query::objects::meaning;
 use hprof_report::escape;
 use hprof_report::value::Value;
+use hprof_values::ObjectId;
 
 /// Returns the name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {

@@ -1,9 +1,9 @@
 //! Columns of all answers whose rows are objects.
 
-use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_report::column::{Align, Column, Fit};
 use hprof_report::value::Value;
+use hprof_values::ObjectId;
 
 use super::object;
 

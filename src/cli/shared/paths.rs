@@ -1,12 +1,12 @@
 //! Formatting of path steps and roots.
 
-use hprof_parser::RootKind;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
 use hprof_query::paths::steps::{ObjectStep, RootView};
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::escape;
 use hprof_report::value::{Value, id, list, record};
+use hprof_values::RootKind;
 
 use super::object_columns::{self, NamedObject};
 

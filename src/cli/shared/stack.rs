@@ -3,7 +3,6 @@
 use crate::cli::shared::args::Output;
 use crate::cli::shared::facts;
 use crate::cli::shared::limit::Top;
-use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
@@ -11,6 +10,7 @@ use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, RowLine};
 use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
+use hprof_values::TraceSerial;
 
 /// Indentation of a frame.
 const INDENT: usize = 8;

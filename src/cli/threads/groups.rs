@@ -203,7 +203,7 @@ pub(super) fn declared() -> Declared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hprof_parser::ObjectId;
+    use hprof_values::ObjectId;
 
     #[test]
     fn the_page_of_a_group_is_filtered_as_the_groups_are() {

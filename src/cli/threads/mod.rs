@@ -7,7 +7,6 @@ mod started;
 use crate::cli::prelude::*;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
-use hprof_parser::ObjectId;
 use hprof_query::naming::object_id::object_id;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
@@ -15,6 +14,7 @@ use hprof_query::threads::{
     ThreadGrouping, ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads,
 };
 use hprof_report::stacks::thread_dump::Locals;
+use hprof_values::ObjectId;
 
 use super::Outcome;
 use super::shared::color::ColorArg;

@@ -1,11 +1,11 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
-use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::started_threads::{self, StartedThreadQuery, StartedThreads};
 use hprof_report::table::Style;
 use hprof_report::value::id;
+use hprof_values::{ObjectId, TraceSerial};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;

@@ -10,7 +10,8 @@
 //! states sizes in ALLOC SITES; its IDs are numbers, not addresses. The layout is then fitted to the stated
 //! sizes.
 
-use hprof_parser::{BasicType, IdSize, Version};
+use hprof_parser::Version;
+use hprof_values::{BasicType, IdSize};
 
 use super::measured;
 use super::object_layout::{FieldCounts, FieldsEnd, Layout, Packing, hidden_fields};

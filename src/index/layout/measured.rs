@@ -5,7 +5,7 @@ use crate::model::measurements::{
 };
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::ClassRow;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Returns the distances of a class's instances.
 pub fn distance(class: &ClassRow) -> Distance {

@@ -11,7 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Packing of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

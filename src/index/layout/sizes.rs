@@ -9,7 +9,7 @@
 //!   followed by the class's static fields.
 //! * StackChunk: the instance part, fitted likewise, followed by the stack, whose size is a field.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::fit::{self, Fit, LayoutSource, STACK_CHUNK, Shapes};
 use super::measured;

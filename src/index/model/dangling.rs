@@ -1,7 +1,7 @@
 //! Dangling references: references to objects that a dump does not contain, counted while the references are
 //! read.
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Number of distinct IDs that are counted exactly; more give a lower bound. They take 16 MiB.
 const MAX_IDS: usize = 1 << 20;

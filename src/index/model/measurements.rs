@@ -4,7 +4,7 @@
 //! These are facts of the dump. [`crate::layout::object_layout`] and [`crate::layout::sizes`] compute sizes from them, so
 //! that another layout (`--layout`) needs no other scan.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// The smallest distance from an object of some kind to the next object in address order.
 ///

@@ -4,6 +4,7 @@ pub mod class_table;
 pub(crate) mod dangling;
 pub mod measurements;
 pub mod problem;
+pub mod record_counts;
 pub mod summary;
 pub mod tables;
 pub(crate) mod text_pool;

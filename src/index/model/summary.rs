@@ -13,7 +13,8 @@ use super::text_pool::{self, TextPool};
 use crate::model::measurements::PRIMITIVE_LENGTHS;
 use crate::storage::column::IndexColumn;
 use crate::storage::id_map::IdMap;
-use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, Version};
+use hprof_parser::Version;
+use hprof_values::{BasicType, IdSize, ObjectId, RootKind};
 
 pub use super::tables::ClassNumber;
 
@@ -55,7 +56,7 @@ pub struct Tables {
 /// Data about a dump that needs no access to single objects.
 #[derive(Debug)]
 pub struct Summary {
-    tables: Tables,
+    pub(super) tables: Tables,
     facts: FactsRow,
     class_table: OnceLock<ClassTable>,
     /// `true` if values of objects are hidden: strings, numbers, names of threads and loaders.
@@ -375,19 +376,6 @@ impl Summary {
     /// Returns the number of records with this tag, of those in [`Self::record_values`].
     pub fn record_count(&self, tag: u8) -> usize {
         self.tables.records.iter().filter(|row| row.tag == tag).count()
-    }
-
-    /// Returns the numbers of STRING, LOAD CLASS, STACK FRAME, STACK TRACE and START THREAD records, in this
-    /// order.
-    pub fn table_counts(&self) -> [usize; 5] {
-        let tables = &self.tables;
-        [
-            tables.strings.len(),
-            tables.loads.len(),
-            tables.frames.len(),
-            tables.traces.len(),
-            tables.threads.len(),
-        ]
     }
 
     /// Returns the first thousand heap dumps of the file.

@@ -16,7 +16,7 @@ use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn};
 use crate::storage::column::IndexColumn;
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::ScratchArena;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Error for more objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use super::address_index::AddressIndex;
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::NONE;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// The class object of each class, and the class of each class object.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::records::source::DumpBytes;
 use crate::storage::scratch::ScratchArena;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, ObjectId, be_id, be_ids};
+use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_ids};
 
 /// Objects that a thread describes at a time: a whole number of blocks and of groups of lists.
 pub(super) const CHUNK: u32 = 1 << 15;

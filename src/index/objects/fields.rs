@@ -4,7 +4,7 @@
 //! Superclasses are those of [`crate::model::class_table::ClassTable`]. Nothing here allocates per object.
 
 use crate::model::summary::{ClassNumber, Summary};
-use hprof_parser::{BasicType, IdSize, ObjectId, be_value};
+use hprof_values::{BasicType, IdSize, ObjectId, be_value};
 
 /// A primitive value or an object ID; 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

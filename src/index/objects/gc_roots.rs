@@ -7,7 +7,7 @@
 
 use crate::graph::numbers::ObjectIndex;
 use crate::storage::id_map::IdMap;
-use hprof_parser::{RootKind, TraceSerial};
+use hprof_values::{RootKind, TraceSerial};
 
 use super::address_index::AddressIndex;
 use crate::model::summary::Summary;

@@ -10,6 +10,7 @@ pub mod object_graph;
 pub mod object_table;
 pub(crate) mod placing;
 pub mod reader;
+pub mod record;
 pub mod record_plan;
 pub(crate) mod reference_model;
 pub mod strings;

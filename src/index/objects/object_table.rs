@@ -9,8 +9,8 @@ use std::ops::Range;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use hprof_parser::IdSize;
 use hprof_parser::heap::{self, HeapVisitor};
+use hprof_values::IdSize;
 
 use super::address_index::AddressIndex;
 use crate::graph::numbers::ObjectIndex;

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use hprof_parser::ObjectId;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_values::ObjectId;
 
 use super::address_index::AddressIndex;
 use super::object_table::{BLOCK, Hop, RecordPlaces, width};

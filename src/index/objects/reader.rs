@@ -5,39 +5,16 @@
 use super::fields::{self, Fields};
 use super::object_graph::ObjectGraph;
 use super::object_table::BLOCK;
+use super::record::{RecordCatcher, RecordWalk};
 use super::strings::StringFields;
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::{ClassNumber, Summary};
-use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, ObjectId, be_ids};
+use hprof_parser::heap;
+use hprof_values::{BasicType, IdSize, ObjectId, be_ids};
 
 pub use super::fields::{Bits, FieldPlace, FieldSlot};
+pub use super::record::{ClassObject, Instance, ObjectArray, ObjectVisitor, PrimitiveArray, Record};
 pub use super::strings::Characters;
-
-/// Record of an object.
-#[derive(Debug, Clone, Copy)]
-pub enum Record<'a> {
-    /// An instance.
-    Instance(Instance<'a>),
-    /// An array of references.
-    ObjectArray(ObjectArray<'a>),
-    /// An array of primitives.
-    PrimitiveArray(PrimitiveArray<'a>),
-    /// A class object.
-    Class(ClassDump<'a>),
-}
-
-impl Record<'_> {
-    /// Returns the number of elements of an array; `None` for other objects.
-    pub fn length(&self) -> Option<u32> {
-        match self {
-            Self::ObjectArray(array) => Some(array.length),
-            Self::PrimitiveArray(array) => Some(array.length),
-            Self::Instance(_) | Self::Class(_) => None,
-        }
-    }
-}
 
 /// Reader for the objects of a dump.
 #[derive(Debug, Clone, Copy)]
@@ -52,31 +29,9 @@ pub struct ObjectReader<'a> {
     string: Option<(ClassNumber, StringFields)>,
 }
 
-/// Visitor that stores one record.
-#[derive(Default)]
-struct Catch<'a>(Option<Record<'a>>);
-
-impl<'a> HeapVisitor<'a> for Catch<'a> {
-    #[inline(always)]
-    fn instance(&mut self, record: Instance<'a>) {
-        self.0 = Some(Record::Instance(record));
-    }
-    #[inline(always)]
-    fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.0 = Some(Record::ObjectArray(record));
-    }
-    #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.0 = Some(Record::PrimitiveArray(record));
-    }
-    fn class(&mut self, record: ClassDump<'a>) {
-        self.0 = Some(Record::Class(record));
-    }
-}
-
 /// Returns the record at an offset of a dump's bytes; `None` if it cannot be read.
 pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Record<'_>> {
-    let mut catch = Catch::default();
+    let mut catch = RecordCatcher::default();
     heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
     catch.0
 }
@@ -117,13 +72,41 @@ impl<'a> ObjectReader<'a> {
         let count = u64::BITS - wanted.leading_zeros();
         let mut object = first;
         let places = &self.graph.objects.places;
-        places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut Catch::default(), |catch| {
-            let record = catch.0.take();
-            if wanted & (1 << (object.0 - first.0)) != 0 {
-                visit(object, record);
-            }
-            object.0 += 1;
-        });
+        places.visit(
+            self.bytes,
+            self.id_size,
+            first.0 / BLOCK,
+            count,
+            &mut RecordCatcher::default(),
+            |catch| {
+                let record = catch.0.take();
+                if wanted & (1 << (object.0 - first.0)) != 0 {
+                    visit(object, record);
+                }
+                object.0 += 1;
+            },
+        );
+    }
+
+    /// Visits some objects of a block: those whose bits are set, from `first` on, which is the first object of the block. The
+    /// fastest way to read many: the decoder is compiled with the visitor.
+    #[inline(always)]
+    pub fn visit_block<V: ObjectVisitor<'a>>(&self, first: ObjectIndex, wanted: u64, visitor: &mut V) {
+        let count = u64::BITS - wanted.leading_zeros();
+        let places = &self.graph.objects.places;
+        let mut walk = RecordWalk { visitor, object: first, wanted };
+        places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut walk, RecordWalk::advance);
+    }
+
+    /// Visits an object.
+    pub fn visit_object<V: ObjectVisitor<'a>>(&self, object: ObjectIndex, visitor: &mut V) {
+        let mut walk = RecordWalk { visitor, object, wanted: 1 };
+        let offset = self.graph.objects.offset(self.bytes, self.id_size, object);
+        if let Some(at) = offset.and_then(|offset| usize::try_from(offset).ok()) {
+            // A record that cannot be read contains nothing.
+            let _ = heap::visit_one(self.bytes, self.id_size, at, self.bytes.len(), &mut walk);
+        }
+        walk.advance();
     }
 
     /// Returns the field bytes of an instance.

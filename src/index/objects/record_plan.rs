@@ -1,7 +1,7 @@
 //! Facts about records that follow from an object's class: size and places of references.
 
 use crate::model::measurements::array_kind;
-use hprof_parser::{BasicType, ObjectId, be_u32};
+use hprof_values::{BasicType, ObjectId, be_u32};
 
 use crate::layout::fit;
 use crate::layout::sizes::Sizes;

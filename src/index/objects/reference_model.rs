@@ -22,8 +22,8 @@ use crate::model::dangling::{MissingCounter, MissingObjects};
 use crate::records::chunks::{Ascending, Plan};
 use crate::storage::scratch::Array;
 use hprof_input::progress::Progress;
-use hprof_parser::ObjectId;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_values::ObjectId;
 
 /// Chunks per thread that are described before they are written.
 const WAVE: u32 = 4;

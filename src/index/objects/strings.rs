@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::fields::{Bits, FieldPlace, slots};
 use crate::model::summary::{ClassNumber, Summary};
-use hprof_parser::{BasicType, IdSize, ObjectId, be_u16};
+use hprof_values::{BasicType, IdSize, ObjectId, be_u16};
 
 /// Characters of a String, as stored in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::resync::{self, KnownClasses};
-use hprof_parser::{FormatError, FormatErrorKind, IdSize};
+use hprof_parser::{FormatError, FormatErrorKind};
+use hprof_values::IdSize;
 
 use super::preview::Preview;
 use super::source::DumpBytes;

@@ -4,6 +4,7 @@
 //!   searches), and collects their contents in `top_level`.
 //! * `chunks` divides the heap dump into chunks, using a `preview` of the classes.
 //! * `remains` finds the whole records of damaged files, for copying them.
+//! * `stack_records` reads stack traces and their frames.
 //! * `source` contains the bytes of a dump.
 //!
 //! Nothing here depends on single objects.
@@ -15,4 +16,5 @@ pub(crate) mod record_walk;
 pub mod remains;
 mod search_budget;
 pub(crate) mod source;
+pub mod stack_records;
 pub(crate) mod top_level;

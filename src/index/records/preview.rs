@@ -10,7 +10,7 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::record::LoadClass;
 use hprof_parser::resync::KnownClasses;
-use hprof_parser::{BasicType, IdSize, ObjectId};
+use hprof_values::{BasicType, IdSize, ObjectId};
 
 use super::top_level::{Contents, HeapDump};
 use crate::model::class_table::ClassTable;

@@ -7,11 +7,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use hprof_input::progress::Progress;
+use hprof_parser::Header;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::record::{BodyReader, LoadClass, RECORD_HEADER, Record, tag};
 use hprof_parser::resync::KnownClasses;
-use hprof_parser::{Header, IdSize, ObjectId, RootKind, be_id};
+use hprof_values::{IdSize, ObjectId, RootKind, be_id};
 
 use super::chunks::{self, MAX_PROBLEMS, RecordChunk};
 use super::preview::Preview;

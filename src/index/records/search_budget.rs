@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use memchr::memchr2_iter;
 
+use hprof_parser::Header;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::record::{self, Chain, Record, tag};
-use hprof_parser::{Header, IdSize};
+use hprof_values::IdSize;
 
 /// Number of consecutive records that confirm a record start.
 pub(crate) const ENOUGH: usize = 16;

@@ -6,9 +6,9 @@ use crate::storage::allowance::{Allowance, bytes as bytes_of, map_bytes};
 use crate::storage::id_map::{IdMap, IdSet};
 use crate::storage::memory::NoMemory;
 
-use hprof_parser::heap;
+use hprof_parser::mutf8;
 use hprof_parser::record::{BodyReader, LoadClass, Record};
-use hprof_parser::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
+use hprof_values::{BasicType, IdSize, ObjectId, TraceSerial, names};
 
 use super::find_objects::{FoundObject, Lookup};
 use super::tallies::{Scanned, Tally};
@@ -19,7 +19,7 @@ use crate::model::summary::{ClassIds, Summary, Tables};
 use crate::model::tables::*;
 use crate::model::text_pool::TextPool;
 use crate::objects::fields::Fields;
-use crate::objects::reader::{self, record_at};
+use crate::objects::reader::{self, ClassObject, Instance, record_at};
 use crate::records::top_level::Contents;
 
 /// Size of the longest name that a class file can contain, in bytes; longer ones are truncated.
@@ -203,7 +203,7 @@ impl<'a> ClassRowBuilder<'a> {
     fn add_dumped(&mut self, offset: usize, tally: Option<&Tally>, load: Option<(u32, u64)>) {
         // The scan has read it completely.
         let record = record_at(self.bytes, self.id_size, offset as u64);
-        let Some(reader::Record::Class(class)) = record else { return };
+        let Some(reader::Record::Class(ClassObject(class))) = record else { return };
         let first_field = u32::try_from(self.fields.len()).unwrap_or(NONE);
         let first_static = u32::try_from(self.statics.len()).unwrap_or(NONE);
         for field in class.fields() {
@@ -442,7 +442,7 @@ impl<'a> ClassRowBuilder<'a> {
     }
 
     /// Returns the place of the field `size` of a StackChunk, which the class itself declares.
-    fn stack_words(&self, chunk: &heap::Instance<'_>) -> Option<u32> {
+    fn stack_words(&self, chunk: &Instance<'_>) -> Option<u32> {
         let class = self.rows.get(*self.numbers.get(&chunk.class)? as usize)?;
         let first = class.first_field.get() as usize;
         let mut at = 0;
@@ -450,7 +450,7 @@ impl<'a> ClassRowBuilder<'a> {
             let kind = BasicType::from_code(field.kind)?;
             let name = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, field.name.get());
             if name == "size" && kind == BasicType::Int {
-                return hprof_parser::be_u32(chunk.fields, at);
+                return hprof_values::be_u32(chunk.fields, at);
             }
             at += kind.dump_bytes(self.id_size);
         }

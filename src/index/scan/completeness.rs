@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use hprof_parser::heap::{HeapVisitor, Instance};
-use hprof_parser::{ObjectId, RootKind};
+use hprof_values::{ObjectId, RootKind};
 use zerocopy::little_endian::U64;
 
 use super::class_rows;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use hprof_parser::heap::{self, HeapVisitor, ObjectArray};
 use hprof_parser::resync::{self, KnownClasses};
-use hprof_parser::{IdSize, ObjectId};
+use hprof_values::{IdSize, ObjectId};
 
 use crate::model::summary::Summary;
 use crate::model::tables::{NONE, SegmentRow};

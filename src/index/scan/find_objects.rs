@@ -7,7 +7,7 @@ use crate::storage::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
 
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, ObjectId, be_ids};
+use hprof_values::{BasicType, ObjectId, be_ids};
 
 use crate::model::summary::{ClassIds, Summary};
 use crate::objects::strings::{StringFields, StringPart};

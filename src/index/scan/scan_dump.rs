@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use rayon::prelude::*;
 
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::class_rows;
 use super::parallel::{self, Retry};

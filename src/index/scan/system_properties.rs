@@ -4,7 +4,7 @@
 
 use crate::storage::id_map::IdSet;
 
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::find_objects::{FoundObject, Lookup};
 use crate::model::summary::{ClassIds, Summary};

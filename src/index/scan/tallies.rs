@@ -1,6 +1,6 @@
 //! Counts of a scan: each thread has its own; they are merged at the end.
 
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
 
 use crate::model::measurements::{

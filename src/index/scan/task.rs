@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use hprof_parser::{IdSize, ObjectId};
+use hprof_values::{IdSize, ObjectId};
 
 use crate::objects::id_set::AddressSet;
 use crate::records::chunks::RecordChunk;

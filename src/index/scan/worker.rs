@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial};
 use zerocopy::little_endian::U64;
 
 use crate::storage::allowance::{Allowance, bytes, map_bytes};

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::id_map::IdMap;
 use super::memory::{self, Available, Limit, NoMemory};

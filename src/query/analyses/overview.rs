@@ -11,7 +11,7 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::storage::id_map::IdSet;
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::heap_limit;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial};
 
 use crate::dictionary::Name;
 

@@ -49,7 +49,7 @@ impl<'h> KeptAnswer<'h> {
 
 /// Object IDs as numbers.
 pub mod object_id {
-    use hprof_parser::ObjectId;
+    use hprof_values::ObjectId;
     use serde::{Deserialize, Deserializer, Serializer};
 
     /// Writes an object ID as a number.

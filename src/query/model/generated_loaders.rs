@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 const ACCESSOR_LOADERS: [&str; 2] =
     ["jdk.internal.reflect.DelegatingClassLoader", "sun.reflect.DelegatingClassLoader"];

@@ -6,7 +6,7 @@ use crate::threads::{JavaThread, StackFrame, ThreadQuery, Threads};
 use hprof_base::share::is_share;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Minimum number of objects waiting for the finalizer to be reported.
 pub const MANY_FINALIZABLE: u64 = 100;

@@ -11,11 +11,10 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::ObjectId;
-use hprof_parser::heap::ObjectArray;
+use hprof_values::ObjectId;
 
 use crate::histogram;
-use crate::objects::reader::{ObjectReader, Record};
+use crate::objects::reader::{ObjectArray, ObjectReader, Record};
 use crate::objects::strength::{Strength, is_referent};
 use crate::paths::steps::View;
 

@@ -17,7 +17,7 @@ use hprof_base::change::{Change, Status};
 use hprof_base::naming::pattern::{self, ClassPattern};
 use hprof_base::naming::stable_names;
 use hprof_base::sorting::SortRows;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 use super::cputime;
 use super::profile::{Frame, Profile, Sites, Times, Traces};

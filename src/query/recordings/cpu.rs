@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use hprof_format::percent::{percent, ratio, two_decimals};
-use hprof_parser::{TraceSerial, names};
+use hprof_values::{TraceSerial, names};
 
 use super::profile::{Frame, Samples, Traces};
 use super::stack_filter::StackFilter;

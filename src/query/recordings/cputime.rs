@@ -172,7 +172,7 @@ fn positive(time_ms: i64) -> u64 {
 mod tests {
     use super::super::stack_filter::tests::traces;
     use super::*;
-    use hprof_parser::TraceSerial;
+    use hprof_values::TraceSerial;
 
     fn rows() -> Vec<TimeRow> {
         let row = |trace, count, self_percent: f64, name: Option<&str>| TimeRow {

@@ -8,7 +8,7 @@ use hprof_base::naming::pattern::{self, ClassPattern, MethodPattern};
 use hprof_base::share::hundredths;
 use hprof_base::sorting::SortRows;
 use hprof_format::percent::ratio;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 /// Query for allocation sites.
 #[derive(Debug, Clone, Default)]

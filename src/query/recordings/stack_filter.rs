@@ -2,7 +2,7 @@
 
 use super::profile::{Frame, Traces};
 use hprof_base::naming::pattern::{ClassPattern, MethodPattern};
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 /// Filter of stack traces. Empty lists match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

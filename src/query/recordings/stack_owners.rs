@@ -4,7 +4,7 @@ use crate::profile::StartedThread;
 use hprof_index::ObjectGraph;
 use hprof_model::objects::label::Labels;
 use hprof_model::objects::selection::ThreadPattern;
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 /// Returns the matching threads, as if START THREAD records named them. If several objects have one serial number, the
 /// first one counts.

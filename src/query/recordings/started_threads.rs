@@ -53,7 +53,7 @@ pub fn threads<'a>(threads: &'a [StartedThread], question: &StartedThreadQuery) 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use hprof_parser::ObjectId;
+    use hprof_values::ObjectId;
 
     #[test]
     fn threads_by_name_and_in_order() {

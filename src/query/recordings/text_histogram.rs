@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::profile::text::{TextClass, TextHeap};
 use hprof_model::histogram::{self, Histogram, HistogramGroupBy, HistogramQuery, HistogramRow, Loader};

@@ -9,7 +9,7 @@ use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
 use hprof_base::naming::object_id::NoObjectId;
 use hprof_model::objects::selection::ThreadPattern;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 /// Query for traces.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,7 @@ pub fn started_threads(profile: &Profile) -> HashMap<u32, &StartedThread> {
 mod tests {
     use super::super::stack_filter::tests::frame;
     use super::*;
-    use hprof_parser::ObjectId;
+    use hprof_values::ObjectId;
     use hprof_writer::hostile_keys::is_seeded;
 
     /// The file chooses the keys: without a seed it could choose those that collide.

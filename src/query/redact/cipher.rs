@@ -4,7 +4,7 @@
 //! position's class. Who has the key can subtract it again, whatever the function is that makes the numbers: two
 //! sequences never become one, short ones included. That the function is pseudorandom makes them unpredictable.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::bytes;
 use super::symbol::{Class, Symbol, class_of};

@@ -6,7 +6,7 @@
 //! arrays, for which there is another permutation. An array that would become one of these passes the permutation
 //! again, until it does not: that is a permutation of the other arrays of D.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::bytes::BLOCK;
 use super::cipher::{Cipher, SHORT, absorb};

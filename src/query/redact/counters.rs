@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::heap::{self, HeapVisitor, Instance};
-use hprof_parser::{IdSize, ObjectId, be_id};
+use hprof_values::{IdSize, ObjectId, be_id};
 
 use hprof_base::parallel;
 

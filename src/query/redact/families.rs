@@ -1,7 +1,7 @@
 //! Families of classes that are found while a dump is read once: some classes and all their subclasses.
 
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Classes of a family, as far as they are read. Each is found once, in whatever order names, superclasses and subclasses
 /// are.

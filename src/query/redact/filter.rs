@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use hprof_format::binary::record_head;
+use hprof_parser::Header;
 use hprof_parser::heap;
 use hprof_parser::record::{Record, tag};
-use hprof_parser::{BasicType, Header, ObjectId, be_id, be_u32};
+use hprof_values::{BasicType, ObjectId, be_id, be_u32};
 
 use super::contents::BlockChain;
 use super::counts::RedactCounts;

@@ -3,8 +3,8 @@
 use hprof_index::model::summary::PUBLIC_PROPERTIES;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::names::java_class_name;
-use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
+use hprof_values::names::java_class_name;
+use hprof_values::{BasicType, ObjectId, be_id, be_ids};
 
 use super::RedactOptions;
 use super::kept::{KeptReason, KeptValues};

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hprof_parser::{BasicType, mutf8};
+use hprof_parser::mutf8;
+use hprof_values::BasicType;
 
 use super::counters::KeptCounters;
 use super::renames::ClassRenames;

@@ -10,7 +10,8 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
-use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
+use hprof_parser::{Header, mutf8};
+use hprof_values::{BasicType, IdSize, ObjectId, names};
 
 use super::counters::{CounterFields, CounterHolders};
 use super::families::ClassFamily;

@@ -8,7 +8,8 @@ use hprof_index::remains::DumpPart;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{self, RECORD_HEADER, Record, is_known, tag};
 use hprof_parser::resync::{self, KnownClasses};
-use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_id, be_u32, heap_tag};
+use hprof_parser::{FormatErrorKind, Header, heap_tag};
+use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_u32};
 
 use super::bytes::BLOCK;
 

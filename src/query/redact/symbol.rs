@@ -2,7 +2,7 @@
 //!
 //! Each value belongs to a class: a set of values that are mapped to one another. Zero is alone in its class.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 use zerocopy::IntoBytes;
 
 /// A class of values: its number, its size, and the place of a value in it.

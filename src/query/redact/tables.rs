@@ -3,7 +3,7 @@
 //! A Feistel network whose functions are tables of random numbers, made of the key. A class is treated as a tweak that
 //! is added to the input of each function.
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::symbol::Class;
 use hprof_base::keyed::{Key, STREAM_BYTES, Stream};

@@ -4,7 +4,7 @@ use hprof_model::objects::hiding::fields::FieldTreatment;
 use std::collections::HashMap;
 use std::fs;
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::contents::{BlockChain, Contents, Treatment};
 use super::kept::{KeptReason, KeptValues};
@@ -16,7 +16,7 @@ fn contents(seed: u8) -> Contents {
 }
 
 fn mapped(contents: &Contents, kept: &KeptValues, kind: BasicType, data: &[u8]) -> (Vec<u8>, Treatment) {
-    let size = kind.dump_bytes(hprof_parser::IdSize::Eight);
+    let size = kind.dump_bytes(hprof_values::IdSize::Eight);
     let mut chain = BlockChain::new((data.len() / size) as u64, data.len() as u64);
     let mut out = data.to_vec();
     let treatment = contents.array(kept, kind, &mut chain, &mut out);
@@ -61,7 +61,7 @@ fn arrays_of_all_types_and_lengths_keep_their_form() {
     let contents = contents(2);
     let kept = KeptValues::default();
     for kind in BasicType::PRIMITIVES {
-        let size = kind.dump_bytes(hprof_parser::IdSize::Eight);
+        let size = kind.dump_bytes(hprof_values::IdSize::Eight);
         for length in [1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 63, 64, 65, 1000] {
             let mut images = HashMap::new();
             for variant in 0..40_u64 {
@@ -127,7 +127,7 @@ fn unused_ends_stay_unused_and_the_same_key_gives_the_same() {
 fn numbers_are_permuted_within_their_class() {
     let contents = contents(5);
     for kind in [BasicType::Short, BasicType::Int, BasicType::Long] {
-        let bits = 8 * kind.dump_bytes(hprof_parser::IdSize::Eight) as u32;
+        let bits = 8 * kind.dump_bytes(hprof_values::IdSize::Eight) as u32;
         let mask = u64::MAX >> (64 - bits);
         let signed = |value: u64| (value << (64 - bits)).cast_signed() >> (64 - bits);
         let mut seen = HashMap::new();

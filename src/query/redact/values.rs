@@ -2,7 +2,7 @@
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
+use hprof_values::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::bytes::BLOCK;

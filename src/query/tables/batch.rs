@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::column_names::ColumnNames;
 use super::definition::{Column, ColumnType, Wanted};
 use hprof_base::fact::FactValue;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// A cell.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,7 +13,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassRow;
 use hprof_model::histogram;
 use hprof_model::histogram::hierarchy;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Table with a row for each class.
 pub(super) struct Classes<'a> {

@@ -13,8 +13,8 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::reference_names::Edges;
 use hprof_model::strings::TextKey;
 use hprof_model::threads::{ThreadRow, Threads};
-use hprof_parser::ObjectId;
 use hprof_recordings::profile::flight::FlightFile;
+use hprof_values::ObjectId;
 
 /// A dump, and data that several tables use.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::hiding;
 use hprof_model::objects::reader::Bits;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Table with a row for each field that a class declares: its instance fields, then its static fields.
 pub(super) struct Fields<'a> {

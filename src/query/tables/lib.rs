@@ -35,7 +35,7 @@ use hprof_analyses::frameworks::Frameworks;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::Array;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use small::threads::{self, ThreadTable, ThreadTableKind};
 use small::{allocation_sites, dumps, loaders, places, recorded, suspects, waste};

@@ -16,7 +16,7 @@ use hprof_model::dominators::preorder::Start;
 use hprof_model::histogram::listing;
 use hprof_model::objects::heaps;
 use hprof_model::objects::object_set::Bits;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 const ID: usize = 0;
 const CLASS_ID: usize = 1;

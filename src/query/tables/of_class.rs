@@ -18,7 +18,7 @@ use hprof_index::model::tables::ClassKind;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::hiding;
 use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, Record};
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Suffix of a class name for the table of its instances and those of its subclasses.
 const SUBCLASSES: char = '+';

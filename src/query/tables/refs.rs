@@ -20,7 +20,7 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_model::objects::reader::Record;
 use hprof_model::objects::reference_kind::ReferenceKind;
 use hprof_model::objects::strength::{Strength, is_referent};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 const FROM: usize = 0;
 const FIELD: usize = 1;

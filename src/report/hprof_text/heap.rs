@@ -16,9 +16,9 @@ use hprof_index::objects::record_plan::{ClassPlan, RecordPlans};
 use hprof_index::scan::file_order::{Classes, OrderedChunks};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
-use hprof_parser::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
 use hprof_query::histogram;
 use hprof_query::recordings::profile::rfc3339;
+use hprof_values::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
 
 /// Writes the section.
 pub(super) fn write(

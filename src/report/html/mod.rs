@@ -11,7 +11,7 @@ use super::escape;
 use super::grid::RowLine;
 use super::grid::{Grid, GridBlock, GridCell, GridColumn, GridRow};
 use super::number::grouped;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Maximum number of characters of a cell; a click shows the rest.
 const MAX_CELL: usize = 240;

@@ -24,7 +24,7 @@ fn of_jvm(number: usize) -> BTreeMap<String, (i64, i64)> {
             && number.ends_with(':')
         {
             let sum: &mut (i64, i64) =
-                classes.entry(hprof_parser::names::java_class_name(class)).or_default();
+                classes.entry(hprof_values::names::java_class_name(class)).or_default();
             *sum = (sum.0 + objects.parse::<i64>().unwrap(), sum.1 + bytes.parse::<i64>().unwrap());
         }
     }

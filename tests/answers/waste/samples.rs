@@ -155,7 +155,7 @@ fn arrays_against_a_naive_reading() {
         let of_jvm = statics.filter(|(name, ..)| name.starts_with('<') || *name == "init_lock");
         let of_jvm: HashSet<u64> = of_jvm.map(|(_, _, value)| value).collect();
         let size = |element: u8, length: u32| {
-            let element = hprof_parser::BasicType::from_code(element).unwrap();
+            let element = hprof_values::BasicType::from_code(element).unwrap();
             sizes.layout().array_size(element, length.into())
         };
         let (mut equal, mut constant) = ((0, 0), (0, 0));

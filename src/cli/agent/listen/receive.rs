@@ -12,8 +12,9 @@ use hprof_parser::sniff::{Looks, sniff};
 use hprof_parser::stream::{PartKind, ReceivedPart, StreamScanner};
 use hprof_parser::text::event::{Ranking, TextEvent};
 use hprof_parser::text::{END_OF_FILE, TextReader};
-use hprof_parser::{FormatErrorKind, Header, IdSize};
+use hprof_parser::{FormatErrorKind, Header};
 use hprof_report::number::human_bytes;
+use hprof_values::IdSize;
 
 use super::files::{Extent, Files, Partial, RecordingForm};
 use super::room::{Room, Shortage};

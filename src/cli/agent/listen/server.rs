@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::cli::shared::context::RunContext;
 use hprof_format::commands::{Command, Control, IdBytes, Request};
-use hprof_parser::IdSize;
 use hprof_report::number::human_bytes;
+use hprof_values::IdSize;
 
 use super::files::Files;
 use super::receive::{self, Connection, Ended, Event, Recording, RecordingState};

@@ -1,11 +1,11 @@
 //! The screen: a title, the lines of the view, a message or what is typed, and the keys.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::number::grouped;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::WindowPlace;
 use hprof_report::{escape, fit};
+use hprof_values::ObjectId;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 

@@ -9,11 +9,11 @@ mod visit;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::escape;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::RowWindow;
+use hprof_values::ObjectId;
 
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
+use hprof_values::ObjectId;
 
 use crate::cli::pages::listings::Listing;
 use crate::cli::shared::commands::{matches_itself, quoted, quoted_path};

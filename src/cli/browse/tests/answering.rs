@@ -1,9 +1,9 @@
 //! Answers to questions, without a browser.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::RowWindow;
+use hprof_values::ObjectId;
 
 use super::{answerer, answerer_with, browser, keys, question};
 use crate::cli;

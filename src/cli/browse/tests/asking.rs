@@ -1,8 +1,8 @@
 //! Which questions keys ask, and what becomes of the answers.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
+use hprof_values::ObjectId;
 
 use super::{browser, keys, million, screen, settle, text};
 use crate::cli::browse::core::{Browser, Effect, Key, ScreenAnswer};

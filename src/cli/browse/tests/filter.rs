@@ -1,9 +1,9 @@
 //! The filter: which lines it shows, and where the cursor is.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::RowWindow;
+use hprof_values::ObjectId;
 
 use super::{answerer, browser, keys, million, question, screen, settle};
 use crate::cli::browse::core::{Browser, Effect, Key, Question, ScreenAnswer};

@@ -1,9 +1,9 @@
 //! Keys and sizes at random, hostile names.
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::WindowPlace;
+use hprof_values::ObjectId;
 
 use super::{browser, screen, settle};
 use crate::cli::browse::core::{Effect, Key, Question, ScreenAnswer};

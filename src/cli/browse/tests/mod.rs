@@ -11,10 +11,10 @@ mod screens;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::{RowWindow, WindowPlace};
+use hprof_values::ObjectId;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 

@@ -4,7 +4,6 @@ use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_samples};
 use crate::cli::shared::stack::StackArgs;
-use hprof_parser::TraceSerial;
 use hprof_query::change::Change;
 use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
@@ -13,6 +12,7 @@ use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::number::signed;
+use hprof_values::TraceSerial;
 
 use super::DiffArgs;
 use super::kind::DiffKind;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::cli::prelude::*;
-use hprof_parser::ObjectId;
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::collections;
 use hprof_query::objects::hiding::HIDDEN;
@@ -13,6 +12,7 @@ use hprof_query::show::{
     Shown, ShownPart, ShownValue,
 };
 use hprof_report::value::{Each, id, list};
+use hprof_values::ObjectId;
 
 use crate::cli::shared::{frameworks, object};
 

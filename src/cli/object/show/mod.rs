@@ -11,13 +11,13 @@ use clap::ValueEnum;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_input::file::TextFile;
-use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::naming::suggestions;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
 use hprof_query::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
 use hprof_report::number::counted;
+use hprof_values::{ObjectId, TraceSerial};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;

@@ -1,11 +1,11 @@
 //! An object as text for people: the lines above and below the table of its fields or elements.
 
-use hprof_parser::TraceSerial;
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::show::{ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::grouped;
 use hprof_report::table::TableBuilder;
+use hprof_values::TraceSerial;
 
 use crate::cli::shared::frameworks::facts_text;
 

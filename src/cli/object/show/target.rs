@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
 use hprof_query::naming::object_id;
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::selection;
+use hprof_values::ObjectId;
 
 /// Parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]

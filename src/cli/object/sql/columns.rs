@@ -2,12 +2,12 @@
 
 use crate::cli::prelude::*;
 use crate::cli::shared::object;
-use hprof_parser::ObjectId;
 use hprof_query::dictionary::ColumnKey;
 use hprof_query::objects::meaning;
 use hprof_query::sql::{ColumnKind, SqlColumn, SqlRow, SqlValue};
 use hprof_report::column::{JsonField, ValueKind};
 use hprof_report::value::{list, record};
+use hprof_values::ObjectId;
 
 /// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;

@@ -6,12 +6,12 @@ use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::stack::StackArgs;
-use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::dictionary::Name;
 use hprof_query::naming::pattern::{self, ClassPattern};
 use hprof_query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
 use hprof_query::recordings::traces;
 use hprof_report::value::{id, list};
+use hprof_values::{ObjectId, TraceSerial};
 
 /// Maximum number of threads in a table cell.
 const LISTED: usize = 6;

@@ -4,7 +4,6 @@ use roaring::RoaringBitmap;
 
 use hprof_index::Dump;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::ObjectId;
 use hprof_query::dominators::holder_field;
 use hprof_query::dominators::merged_by_class::{
     self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
@@ -14,6 +13,7 @@ use hprof_query::objects::reference_names::Edges;
 use hprof_report::number::counted;
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
+use hprof_values::ObjectId;
 
 use super::arguments::{DominatorsArgs, From};
 use super::listing::HELD_BY_SEVERAL;

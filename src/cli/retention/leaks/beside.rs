@@ -1,7 +1,6 @@
 //! Keys besides the suspects in JSON: class loaders, finalizers, memory outside the heap.
 
 use crate::cli::prelude::*;
-use hprof_parser::ObjectId;
 use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
@@ -10,6 +9,7 @@ use hprof_query::loaders::loader_sets::Why;
 use hprof_query::paths::steps::ObjectStep;
 use hprof_report::column::JsonField;
 use hprof_report::value::{id, list, record};
+use hprof_values::ObjectId;
 
 use crate::cli::shared::beside_recording::ComparedRecording;
 use crate::cli::shared::paths;

@@ -1,6 +1,5 @@
 //! Words for the place of a suspect, for what accumulates there, and for the parts of a holder.
 
-use hprof_parser::names;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Owner, RetainedPart};
 use hprof_query::leaks::holders::Holder;
@@ -8,6 +7,7 @@ use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{Leaks, Suspect, SuspectKind};
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, percent};
+use hprof_values::names;
 
 use crate::cli::shared::{containers, holder};
 

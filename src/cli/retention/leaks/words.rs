@@ -1,6 +1,5 @@
 //! Descriptions of suspects in sentences, and of their evidence in a few words.
 
-use hprof_parser::names::is_of_jdk;
 use hprof_query::compare::places::library;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::{Path, Paths};
@@ -15,6 +14,7 @@ use hprof_query::threads::frames::Frame;
 use hprof_query::waste::estimate::WastedPart;
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::{escape, fit};
+use hprof_values::names::is_of_jdk;
 
 use crate::cli::shared::{containers, holder, paths};
 

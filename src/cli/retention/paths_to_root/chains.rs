@@ -1,8 +1,8 @@
 //! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`; if the path is still too
 //! long, its middle is omitted.
 
-use hprof_parser::names;
 use hprof_report::number::grouped;
+use hprof_values::names;
 
 /// Minimum number of equal steps that become one line.
 const LEAST: usize = 3;

@@ -4,10 +4,10 @@ mod chains;
 mod merged;
 pub(super) mod objects;
 
-use hprof_parser::{ObjectId, RootKind};
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::Show;
+use hprof_values::{ObjectId, RootKind};
 
 use crate::cli::prelude::*;
 

@@ -2,12 +2,12 @@
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::ObjectId;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_report::number::counted;
+use hprof_values::ObjectId;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::{messages, object, object_columns, paths};

@@ -126,7 +126,7 @@ mod tests {
     use crate::check::{Measure, Range, RuleLimits, Severity};
     use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
     use crate::frameworks::Naming;
-    use hprof_parser::ObjectId;
+    use hprof_values::ObjectId;
 
     fn label(via: Via, class: &str) -> Label {
         Label {

@@ -17,8 +17,8 @@ use hprof_index::model::tables::{ClassRow, NONE};
 use hprof_model::dominators::class_counts::Counts;
 use hprof_model::dominators::retained_of_class;
 use hprof_model::histogram::{self, HistogramOrder, Scope, With};
-use hprof_parser::ObjectId;
 use hprof_recordings::profile::text::TextHeap;
+use hprof_values::ObjectId;
 
 use hprof_base::change::{Change, Status};
 use hprof_base::naming::stable_names;

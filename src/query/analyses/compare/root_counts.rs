@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use hprof_base::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_model::paths::root_report::{self, KindRow};
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 use hprof_base::change::{Change, Status};
 

@@ -11,7 +11,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::AddressFinder;
 use hprof_index::objects::fields::Fields;
 use hprof_index::objects::reader::{Bits, ObjectReader, Record};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::element_classes::{Classes, ElementTally};
 use super::roles::{ClassRole, Roles};

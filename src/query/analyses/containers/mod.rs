@@ -33,7 +33,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::storage::store::Stage;
 use hprof_index::{Dump, Heap, ObjectGraph};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use hprof_base::kept::KeptAnswer;
 use hprof_base::parallel;

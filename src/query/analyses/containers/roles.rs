@@ -8,7 +8,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassRow;
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::Array;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::field_names;
 use hprof_model::dominators::preorder::Preorder;

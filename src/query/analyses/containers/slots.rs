@@ -14,7 +14,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::AddressFinder;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::objects::reader::ObjectReader;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::instances::Instances;
 use super::roles::{ClassRole, Owners, Roles};

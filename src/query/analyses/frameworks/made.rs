@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Dump, Heap, Options as HeapOptions, Quiet};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, Value};
 
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};

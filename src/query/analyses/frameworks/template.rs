@@ -4,7 +4,7 @@
 //! empty.
 
 use hprof_index::storage::human_bytes::HumanBytes;
-use hprof_parser::names;
+use hprof_values::names;
 
 use super::fact::{FrameworkFact, whole};
 use hprof_base::naming::stable_names::masked;

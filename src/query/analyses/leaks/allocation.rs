@@ -8,7 +8,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::objects::reader::Record;
 use hprof_index::{Dump, DumpGraph};
 use hprof_model::threads::frames::{Frame, Frames};
-use hprof_parser::{TraceSerial, names};
+use hprof_values::{TraceSerial, names};
 
 use super::contents::Level;
 
@@ -54,15 +54,11 @@ pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[Level]) -> 
     let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
     let read = spread(dump, tops, &class);
     for object in &read {
-        let trace = match objects.record(*object) {
-            Some(Record::Instance(record)) => record.trace,
-            Some(Record::ObjectArray(record)) => record.trace,
-            Some(Record::PrimitiveArray(record)) => record.trace,
-            _ => continue,
-        };
-        *traces.entry(trace).or_default() += 1;
+        if let Some(record) = objects.record(*object).filter(|record| !matches!(record, Record::Class(_))) {
+            *traces.entry(record.trace()).or_default() += 1;
+        }
     }
-    let frames = Frames::new(dump.summary, dump.bytes());
+    let frames = Frames::new(dump);
     // The first trace, if several are equal.
     let mut ranked: Vec<_> = traces.into_iter().collect();
     ranked.sort_rows_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::{Dump, ObjectGraph};
-use hprof_parser::names::is_of_jdk;
+use hprof_values::names::is_of_jdk;
 
 use crate::compare::places::{Explained, library};
 use crate::containers::Container;

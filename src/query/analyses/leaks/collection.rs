@@ -9,7 +9,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::paths::steps::View;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Field with the capacity of a queue.
 const CAPACITY: &str = "capacity";

@@ -15,7 +15,7 @@ use hprof_model::objects::collections::{Collections, Forms};
 use hprof_model::objects::strength::{Excluded, Strength};
 use hprof_model::paths::beyond_frames;
 use hprof_model::paths::steps::{ObjectStep, RootView, View};
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 use super::NamedObject;
 use super::Suspect;

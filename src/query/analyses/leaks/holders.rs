@@ -9,7 +9,7 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 use crate::containers::class_behind;
 use hprof_base::sorting::SortRows;

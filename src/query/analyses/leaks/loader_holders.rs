@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::gc_roots::GcRoot;
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 use hprof_base::naming::stable_names::stem;
 use hprof_base::sorting::SortRows;

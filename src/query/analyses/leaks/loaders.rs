@@ -17,7 +17,7 @@ use hprof_model::generated_loaders::is_permanent;
 use hprof_model::histogram;
 use hprof_model::loaders::loader_sets::{self, LargeGroup, Why};
 use hprof_model::paths::steps::View;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::below::{Store, within_holder};
 use super::contents::{self, Reason};

@@ -45,7 +45,7 @@ use hprof_index::{Dump, ObjectGraph};
 use hprof_model::dump::unreachable::Unreachable;
 use hprof_model::paths::steps::View;
 use hprof_model::threads::frames::Frame;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::frameworks::FrameworkDescription;
 

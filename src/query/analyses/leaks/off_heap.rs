@@ -17,7 +17,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_names::Edges;
 use hprof_model::objects::strength::Excluded;
-use hprof_parser::{BasicType, ObjectId, names};
+use hprof_values::{BasicType, ObjectId, names};
 
 /// Maximum number of referrers of a buffer examined.
 const MAX_REFERRERS: usize = 16;

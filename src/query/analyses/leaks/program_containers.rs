@@ -12,8 +12,8 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::storage::human_bytes::grouped;
-use hprof_parser::ObjectId;
-use hprof_parser::names::is_of_jdk;
+use hprof_values::ObjectId;
+use hprof_values::names::is_of_jdk;
 
 use crate::compare::places::library;
 use crate::containers::Container;

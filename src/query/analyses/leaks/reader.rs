@@ -8,7 +8,7 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
-use hprof_parser::names;
+use hprof_values::names;
 
 use super::contents::{self, Below, Reason};
 use super::evidence::{self, Evidence, Paths};

@@ -16,7 +16,7 @@ use hprof_model::objects::collections::{CollectionKind, Collections, Forms};
 use hprof_model::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_names::Edges;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::contents;
 

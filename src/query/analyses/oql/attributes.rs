@@ -10,7 +10,7 @@ use hprof_model::dump::info::{DumpInfo, info};
 use hprof_model::objects::hiding;
 use hprof_model::objects::reader::{Bits, Record};
 use hprof_model::objects::root_index::RootIndex;
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 use super::builtins::{Attribute, Info};
 use super::evaluate::Evaluator;

@@ -21,7 +21,7 @@ use hprof_model::objects::meaning::Meanings;
 use hprof_model::objects::reader::Record;
 use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
 use super::kept::KeptRows;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::fields::Fields;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::code::CodeField;
 use super::evaluate::Evaluator;

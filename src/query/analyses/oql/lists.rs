@@ -4,8 +4,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::{CollectionKind, Collections};
 use hprof_model::objects::reader::{Bits, Record};
-use hprof_parser::ObjectId;
-use hprof_parser::{BasicType, be_value};
+use hprof_values::ObjectId;
+use hprof_values::{BasicType, be_value};
 
 use super::evaluate::Evaluator;
 use super::value::{ExpressionValue, List, Slice};

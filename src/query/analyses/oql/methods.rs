@@ -1,7 +1,7 @@
 //! Methods that Java offers on MAT's objects, on texts, numbers and lists.
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 use std::cmp::Ordering;
 
 use hprof_model::objects::hiding::HIDDEN;

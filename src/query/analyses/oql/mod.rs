@@ -31,7 +31,7 @@ mod value;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::Array;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;

@@ -5,8 +5,8 @@ use roaring::RoaringBitmap;
 use hprof_base::naming::suggestions;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::ObjectId;
-use hprof_parser::names::java_class_name;
+use hprof_values::ObjectId;
+use hprof_values::names::java_class_name;
 
 use super::builtins::cut;
 use super::code::ValueTable;

@@ -5,7 +5,7 @@ use hprof_index::objects::fields::Fields;
 use hprof_model::objects::hiding::{self, HIDDEN};
 use hprof_model::objects::meaning;
 use hprof_model::objects::reader::{Characters, Record};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::evaluate::{EvaluatedRow, Evaluator, MAX_TEXT, character};
 use super::value::ExpressionValue;

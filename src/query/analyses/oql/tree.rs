@@ -1,6 +1,6 @@
 //! Syntax tree of a query.
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// A query: one SELECT, or several with UNION between them.
 #[derive(Debug, Clone, PartialEq)]

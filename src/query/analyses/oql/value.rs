@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Value of an expression for one row.
 #[derive(Debug, Clone, PartialEq)]

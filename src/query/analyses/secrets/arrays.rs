@@ -5,11 +5,10 @@ use std::ops::Range;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_parser::BasicType;
-use hprof_parser::heap::{HeapVisitor, PrimitiveArray};
+use hprof_values::BasicType;
 
 use hprof_base::parallel;
-use hprof_model::objects::reader::ObjectReader;
+use hprof_model::objects::reader::{ObjectReader, ObjectVisitor, PrimitiveArray};
 use hprof_model::secret_rules::search::{Scratch, TextFinding, TextSearch};
 
 /// Minimum number of objects per chunk of a thread, and maximum number of chunks.
@@ -53,13 +52,7 @@ pub(super) fn read(
     let count = graph.objects.len();
     let all = chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)));
     let chunk = |chunk: Range<u32>| {
-        let mut pass = Arrays {
-            search,
-            object: ObjectIndex(0),
-            wanted: 0,
-            scratch: Scratch::default(),
-            findings: ArrayFindings::default(),
-        };
+        let mut pass = Arrays { search, scratch: Scratch::default(), findings: ArrayFindings::default() };
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
@@ -69,13 +62,7 @@ pub(super) fn read(
                 wanted |= u64::from(is_wanted) << bit;
             }
             if wanted != 0 {
-                (pass.object, pass.wanted) = (first, wanted);
-                let count = u64::BITS - wanted.leading_zeros();
-                let id_size = objects.summary.id_size();
-                graph.objects.places.visit(objects.bytes(), id_size, block, count, &mut pass, |pass| {
-                    pass.wanted >>= 1;
-                    pass.object.0 += 1;
-                });
+                objects.visit_block(first, wanted, &mut pass);
             }
         }
         pass.findings.omitted += pass.scratch.omitted;
@@ -96,18 +83,14 @@ pub(super) fn read(
 /// Visitor of arrays.
 struct Arrays<'v> {
     search: &'v TextSearch<'v>,
-    /// Object being visited.
-    object: ObjectIndex,
-    /// Arrays from there on in the block, one bit each.
-    wanted: u64,
     scratch: Scratch,
     findings: ArrayFindings,
 }
 
-impl<'a> HeapVisitor<'a> for Arrays<'_> {
+impl<'a> ObjectVisitor<'a> for Arrays<'_> {
     #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        if self.wanted & 1 == 0 || !matches!(record.element, BasicType::Byte | BasicType::Char) {
+    fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
+        if !matches!(record.element, BasicType::Byte | BasicType::Char) {
             return;
         }
         let Some(elements) = record.elements else { return };
@@ -121,9 +104,9 @@ impl<'a> HeapVisitor<'a> for Arrays<'_> {
                 *omitted += 1;
             }
         };
-        let is_name = self.search.array(record.element, elements, self.object.0, &mut self.scratch, &mut add);
+        let is_name = self.search.array(record.element, elements, object.0, &mut self.scratch, &mut add);
         match is_name {
-            true if names.len() < MAX_FOUND => names.push(self.object),
+            true if names.len() < MAX_FOUND => names.push(object),
             // Its value is not looked for.
             true => *omitted += 1,
             false => {}

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::ClassKind;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::values::{self, HeldValue, KnownValue};
 use super::{Candidate, MAX_ROWS, SecretQuery};

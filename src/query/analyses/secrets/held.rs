@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_parser::{BasicType, names};
+use hprof_values::{BasicType, names};
 
 use super::values::{self, HeldValue, KnownValue};
 use super::{Candidate, MAX_ROWS, SecretQuery, from_name};

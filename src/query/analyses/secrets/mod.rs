@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 use crate::waste;
 use hprof_base::sorting::SortRows;

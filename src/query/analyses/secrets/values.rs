@@ -3,11 +3,10 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::heap::PrimitiveArray;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::SecretQuery;
-use hprof_model::objects::reader::{Characters, ObjectReader, Record};
+use hprof_model::objects::reader::{Characters, ObjectReader, PrimitiveArray, Record};
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::HeldKind;
 

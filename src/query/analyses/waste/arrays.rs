@@ -24,9 +24,9 @@ use hprof_index::objects::strings::StringPart;
 use hprof_index::storage::scratch::Array;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::usage::{Count, Usage};
+use hprof_model::objects::reader::{ObjectArray, ObjectVisitor, PrimitiveArray};
 use hprof_model::strings::contents::{self, Hashes, StringEncoding};
-use hprof_parser::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, ObjectId, be_ids};
+use hprof_values::{BasicType, ObjectId, be_ids};
 
 /// Results of the pass.
 pub(super) struct ArrayFindings {
@@ -140,7 +140,7 @@ struct ArrayPass<'v, 'a> {
 impl<'v, 'a> ArrayPass<'v, 'a> {
     /// Returns the statements of instances about the array being visited.
     fn of_array(&mut self) -> &'v [Held] {
-        let object = self.cursor.object().0;
+        let object = self.cursor.object.0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
         let rest = self.held.get(before..).unwrap_or_default();
         let (here, rest) = rest.split_at(rest.iter().take_while(|held| held.array == object).count());
@@ -149,7 +149,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 
     fn zero_length(&mut self, element: BasicType) {
-        let array = self.cursor.object();
+        let array = self.cursor.object;
         if !self.of_jvm.contains(&array.0) {
             let bytes = self.search.sizes.layout().array_size(element, 0);
             self.zero_length.push(Saving::of(array, bytes));
@@ -165,7 +165,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         VisitedArray {
             search: self.search,
             plans: self.look.plans,
-            object: self.cursor.object(),
+            object: self.cursor.object,
             class: self.cursor.class(),
             element,
             length,
@@ -192,9 +192,9 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
             };
             let hash = hashes.get(form, &characters, || Some(contents::hash(&characters, self.search.seed)));
             let Some(hash) = hash.flatten() else { continue };
-            let place = (record.offset as u64) << 2 | form as u64;
+            let place = record.offset << 2 | form as u64;
             let shared = std::mem::replace(&mut shared, SHARED);
-            let (object, array) = (held.holder, self.cursor.object().0);
+            let (object, array) = (held.holder, self.cursor.object.0);
             self.texts.push(ContentItem { hash, place, bytes: bytes | shared, object, array });
         }
         is_of_string
@@ -239,7 +239,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         };
         if elements == 1 && usage.is_plain {
             let bytes = self.search.sizes.layout().array_size(BasicType::Object, length);
-            self.plain.push(Saving { bytes, object: held.holder, other: self.cursor.object().0 });
+            self.plain.push(Saving { bytes, object: held.holder, other: self.cursor.object.0 });
         } else if is_told_here {
             self.few.push(Loose { object: held.holder, elements: u32::from(elements == 1) });
         }
@@ -247,7 +247,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         let table = VisitedTable {
             search: self.search,
             look: self.look,
-            object: self.cursor.object(),
+            object: self.cursor.object,
             collection: ObjectIndex(held.holder),
             class,
             usage,
@@ -266,18 +266,16 @@ impl<'a> WasteWalk<'a> for ArrayPass<'_, 'a> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
+impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
     #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        if !self.cursor.is_wanted() {
-            return;
-        }
+    fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
+        self.cursor.object = object;
         let held = self.of_array();
         let is_of_string = self.strings(&record, held);
         if record.length == 0 {
             return self.zero_length(record.element);
         }
-        let is_pooled = self.pooled.contains(&self.cursor.object().0);
+        let is_pooled = self.pooled.contains(&self.cursor.object.0);
         let Some(elements) = record.elements.filter(|_| !is_of_string && !is_pooled) else { return };
         let width = record.element.dump_bytes(self.search.dump.summary.id_size());
         let is_constant = record.length >= 2
@@ -289,24 +287,22 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
         let code = record.element as u64;
         self.contents.push(ContentItem {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
-            place: (record.offset as u64) << 2,
+            place: record.offset << 2,
             bytes,
-            object: self.cursor.object().0,
-            array: self.cursor.object().0,
+            object: self.cursor.object.0,
+            array: self.cursor.object.0,
         });
     }
 
     #[inline(always)]
-    fn object_array(&mut self, record: ObjectArray<'a>) {
-        if !self.cursor.is_wanted() {
-            return;
-        }
+    fn object_array(&mut self, object: ObjectIndex, record: ObjectArray<'a>) {
+        self.cursor.object = object;
         let held = self.of_array();
         if record.length == 0 {
             self.zero_length(BasicType::Object);
         }
         let is_table = self.tables(&record, held);
-        if is_table || record.length == 0 || self.of_jvm.contains(&self.cursor.object().0) {
+        if is_table || record.length == 0 || self.of_jvm.contains(&self.cursor.object.0) {
             return;
         }
         let ids = be_ids(record.elements, self.search.dump.summary.id_size());

@@ -6,7 +6,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_model::objects::reader::{Bits, FieldPlace};
-use hprof_parser::{BasicType, ObjectId, RootKind};
+use hprof_values::{BasicType, ObjectId, RootKind};
 
 /// Box classes with the type of their value.
 const BOXES: [(&str, BasicType); 8] = [

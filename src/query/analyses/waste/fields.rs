@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::WasteSearch;
 use hprof_base::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 /// Way in which an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

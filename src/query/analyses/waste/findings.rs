@@ -16,7 +16,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_model::dominators::retained_of_set::tops;
 use hprof_model::objects::object_set::Bits;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Object index that stands for none.
 pub(super) const NO_OBJECT: u32 = u32::MAX;

@@ -21,7 +21,7 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::{FieldPlace, Record};
 use hprof_model::strings::holders;
-use hprof_parser::{BasicType, ObjectId, names};
+use hprof_values::{BasicType, ObjectId, names};
 
 /// Objects per chunk of a thread.
 const CHUNK: usize = 1 << 15;

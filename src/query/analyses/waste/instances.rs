@@ -12,13 +12,13 @@ use super::plan::{Buffer, Plan, Plans};
 use super::votes::Votes;
 use super::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
+use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::scratch::Array;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::collections::usage::{Count, Usage};
-use hprof_model::objects::reader::Bits;
-use hprof_parser::ObjectId;
-use hprof_parser::heap::{HeapVisitor, Instance};
+use hprof_model::objects::reader::{Bits, Instance, ObjectVisitor};
+use hprof_values::ObjectId;
 
 /// An instance and its statement about its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -163,15 +163,15 @@ impl InstancePass<'_, '_> {
     /// Adds the instance's statement about its array.
     fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
         self.ids.push(array);
-        self.held.push(Held { array: 0, holder: self.cursor.object().0, says });
+        self.held.push(Held { array: 0, holder: self.cursor.object.0, says });
     }
 
     fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
         let Some(value) = self.search.dump.objects.value_at(fields, boxed.value) else { return };
-        if self.cached.contains(&self.cursor.object().0) {
+        if self.cached.contains(&self.cursor.object.0) {
             return;
         }
-        let box_of_class = (self.cursor.object(), self.cursor.class());
+        let box_of_class = (self.cursor.object, self.cursor.class());
         boxed.look(self.search, box_of_class, value, &mut self.boxes);
     }
 
@@ -193,7 +193,7 @@ impl InstancePass<'_, '_> {
         let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
         if let Some(wraps) = usage.wraps {
             if let Some(id) = value(wraps).and_then(Bits::reference).filter(|_| usage.is_counted) {
-                self.wrappers.push(self.cursor.object().0);
+                self.wrappers.push(self.cursor.object.0);
                 self.wrapped.push(id);
             }
             return;
@@ -230,11 +230,9 @@ impl InstancePass<'_, '_> {
             // Plain lists of one element are found by their arrays.
             Some(1) if usage.is_plain && array.is_some() => {}
             Some(elements) if elements <= 1 || usage.is_linked => {
-                self.loose.push(Loose { object: self.cursor.object().0, elements });
+                self.loose.push(Loose { object: self.cursor.object.0, elements });
             }
-            None if is_unknown => {
-                self.loose.push(Loose { object: self.cursor.object().0, elements: UNKNOWN })
-            }
+            None if is_unknown => self.loose.push(Loose { object: self.cursor.object.0, elements: UNKNOWN }),
             _ => {}
         }
     }
@@ -242,7 +240,7 @@ impl InstancePass<'_, '_> {
     /// Returns the number of entries of a ConcurrentHashMap that many threads have written to. Cells that another map
     /// shares are not read for each.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
-        let (graph, map) = (self.search.dump.graph, self.cursor.object());
+        let (graph, map) = (self.search.dump.graph, self.cursor.object);
         let cells = graph.objects.addresses.index_of(cells)?;
         self.search.is_dominated_by(cells, map).then_some(())?;
         let collection = self.collections.collection(map)?;
@@ -256,12 +254,10 @@ impl<'a> WasteWalk<'a> for InstancePass<'_, 'a> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for InstancePass<'_, 'a> {
+impl<'a> ObjectVisitor<'a> for InstancePass<'_, 'a> {
     #[inline(always)]
-    fn instance(&mut self, record: Instance<'a>) {
-        if !self.cursor.is_wanted() {
-            return;
-        }
+    fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
+        self.cursor.object = object;
         let plans = self.plans;
         let class = self.cursor.class();
         self.votes.vote(plans, self.search.dump.summary, class, record.fields);

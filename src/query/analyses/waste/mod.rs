@@ -39,9 +39,9 @@ use hprof_index::storage::scratch::ScratchArena;
 use hprof_model::objects::collections::Forms;
 use hprof_model::objects::label::Labels;
 use hprof_model::objects::object_set::Bits;
+use hprof_model::objects::reader::ObjectVisitor;
 use hprof_model::strings::contents::random_seed;
-use hprof_parser::ObjectId;
-use hprof_parser::heap::HeapVisitor;
+use hprof_values::ObjectId;
 
 pub use fields::{FieldGroupBy, FieldSum};
 pub use findings::{Example, FindingPart};
@@ -105,42 +105,23 @@ impl WasteQuery {
 const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
 
-/// A walk over the records of a block of objects.
+/// Position of a walk over a block of objects.
 #[derive(Debug, Clone, Copy)]
 struct BlockCursor {
-    /// First object of the block.
-    first: ObjectIndex,
-    /// Index in the block of the object being visited.
-    within: u32,
-    /// Objects of the block to visit, one bit each.
-    bits: u64,
-    /// Classes of the objects.
+    /// Object being visited.
+    object: ObjectIndex,
+    /// Classes of the objects of the block.
     classes: [ClassNumber; BLOCK as usize],
 }
 
 impl BlockCursor {
     /// Cursor before the first block.
-    const NONE: Self =
-        Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
-
-    /// Returns the number of objects to visit so that all marked ones are included.
-    fn count(&self) -> u32 {
-        u64::BITS - self.bits.leading_zeros()
-    }
-
-    #[inline(always)]
-    fn is_wanted(&self) -> bool {
-        self.bits & (1 << self.within) != 0
-    }
-
-    #[inline(always)]
-    fn object(&self) -> ObjectIndex {
-        ObjectIndex(self.first.0 + self.within)
-    }
+    const NONE: Self = Self { object: ObjectIndex(0), classes: [ClassNumber(u32::MAX); BLOCK as usize] };
 
     #[inline(always)]
     fn class(&self) -> ClassNumber {
-        self.classes.get(self.within as usize).copied().unwrap_or(ClassNumber(u32::MAX))
+        let class = self.classes.get((self.object.0 % BLOCK) as usize);
+        class.copied().unwrap_or(ClassNumber(u32::MAX))
     }
 }
 
@@ -159,8 +140,8 @@ struct WasteSearch<'a> {
     seed: u64,
 }
 
-/// A visitor of the records of some objects.
-trait WasteWalk<'a>: HeapVisitor<'a> {
+/// A visitor of some objects.
+trait WasteWalk<'a>: ObjectVisitor<'a> {
     /// Returns the current position.
     fn cursor(&mut self) -> &mut BlockCursor;
 }
@@ -218,27 +199,18 @@ impl<'a> WasteSearch<'a> {
             }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
-            let of_objects = self.dump.graph.objects.classes(range.clone());
+            let mut cursor = BlockCursor { object: first, ..BlockCursor::NONE };
+            let mut wanted = 0u64;
+            let of_objects = self.dump.graph.objects.classes(range);
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
                 *place = class;
-                cursor.bits |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
+                wanted |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
             }
-            cursor.bits &= reachable;
-            if cursor.bits != 0 {
+            wanted &= reachable;
+            if wanted != 0 {
                 *walk.cursor() = cursor;
-                let places = &self.dump.graph.objects.places;
-                places.visit(
-                    self.dump.bytes(),
-                    self.dump.summary.id_size(),
-                    block,
-                    cursor.count(),
-                    walk,
-                    |walk| {
-                        walk.cursor().within += 1;
-                    },
-                );
+                self.dump.objects.visit_block(first, wanted, walk);
             }
         }
     }

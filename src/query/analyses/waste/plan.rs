@@ -9,7 +9,7 @@ use hprof_index::objects::strings::StringFields;
 use hprof_model::objects::collections::usage::Usage;
 use hprof_model::objects::reader::{Bits, FieldPlace};
 use hprof_model::strings::STRING;
-use hprof_parser::names;
+use hprof_values::names;
 
 /// Minimum number of instances for a field to be compared.
 pub(super) const MIN_INSTANCES: u64 = 100;

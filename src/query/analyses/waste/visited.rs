@@ -8,7 +8,7 @@ use super::plan::Plans;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::usage::Usage;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// A non-empty array.
 #[derive(Clone, Copy)]

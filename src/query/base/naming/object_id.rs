@@ -5,7 +5,7 @@
 //! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
 //! if the dump contains one of that name, else the object: `Selection::settled`.
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// A text that starts like an object ID and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

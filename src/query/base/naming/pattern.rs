@@ -17,7 +17,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use hprof_parser::names;
+use hprof_values::names;
 
 /// A pattern of class names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Marks of generated classes: what follows one, up to an array's brackets, is a number or a hash.
 ///

@@ -5,7 +5,7 @@ use strsim::osa_distance;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::naming::object_id::with_digits_of;
 

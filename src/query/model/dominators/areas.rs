@@ -18,7 +18,7 @@ use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{DumpGraph, ObjectGraph};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
 use super::preorder::Start;

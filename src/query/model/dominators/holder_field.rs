@@ -7,7 +7,7 @@ use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::names;
+use hprof_values::names;
 
 /// Maximum number of fields in a name.
 const MAX_FIELDS: usize = 4;

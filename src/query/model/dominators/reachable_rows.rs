@@ -7,7 +7,7 @@ use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::Ids;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::tree_nodes;
 

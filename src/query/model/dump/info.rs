@@ -3,8 +3,8 @@
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Problem;
-use hprof_parser::record::tag;
-use hprof_parser::{RootKind, Version};
+use hprof_index::model::record_counts::RecordCounts;
+use hprof_values::RootKind;
 
 use super::doctor::Extent;
 use crate::histogram::{all_bytes, objects_by_kind};
@@ -12,8 +12,8 @@ use crate::histogram::{all_bytes, objects_by_kind};
 /// General facts about a dump.
 #[derive(Debug, Clone)]
 pub struct DumpInfo {
-    /// Version of the format.
-    pub version: Version,
+    /// Name of the format, with its version.
+    pub format: &'static str,
     /// Size of an identifier in bytes.
     pub id_bytes: u8,
     /// Creation time in milliseconds since 1970; 0 if the writer did not record it.
@@ -43,7 +43,7 @@ pub struct DumpInfo {
     /// `true` if objects carry allocation traces.
     pub has_allocation_traces: bool,
     /// Numbers of top-level records by kind.
-    pub records: Records,
+    pub records: RecordCounts,
     /// Android's heaps: number and name.
     pub heaps: Vec<(u32, String)>,
     /// Number of classes with instances by the source of their size: the model alone, the model confirmed by a
@@ -70,42 +70,12 @@ pub struct HeapDumpInfo {
     pub ended: bool,
 }
 
-/// Numbers of top-level records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Records {
-    /// STRING records.
-    pub strings: usize,
-    /// LOAD CLASS records.
-    pub load_classes: usize,
-    /// UNLOAD CLASS records.
-    pub unload_classes: usize,
-    /// STACK FRAME records.
-    pub frames: usize,
-    /// STACK TRACE records.
-    pub traces: usize,
-    /// START THREAD records.
-    pub start_threads: usize,
-    /// END THREAD records.
-    pub end_threads: usize,
-    /// ALLOC SITES records.
-    pub alloc_sites: usize,
-    /// CPU SAMPLES records.
-    pub cpu_samples: usize,
-    /// HEAP SUMMARY records.
-    pub heap_summaries: usize,
-    /// CONTROL SETTINGS records.
-    pub control_settings: usize,
-    /// HEAP DUMP and HEAP DUMP SEGMENT records of the heap dump that was read.
-    pub heap_segments: usize,
-}
-
 /// Collects the general facts about a dump.
 pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
     let summary = heap.summary();
     let facts = summary.facts();
-    let [strings, load_classes, frames, traces, start_threads] = summary.table_counts();
     DumpInfo {
-        version: summary.version(),
+        format: summary.version().name(),
         id_bytes: facts.id_bytes,
         created_ms: facts.created_ms.get(),
         file_bytes: heap.file_bytes(),
@@ -132,20 +102,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
         properties: summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         // HotSpot writes 0 or 1 into every object; the hprof agent numbers its traces from 300000.
         has_allocation_traces: facts.max_trace.get() > 1,
-        records: Records {
-            strings,
-            load_classes,
-            unload_classes: summary.record_count(tag::UNLOAD_CLASS),
-            frames,
-            traces,
-            start_threads,
-            end_threads: summary.record_count(tag::END_THREAD),
-            alloc_sites: summary.record_count(tag::ALLOC_SITES),
-            cpu_samples: summary.record_count(tag::CPU_SAMPLES),
-            heap_summaries: summary.record_count(tag::HEAP_SUMMARY),
-            control_settings: summary.record_count(tag::CONTROL_SETTINGS),
-            heap_segments: summary.segments().len(),
-        },
+        records: summary.record_counts(),
         heaps: summary.heaps().map(|(heap, name)| (heap, name.to_owned())).collect(),
         size_sources: sizes.sources(summary),
         extent: Extent::of(heap),

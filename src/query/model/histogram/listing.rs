@@ -13,7 +13,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{DumpGraph, ObjectGraph};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::dominators::preorder::{Preorder, Start};
 use crate::histogram::{self, ClassGroups, HistogramGroupBy};

@@ -14,7 +14,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_index::{DumpGraph, ObjectGraph};
-use hprof_parser::{ObjectId, names};
+use hprof_values::{ObjectId, names};
 
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::retained_of_class;
@@ -381,7 +381,7 @@ pub fn package_label(class: &str) -> String {
 
 fn is_primitive_array(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
-    element != name && hprof_parser::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
+    element != name && hprof_values::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
 /// Returns the number of objects by kind: instances, object arrays, primitive arrays, class objects.

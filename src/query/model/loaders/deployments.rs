@@ -13,7 +13,7 @@ use hprof_base::share::is_share;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::loader_set::LoaderSet;
 use super::loader_states::{LoaderState, LoaderStates};

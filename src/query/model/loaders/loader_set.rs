@@ -1,7 +1,7 @@
 //! A set of class loaders that define the same classes.
 
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::dominators::retained_of_many_sets::SetRetained;
 

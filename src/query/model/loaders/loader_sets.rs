@@ -23,7 +23,7 @@ use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Dump, DumpGraph};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;

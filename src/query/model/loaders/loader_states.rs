@@ -2,7 +2,7 @@
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::{Bits, FieldPlace};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use crate::objects::reader::ObjectReader;
 

@@ -13,7 +13,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::histogram;
 use crate::objects::class_set::ClassSet;

@@ -7,7 +7,7 @@
 pub mod fields;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use self::fields::is_structure;
 use super::reader::{Characters, FieldSlot};

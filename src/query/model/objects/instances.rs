@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::best::{Best, BestObjects};
 use super::class_set::ClassSet;

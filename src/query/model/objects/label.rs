@@ -12,7 +12,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::human_bytes::grouped;
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::class_set::ClassSet;
 use super::collections::{CollectionKind, Collections, Forms};

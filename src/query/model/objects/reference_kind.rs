@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 /// Kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,8 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::fields;
-use hprof_index::objects::object_table::BLOCK;
-use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray};
-use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
+use hprof_index::objects::reader::{ClassObject, Instance, ObjectArray, ObjectVisitor};
+use hprof_values::{BasicType, ObjectId, be_id};
 
 use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
@@ -123,19 +121,18 @@ impl<'a> Edges<'a> {
 
     /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
     pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        let class = self.dump.graph.objects.class(from);
-        let mut reader = ReferenceReader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
-        self.read(&mut reader);
-        reader.locals();
+        let mut reader =
+            ReferenceReader { edges: self, with_locals: true, visit: |_, kind, id| visit(kind, id) };
+        self.dump.objects.visit_object(from, &mut reader);
         if let Some(id) = self.class_id_of(from) {
-            reader.take(ReferenceKind::Class, id);
+            visit(ReferenceKind::Class, id);
         }
     }
 
     /// Like [`Edges::each`], for the stack of a thread.
     pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        ReferenceReader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }
-            .locals();
+        ReferenceReader { edges: self, with_locals: true, visit: |_, kind, id| visit(kind, id) }
+            .locals(thread);
     }
 
     /// Returns the object ID of the class object of an object's class.
@@ -149,47 +146,10 @@ impl<'a> Edges<'a> {
         &self,
         first: ObjectIndex,
         wanted: u64,
-        mut visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
+        visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
     ) {
-        let count = u64::BITS - wanted.leading_zeros();
-        let places = &self.dump.graph.objects.places;
-        let each = |from: ObjectIndex, kind: ReferenceKind<'a>, id: ObjectId| {
-            if wanted & (1 << (from.0 - first.0)) != 0 {
-                visit(from, kind, id);
-            }
-        };
-        let last = ObjectIndex(first.0.saturating_add(count));
-        let mut classes = self.dump.graph.objects.classes(first..last);
-        let class = classes.next().flatten();
-        let mut reader = ReferenceReader { edges: self, from: first, class, visit: each };
-        places.visit(
-            self.dump.bytes(),
-            self.dump.summary.id_size(),
-            first.0 / BLOCK,
-            count,
-            &mut reader,
-            |reader| {
-                if self.roots.contains(reader.from) {
-                    reader.locals();
-                }
-                reader.from.0 += 1;
-                reader.class = classes.next().flatten();
-            },
-        );
-    }
-
-    /// Reads the references in an object's record.
-    fn read(
-        &self,
-        reader: &mut ReferenceReader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>,
-    ) {
-        let id_size = self.dump.summary.id_size();
-        if let Some(offset) = self.dump.graph.objects.offset(self.dump.bytes(), id_size, reader.from)
-            && let Ok(at) = usize::try_from(offset)
-        {
-            // A record that cannot be read has no references.
-            let _ = heap::visit_one(self.dump.bytes(), id_size, at, self.dump.bytes().len(), reader);
-        }
+        let mut reader = ReferenceReader { edges: self, with_locals: true, visit };
+        self.dump.objects.visit_block(first, wanted, &mut reader);
     }
 
     /// Returns the references by which one object holds others, reading its record once. `targets` must ascend; results
@@ -250,8 +210,8 @@ impl<'a> Edges<'a> {
             let addresses = &self.dump.graph.objects.addresses;
             let visit =
                 |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
-            let class = self.dump.graph.objects.class(thread);
-            self.read(&mut ReferenceReader { edges: self, from: thread, class, visit });
+            let mut reader = ReferenceReader { edges: self, with_locals: false, visit };
+            self.dump.objects.visit_object(thread, &mut reader);
             beyond.extend(self.dump.graph.class_object_of(thread));
         }
         beyond
@@ -273,41 +233,44 @@ impl<'a> Edges<'a> {
     }
 }
 
-/// Reads the record of one object.
+/// Visitor that finds the references in records.
 struct ReferenceReader<'e, 'a, F> {
     edges: &'e Edges<'a>,
-    from: ObjectIndex,
-    class: Option<ClassNumber>,
+    /// `true` to find the objects on the stacks of threads too.
+    with_locals: bool,
     visit: F,
 }
 
 impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_, 'a, F> {
-    fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
+    fn take(&mut self, from: ObjectIndex, meaning: ReferenceKind<'a>, id: ObjectId) {
         if !id.is_null() {
-            (self.visit)(self.from, meaning, id);
+            (self.visit)(from, meaning, id);
         }
     }
 
     /// Finds the objects referenced by the stack of a thread.
-    fn locals(&mut self) {
+    fn locals(&mut self, thread: ObjectIndex) {
         let edges = self.edges;
-        for root in edges.roots.locals_of(self.from) {
+        for root in edges.roots.locals_of(thread) {
             if let Some(id) = edges.dump.graph.objects.addresses.id_of(root.object) {
-                self.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
+                self.take(thread, ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
             }
         }
     }
 }
 
-impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for ReferenceReader<'_, 'a, F> {
-    fn instance(&mut self, record: Instance<'a>) {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ObjectVisitor<'a>
+    for ReferenceReader<'_, 'a, F>
+{
+    fn instance(&mut self, from: ObjectIndex, record: Instance<'a>) {
         let summary = self.edges.dump.summary;
         let id_size = summary.id_size();
-        let (edges, mut class) = (self.edges, self.class);
+        let edges = self.edges;
+        let mut class = edges.dump.graph.objects.class(from);
         if let Some(fields) = class.and_then(|class| edges.reference_fields(class)) {
             for (at, name, class) in fields {
                 let Some(id) = be_id(record.fields, *at as usize, id_size) else { return };
-                self.take(ReferenceKind::Field { name, class }, ObjectId(id));
+                self.take(from, ReferenceKind::Field { name, class }, ObjectId(id));
             }
             return;
         }
@@ -319,7 +282,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for
                 }
                 if kind == BasicType::Object {
                     let id = be_id(record.fields, at, id_size).map(ObjectId).unwrap_or_default();
-                    self.take(ReferenceKind::Field { name, class: summary.class_name(row) }, id);
+                    self.take(from, ReferenceKind::Field { name, class: summary.class_name(row) }, id);
                 }
                 at += kind.dump_bytes(id_size);
             }
@@ -327,22 +290,28 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for
         }
     }
 
-    fn object_array(&mut self, record: ObjectArray<'a>) {
-        for (index, id) in (0u32..).zip(be_ids(record.elements, self.edges.dump.summary.id_size())) {
-            self.take(ReferenceKind::Slot(index), id);
+    fn object_array(&mut self, from: ObjectIndex, record: ObjectArray<'a>) {
+        for (index, id) in (0u32..).zip(self.edges.dump.objects.elements(&record)) {
+            self.take(from, ReferenceKind::Slot(index), id);
         }
     }
 
-    fn class(&mut self, record: ClassDump<'a>) {
-        self.take(ReferenceKind::Super, record.super_class);
-        self.take(ReferenceKind::Loader, record.loader);
+    fn class(&mut self, from: ObjectIndex, record: ClassObject<'a>) {
+        self.take(from, ReferenceKind::Super, record.superclass());
+        self.take(from, ReferenceKind::Loader, record.loader());
         let summary = self.edges.dump.summary;
-        let class = self.edges.class_of_class_object(self.from).and_then(|class| summary.class(class));
+        let class = self.edges.class_of_class_object(from).and_then(|class| summary.class(class));
         let Some(class) = class else { return };
         for (name, kind, value) in summary.statics(class) {
             if kind == BasicType::Object {
-                self.take(ReferenceKind::Static(name), ObjectId(value));
+                self.take(from, ReferenceKind::Static(name), ObjectId(value));
             }
+        }
+    }
+
+    fn end(&mut self, from: ObjectIndex) {
+        if self.with_locals && self.edges.roots.contains(from) {
+            self.locals(from);
         }
     }
 }

@@ -3,7 +3,7 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::gc_roots::GcRoot;
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 use crate::objects::object_set::Bits;
 

@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use hprof_base::naming::object_id::{
     NoObjectId, is_ambiguous, is_long_id, is_meant_as_id, object_id, without_prefix,

@@ -5,7 +5,7 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 use super::reference_kind::ReferenceKind;
 

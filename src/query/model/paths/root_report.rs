@@ -9,7 +9,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::gc_roots::GcRoot;
-use hprof_parser::{ObjectId, RootKind};
+use hprof_values::{ObjectId, RootKind};
 
 use crate::dominators::retained_of_set::retained_by_tree;
 use crate::objects::label::Labels;

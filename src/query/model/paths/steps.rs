@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::gc_roots::GcRoot;
-use hprof_parser::{ObjectId, RootKind};
+use hprof_values::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;
 use crate::objects::meaning::Meanings;
@@ -82,12 +82,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Creates a view of a dump.
     pub fn new(dump: &Dump<'a>) -> Self {
-        let summary = dump.summary;
-        Self {
-            edges: Edges::new(dump),
-            labels: Labels::new(dump),
-            frames: Frames::new(summary, dump.bytes()),
-        }
+        Self { edges: Edges::new(dump), labels: Labels::new(dump), frames: Frames::new(dump) }
     }
 
     fn id(&self, object: ObjectIndex) -> ObjectId {

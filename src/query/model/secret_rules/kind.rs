@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::rules::SecretRules;
 use super::search::{Scratch, TextSearch};

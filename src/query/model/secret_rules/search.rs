@@ -7,7 +7,7 @@ use super::keywords::KeywordSet;
 use super::mask;
 use super::rules::{SecretRules, TextRule};
 use super::view::View;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Maximum number of units that are searched at a time. Windows overlap by what a rule needs around a keyword.
 const MAX_WINDOW: usize = 1 << 16;

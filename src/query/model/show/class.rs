@@ -7,7 +7,7 @@ use hprof_index::DumpGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::tables::ClassKind;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::{Loader, Referred, Shower};
 
@@ -69,7 +69,7 @@ const LISTED: usize = 10;
 /// Finds the class that `text` stands for; `pattern` is its parsed form. A class with exactly that name is preferred to
 /// others that match.
 pub fn find_class(dump: &DumpGraph<'_>, text: &str, pattern: &ClassPattern) -> ClassFound {
-    let exact = hprof_parser::names::java_class_name(text);
+    let exact = hprof_values::names::java_class_name(text);
     let mut not_dumped = None;
     let (mut named, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for (number, class) in dump.summary.numbered_classes() {

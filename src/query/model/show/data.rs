@@ -1,9 +1,8 @@
 //! Bytes of an array of primitives, and their interpretation as text.
 
-use crate::objects::reader::{Characters, Record};
+use crate::objects::reader::{Characters, PrimitiveArray, Record};
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::BasicType;
-use hprof_parser::heap::PrimitiveArray;
+use hprof_values::BasicType;
 
 use super::Shower;
 

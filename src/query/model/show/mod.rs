@@ -7,14 +7,12 @@ mod data;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::{Dump, ObjectGraph};
-use hprof_parser::class_dump::ClassDump;
-use hprof_parser::heap::{Instance, PrimitiveArray};
-use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
+use hprof_values::{BasicType, ObjectId, TraceSerial, be_value};
 
 use crate::objects::collections::{self, Collections};
 use crate::objects::hiding;
 use crate::objects::meaning::{Meaning, Stack};
-use crate::objects::reader::{Bits, ObjectReader, Record};
+use crate::objects::reader::{Bits, ClassObject, Instance, ObjectReader, PrimitiveArray, Record};
 use crate::paths::steps::View;
 
 pub use class::{ClassFound, ClassShown, DeclaredField, NamedClass, find_class};
@@ -174,7 +172,7 @@ pub struct Referred {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootShown {
     /// Kind of root.
-    pub kind: hprof_parser::RootKind,
+    pub kind: hprof_values::RootKind,
     /// Thread of the root: its name, or its serial number.
     pub thread: Option<String>,
     /// Frame of the root, or the index of the frame.
@@ -262,25 +260,21 @@ impl<'a> Shower<'a> {
             ..Shown::default()
         };
         // Omits the fields of a record that cannot be read; the damage is reported for the dump.
-        match self.objects.record(object) {
-            Some(Record::Instance(record)) => {
-                (shown.kind, shown.trace) = (ObjectKind::Instance, record.trace);
+        let Some(record) = self.objects.record(object) else { return shown };
+        shown.trace = record.trace();
+        shown.length = record.length().map(Into::into);
+        match record {
+            Record::Instance(record) => {
+                shown.kind = ObjectKind::Instance;
                 shown.fields = self.instance(object, &record);
             }
-            Some(Record::ObjectArray(record)) => {
-                (shown.kind, shown.trace) = (ObjectKind::ObjectArray, record.trace);
-                shown.length = Some(record.length.into());
-            }
-            Some(Record::PrimitiveArray(record)) => {
-                (shown.kind, shown.trace) = (ObjectKind::PrimitiveArray, record.trace);
-                shown.length = Some(record.length.into());
-            }
-            Some(Record::Class(record)) => {
-                (shown.kind, shown.trace) = (ObjectKind::ClassObject, record.trace);
+            Record::ObjectArray(_) => shown.kind = ObjectKind::ObjectArray,
+            Record::PrimitiveArray(_) => shown.kind = ObjectKind::PrimitiveArray,
+            Record::Class(record) => {
+                shown.kind = ObjectKind::ClassObject;
                 shown.fields = self.class_object(object, &record);
                 shown.of_class = self.class(object);
             }
-            None => {}
         }
         shown
     }
@@ -340,14 +334,14 @@ impl<'a> Shower<'a> {
         parts.collect()
     }
 
-    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<ShownPart> {
+    fn class_object(&self, object: ObjectIndex, record: &ClassObject<'a>) -> Vec<ShownPart> {
         let summary = self.objects.summary;
         let mut parts = Vec::new();
         for (name, id) in [
-            (SUPER, record.super_class),
-            (LOADER, record.loader),
-            (SIGNERS, record.signers),
-            (DOMAIN, record.protection_domain),
+            (SUPER, record.superclass()),
+            (LOADER, record.loader()),
+            (SIGNERS, record.signers()),
+            (DOMAIN, record.protection_domain()),
         ] {
             if !id.is_null() {
                 let value = ShownValue::Reference(Some(self.refer(id)));
@@ -363,11 +357,11 @@ impl<'a> Shower<'a> {
                 value: self.value(Bits { kind, bits }, || hiding::is_shown(summary, number, name, kind)),
             }));
         }
-        parts.extend(record.constants().map(|constant| ShownPart {
-            name: constant_name(constant.index.into()),
+        parts.extend(record.constants().map(|(index, value)| ShownPart {
+            name: constant_name(index.into()),
             class: None,
-            kind: constant.kind,
-            value: self.value(Bits { kind: constant.kind, bits: constant.value }, || false),
+            kind: value.kind,
+            value: self.value(value, || false),
         }));
         parts
     }

@@ -6,10 +6,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::objects::reader::{Characters, ObjectReader, Record};
+use crate::objects::reader::{Characters, ObjectReader, PrimitiveArray, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::strings::StringPart;
-use hprof_parser::heap::PrimitiveArray;
 
 /// Number of units converted at a time.
 const CHUNK: usize = 1 << 12;

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::objects::reader::{Characters, ObjectReader};
+use crate::objects::reader::{Characters, Instance, ObjectReader, ObjectVisitor, PrimitiveArray};
 use hprof_base::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, chunks};
@@ -21,8 +21,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_index::objects::strings::{StringFields, StringPart};
 use hprof_index::storage::scratch::{Array, ScratchStack};
-use hprof_parser::ObjectId;
-use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
+use hprof_values::ObjectId;
 
 use super::contents::{self, Hashes, StringEncoding};
 use super::{Basis, STRING, StringQuery};
@@ -98,7 +97,6 @@ pub(super) struct Finds {
 struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
-    bytes: &'a [u8],
     question: &'s StringQuery,
     layout: &'s Layout,
     seed: u64,
@@ -109,7 +107,6 @@ struct StringSearch<'s, 'a> {
 /// Finds the matching Strings.
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
-    bytes: &'a [u8],
     question: &StringQuery,
     basis: &Basis,
 ) -> io::Result<Finds> {
@@ -121,8 +118,7 @@ pub(super) fn find<'a>(
             (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let search =
-        StringSearch { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
+    let search = StringSearch { objects, graph, question, layout: sizes.layout(), seed: basis.seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -161,38 +157,21 @@ pub(super) fn find<'a>(
 impl<'a> StringSearch<'_, 'a> {
     /// Returns the Strings of a chunk, by their arrays, and the number of those without one.
     fn strings(&self, chunk: Range<u32>) -> (Vec<FoundString>, u64) {
-        let mut strings = Strings {
-            search: self,
-            object: ObjectIndex(0),
-            wanted: 0,
-            found: Vec::new(),
-            ids: Vec::new(),
-            unreadable: 0,
-        };
-        let id_size = self.objects.summary.id_size();
-        let places = &self.graph.objects.places;
+        let mut strings = Strings { search: self, found: Vec::new(), ids: Vec::new() };
+        let mut count = 0;
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = block * BLOCK;
             let wanted = self.strings_of_block(first..first.saturating_add(BLOCK).min(chunk.end));
-            if wanted == 0 {
-                continue;
+            if wanted != 0 {
+                count += u64::from(wanted.count_ones());
+                self.objects.visit_block(ObjectIndex(first), wanted, &mut strings);
             }
-            (strings.object, strings.wanted) = (ObjectIndex(first), wanted);
-            places.visit(
-                self.bytes,
-                id_size,
-                block,
-                BLOCK - wanted.leading_zeros(),
-                &mut strings,
-                Strings::done,
-            );
         }
-        let Strings { mut found, ids, mut unreadable, .. } = strings;
+        let Strings { mut found, ids, .. } = strings;
         let mut indices = Vec::with_capacity(ids.len());
         self.graph.objects.addresses.finder().find(&ids, |index| indices.push(index));
         // Removes Strings whose arrays are not in the dump.
         let mut indices = indices.into_iter();
-        let before = found.len();
         found.retain_mut(|found| match indices.next().flatten() {
             Some(array) => {
                 found.array = array.0;
@@ -200,7 +179,7 @@ impl<'a> StringSearch<'_, 'a> {
             }
             None => false,
         });
-        unreadable += (before - found.len()) as u64;
+        let unreadable = count.saturating_sub(found.len() as u64);
         found.sort_unstable_by_key(|found| (found.array, found.string));
         (found, unreadable)
     }
@@ -235,61 +214,41 @@ impl<'a> StringSearch<'_, 'a> {
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
             search: self,
-            object: ObjectIndex(0),
-            found: &[],
+            found: &found,
             pattern: self.question.pattern.clone(),
             buffer: String::new(),
             items: vec![Vec::new(); SHARES],
             unreadable: 0,
         };
-        let id_size = self.objects.summary.id_size();
-        let places = &self.graph.objects.places;
         for of_block in found.chunk_by(|a, b| a.array / BLOCK == b.array / BLOCK) {
-            let Some(last) = of_block.last() else { continue };
-            let block = last.array / BLOCK;
-            (arrays.object, arrays.found) = (ObjectIndex(block * BLOCK), of_block);
-            places.visit(self.bytes, id_size, block, last.array % BLOCK + 1, &mut arrays, Arrays::done);
+            let Some(first) = of_block.first().map(|found| found.array / BLOCK * BLOCK) else { continue };
+            let wanted = of_block.iter().fold(0, |wanted, found| wanted | 1 << (found.array - first));
+            self.objects.visit_block(ObjectIndex(first), wanted, &mut arrays);
         }
-        (arrays.items, arrays.unreadable)
+        // Strings whose `value` is not an array.
+        let unreadable = arrays.unreadable + arrays.found.len() as u64;
+        (arrays.items, unreadable)
     }
 }
 
 /// Visitor that collects Strings.
 struct Strings<'v, 's, 'a> {
     search: &'v StringSearch<'s, 'a>,
-    /// Object being visited.
-    object: ObjectIndex,
-    /// Strings of the block, one bit each.
-    wanted: u64,
     found: Vec<FoundString>,
     /// IDs of the arrays.
     ids: Vec<ObjectId>,
-    unreadable: u64,
 }
 
-impl Strings<'_, '_, '_> {
-    fn done(&mut self) {
-        // A String whose record is not an instance.
-        self.unreadable += self.wanted & 1;
-        self.wanted >>= 1;
-        self.object.0 += 1;
-    }
-}
-
-impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
+impl<'a> ObjectVisitor<'a> for Strings<'_, '_, 'a> {
     #[inline(always)]
-    fn instance(&mut self, record: Instance<'a>) {
-        if self.wanted & 1 == 0 {
-            return;
-        }
+    fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
         let search = self.search;
-        let class = search.graph.objects.class(self.object);
+        let class = search.graph.objects.class(object);
         let fields = class.and_then(|class| search.fields.get(class.0 as usize)?.as_ref());
         let read = fields.and_then(|fields| fields.read(record.fields, search.objects.summary.id_size()));
         if let Some((id, part)) = read {
-            self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(FoundString { array: 0, string: self.object.0, part });
+            self.found.push(FoundString { array: 0, string: object.0, part });
         }
     }
 }
@@ -297,9 +256,7 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
 /// Visitor that reads the arrays of Strings.
 struct Arrays<'v, 's, 'a> {
     search: &'v StringSearch<'s, 'a>,
-    /// Object being visited.
-    object: ObjectIndex,
-    /// Strings of this array and of later ones.
+    /// Strings of the next array and of later ones.
     found: &'v [FoundString],
     pattern: Option<Regex>,
     buffer: String,
@@ -308,23 +265,20 @@ struct Arrays<'v, 's, 'a> {
 }
 
 impl Arrays<'_, '_, '_> {
-    fn done(&mut self) {
-        // Strings whose `value` is not an array.
-        while self.next_of_object().is_some() {
+    /// Returns the next String of an array.
+    #[inline(always)]
+    fn next_of(&mut self, array: ObjectIndex) -> Option<FoundString> {
+        while let Some((first, rest)) = self.found.split_first()
+            && first.array <= array.0
+        {
+            self.found = rest;
+            if first.array == array.0 {
+                return Some(*first);
+            }
+            // Its `value` is not an array.
             self.unreadable += 1;
         }
-        self.object.0 += 1;
-    }
-
-    /// Returns the next String of the object being visited.
-    #[inline(always)]
-    fn next_of_object(&mut self) -> Option<FoundString> {
-        let (first, rest) = self.found.split_first()?;
-        if first.array != self.object.0 {
-            return None;
-        }
-        self.found = rest;
-        Some(*first)
+        None
     }
 }
 
@@ -341,13 +295,13 @@ fn hash_of_wanted(
     is_wanted.then(|| contents::hash(characters, search.seed))
 }
 
-impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
+impl<'a> ObjectVisitor<'a> for Arrays<'_, '_, 'a> {
     #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+    fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
         let mut array_bytes = self.search.layout.array_size(record.element, record.length.into());
         // Many may share an array: it is read once.
         let mut hashes = Hashes::new(record.length);
-        while let Some(found) = self.next_of_object() {
+        while let Some(found) = self.next_of(object) {
             let Some((form, characters)) = StringEncoding::of(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
@@ -362,7 +316,7 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
             let Some(hash) = hash else { continue };
             let item = StringItem {
                 hash,
-                place: (record.offset as u64) << 2 | form as u64,
+                place: record.offset << 2 | form as u64,
                 array_bytes: std::mem::take(&mut array_bytes),
                 string: found.string,
                 // Arrays are never longer.

@@ -9,7 +9,7 @@ use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Maximum number of copies of a text that are examined.
 pub const SAMPLE: usize = 64;

@@ -27,7 +27,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_index::storage::scratch_table::ScratchVec;
 use hprof_index::{Dump, ObjectGraph};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::objects::hiding;
 use super::objects::reader::{Characters, ObjectReader};
@@ -255,7 +255,7 @@ pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringRepo
 /// Finds Strings as [`strings`] does, for [`matched`].
 pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
     let objects = dump.objects;
-    let found = find::find(&objects, dump.bytes(), question, basis)?;
+    let found = find::find(&objects, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(dump.summary), rows: question.rows };
     let room = &basis.room;
     let counted: Vec<(Array<StringItem>, Counted)> = (0u32..)

@@ -5,7 +5,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::Fields;
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::state::{Doing, ThreadState};
 

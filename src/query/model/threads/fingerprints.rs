@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use hprof_base::naming::stable_names::stem;
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 use super::frames::Frame;
 use super::{ThreadRow, Threads};

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hprof_index::Dump;
 use hprof_index::model::summary::Summary;
-use hprof_index::model::tables::PlaceRow;
 use hprof_index::objects::gc_roots::{GcRoot, Roots};
-use hprof_parser::names::java_class_name;
-use hprof_parser::record::{BodyReader, Record};
-use hprof_parser::{TraceSerial, mutf8, names};
+use hprof_index::stack_records::StackRecords;
+use hprof_values::names::java_class_name;
+use hprof_values::{TraceSerial, names};
 
 use hprof_base::sorting::SortRows;
 
@@ -55,10 +55,6 @@ impl Frame {
     }
 }
 
-/// Maximum length of a name in bytes: class files store lengths in 16 bits. Longer names, of which each frame could
-/// have a copy, are truncated.
-const MAX_NAME: usize = 65_535;
-
 /// Line number of a native method.
 pub const NATIVE: i32 = -3;
 
@@ -82,71 +78,52 @@ impl fmt::Display for Frame {
 /// Reads stack traces.
 #[derive(Debug)]
 pub struct Frames<'a> {
-    summary: &'a Summary,
-    bytes: &'a [u8],
-    reader: BodyReader<'a>,
+    records: StackRecords<'a>,
     /// Class serial numbers, ascending, with the string IDs of their names.
     classes: Vec<(u32, u64)>,
 }
 
 impl<'a> Frames<'a> {
-    /// Creates a reader of a dump's traces; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
-    pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
+    /// Creates a reader of a dump's traces.
+    pub fn new(dump: &Dump<'a>) -> Self {
+        Self::with(dump.summary, dump.stack_records())
+    }
+
+    /// Creates a reader of traces from a reader of their records.
+    pub fn with(summary: &Summary, records: StackRecords<'a>) -> Self {
         // A class that is loaded twice has two serial numbers; of a repeated number the last one counts.
         let loads = summary.loads().iter().rev();
         let mut classes: Vec<(u32, u64)> = loads.map(|load| (load.serial.get(), load.name.get())).collect();
         classes.sort_rows_by_key(|(serial, _)| *serial);
         classes.dedup_by_key(|(serial, _)| *serial);
-        Self { summary, bytes, reader: BodyReader::new(bytes, summary.id_size()), classes }
-    }
-
-    fn record(&self, places: &[PlaceRow], id: u64) -> Option<Record> {
-        let at = places.binary_search_by_key(&id, |row| row.id.get()).ok()?;
-        self.record_at(places.get(at)?.offset.get())
-    }
-
-    fn record_at(&self, offset: u64) -> Option<Record> {
-        Record::at(self.bytes, usize::try_from(offset).ok()?)
-    }
-
-    fn string(&self, id: u64) -> Option<&'a [u8]> {
-        let record = self.record_at(self.summary.string_offset(id)?)?;
-        Some(self.reader.string(&record).ok()?.1)
+        Self { records, classes }
     }
 
     /// Returns the text of a STRING record.
     pub fn text(&self, id: u64) -> Option<String> {
-        Some(mutf8::decode(self.string(id)?).into_owned())
-    }
-
-    /// As [`Frames::text`], for a name from a class file.
-    fn name(&self, id: u64) -> Option<String> {
-        let bytes = self.string(id)?;
-        Some(mutf8::decode(bytes.get(..MAX_NAME).unwrap_or(bytes)).into_owned())
+        self.records.text(id)
     }
 
     /// Returns the class name of a STRING record in Java source form.
     pub fn class_name(&self, id: u64) -> Option<String> {
-        self.name(id).map(|name| java_class_name(&name))
+        self.records.name(id).map(|name| java_class_name(&name))
     }
 
     /// Returns the frame IDs of a stack trace, innermost first.
     pub fn of_trace(&self, serial: TraceSerial) -> impl Iterator<Item = u64> + use<'a> {
-        let record = self.record(self.summary.traces(), serial.0.into());
-        let trace = record.and_then(|record| self.reader.trace(&record).ok());
-        trace.into_iter().flat_map(|trace| trace.frames())
+        self.records.trace(serial)
     }
 
     /// Returns the frame with this ID.
     pub fn frame(&self, id: u64) -> Option<Frame> {
-        let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
+        let frame = self.records.frame(id)?;
         let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
         let class = class.and_then(|at| self.class_name(self.classes.get(at)?.1));
         let shared = |name: Option<String>| name.filter(|name| !name.is_empty()).map(Arc::from);
         Some(Frame {
             class: shared(class),
-            method: shared(self.name(frame.method)),
-            source: shared(self.name(frame.source)),
+            method: shared(self.records.name(frame.method)),
+            source: shared(self.records.name(frame.source)),
             line: frame.line,
         })
     }

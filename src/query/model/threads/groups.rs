@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_parser::{ObjectId, TraceSerial, names};
+use hprof_values::{ObjectId, TraceSerial, names};
 
 use crate::dominators::retained_of_set::retained_by_tree;
 use hprof_base::naming::stable_names::{in_common, masked};

@@ -24,7 +24,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::{Dump, ObjectGraph};
-use hprof_parser::{ObjectId, RootKind, TraceSerial};
+use hprof_values::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
@@ -271,7 +271,6 @@ const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 impl<'a> Threads<'a> {
     /// Creates a finder of threads.
     pub fn new(dump: &Dump<'a>) -> Self {
-        let summary = dump.summary;
         let fields = ThreadFields::new(dump.objects);
         let roots = &dump.graph.roots;
         let mut running = Vec::new();
@@ -292,7 +291,7 @@ impl<'a> Threads<'a> {
         running.dedup_by_key(|(thread, ..)| *thread);
         locals.sort_unstable();
         let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
-        let (labels, frames) = (Labels::new(dump), Frames::new(summary, dump.bytes()));
+        let (labels, frames) = (Labels::new(dump), Frames::new(dump));
         let mut threads = Self {
             graph: dump.graph,
             length: dump.bytes().len(),

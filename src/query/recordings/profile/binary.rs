@@ -10,11 +10,13 @@ use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, 
 use hprof_base::sorting::SortRows;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
+use hprof_index::stack_records::StackRecords;
 use hprof_index::storage::id_map::IdMap;
 use hprof_index::{Error, Heap, Progress};
 use hprof_model::threads::frames::Frames;
+use hprof_parser::Header;
 use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
-use hprof_parser::{Header, TraceSerial};
+use hprof_values::TraceSerial;
 
 /// Parts of a profile that take time to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile,
     let records = Records {
         summary: heap.summary(),
         bytes,
-        frames: Frames::new(heap.summary(), bytes),
+        frames: Frames::with(heap.summary(), StackRecords::new(heap.summary(), bytes)),
         hides_values: heap.hides_values(),
     };
     let mut profile = Profile {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::civil::date;
 
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial};
 
 use events::{MonitorEvent, SampleEvent};
 

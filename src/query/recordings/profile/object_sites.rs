@@ -14,7 +14,7 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_model::histogram;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use hprof_parser::{BasicType, TraceSerial};
+use hprof_values::{BasicType, TraceSerial};
 
 /// Counts the objects of each class and trace; `None` if there are no objects.
 ///

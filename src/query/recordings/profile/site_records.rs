@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Site;
 use hprof_base::sorting::SortRows;
 use hprof_parser::record::{AllocSite, AllocSites, HeapSummary, Record};
-use hprof_parser::{BasicType, TraceSerial};
+use hprof_values::{BasicType, TraceSerial};
 
 /// Bit 0 of the flags.
 const INCREMENTAL: u16 = 1;
@@ -158,8 +158,8 @@ impl SiteTable {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use hprof_parser::IdSize;
     use hprof_parser::record::BodyReader;
+    use hprof_values::IdSize;
 
     /// class, trace, live bytes, live objects, bytes allocated, objects allocated
     type Figures = [u32; 6];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::events::SiteEvent;
 use hprof_format::percent::{ratio, two_decimals};
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 /// Source of the figures of sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

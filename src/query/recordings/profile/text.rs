@@ -14,8 +14,8 @@ use std::path::Path;
 
 use super::Profile;
 use hprof_input::file::{OpenError, TextFile};
-use hprof_parser::ObjectId;
 use hprof_parser::text::{TextEvent, TextReader};
+use hprof_values::ObjectId;
 
 /// Contents of a text report.
 #[derive(Debug, Clone, Default)]

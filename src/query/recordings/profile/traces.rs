@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use hprof_model::threads::frames::Frame;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 /// A stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::profile::{Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces};
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 fn frame(method: &str, line: i32) -> Frame {
     Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }

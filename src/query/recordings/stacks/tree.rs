@@ -12,7 +12,7 @@ use crate::profile::{Frame, Method, Profile, Site, Times};
 use crate::stack_filter::{Matcher, StackFilter};
 use hprof_base::naming::pattern;
 use hprof_base::sorting::SortRows;
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 use super::{
     ALL, Baseline, Label, LabelKind, Measure, Naming, SiteUnit, StackNode, StackQuery, StackWeight, Stacks,

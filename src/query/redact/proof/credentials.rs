@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::super::kept::KeptValues;
 use super::pairs::readers;
@@ -59,7 +59,7 @@ pub(super) fn compare(
 #[derive(Debug, PartialEq, Eq)]
 enum Contents<'a> {
     Text(String),
-    Array(hprof_parser::BasicType, &'a [u8]),
+    Array(hprof_values::BasicType, &'a [u8]),
 }
 
 impl<'a> Contents<'a> {

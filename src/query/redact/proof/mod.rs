@@ -21,7 +21,7 @@ mod windows;
 use std::io;
 
 use hprof_index::{Dump, Progress};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::RedactOptions;
 use super::kept::KeptValues;

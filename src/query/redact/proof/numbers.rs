@@ -9,8 +9,7 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::heap::PrimitiveArray;
-use hprof_parser::{BasicType, IdSize};
+use hprof_values::{BasicType, IdSize};
 
 use super::super::RedactOptions;
 use super::super::kept::{KeptReason, KeptValues};
@@ -22,7 +21,7 @@ use super::texts::SAME_PLACE;
 use super::{KeptNumbers, ProofRow};
 use hprof_index::Dump;
 use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
-use hprof_model::objects::reader::{FieldPlace, ObjectReader, Record};
+use hprof_model::objects::reader::{FieldPlace, ObjectReader, PrimitiveArray, Record};
 
 /// Minimum number of values of a class that has hardly one that stays.
 const WIDE: u64 = 1 << 30;
@@ -69,11 +68,11 @@ pub(super) fn compare(
         }
         (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) => counts.array(kept, one, other),
         (Record::Class(one), Record::Class(other)) => {
-            for (x, y) in one.constants().zip(other.constants()) {
+            for ((_, x), (_, y)) in one.constants().zip(other.constants()) {
                 let treatment = FieldTreatment::Mapped;
-                let place = NumberPlace { kind: x.kind, treatment, hash: xxh3_64(&one.id.0.to_le_bytes()) };
+                let place = NumberPlace { kind: x.kind, treatment, hash: xxh3_64(&one.id().0.to_le_bytes()) };
                 if x.kind != BasicType::Object {
-                    counts.number(place, x.value, y.value);
+                    counts.number(place, x.bits, y.bits);
                 }
             }
         }

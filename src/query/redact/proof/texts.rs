@@ -9,8 +9,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::remains::DumpPart;
+use hprof_parser::Header;
 use hprof_parser::record::{BodyReader, Record as TopRecord, tag};
-use hprof_parser::{BasicType, Header};
+use hprof_values::BasicType;
 
 use super::super::bytes::BLOCK;
 use super::super::filter::array_of;

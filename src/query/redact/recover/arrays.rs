@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use hprof_index::remains::{self, ReferenceSample};
 use hprof_index::storage::id_map::{IdMap, IdSet};
-use hprof_parser::{BasicType, IdSize, ObjectId};
+use hprof_values::{BasicType, IdSize, ObjectId};
 
 use super::shapes::{ClassShape, DumpClasses};
 

@@ -25,7 +25,8 @@ use hprof_index::storage::human_bytes::grouped;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::memory::NoMemory;
 use hprof_index::{Error, Progress};
-use hprof_parser::{Header, ObjectId};
+use hprof_parser::Header;
+use hprof_values::ObjectId;
 
 use hprof_model::dump::doctor::{self, Extent, Finding, RetainedSizes, Subject};
 use names::NewNames;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use hprof_index::storage::id_map::IdSet;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::arrays;
 use super::shapes::{ClassShape, DumpClasses, Member};

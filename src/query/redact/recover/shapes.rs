@@ -3,7 +3,7 @@
 use hprof_index::remains::{DumpPart, HeapRemains};
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::class_dump::ClassDump;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Maximum number of fields of all classes that are listed.
 const MAX_MEMBERS: usize = 4 << 20;

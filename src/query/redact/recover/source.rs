@@ -7,7 +7,8 @@ use hprof_input::file::Mapped;
 use hprof_input::packed::Compression;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{RECORD_HEADER, Record, tag};
-use hprof_parser::{Header, IdSize, Version, sniff};
+use hprof_parser::{Header, Version, sniff};
+use hprof_values::IdSize;
 
 use super::RecoverError;
 

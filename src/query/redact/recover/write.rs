@@ -7,8 +7,9 @@ use hprof_format::binary::record_head;
 use hprof_index::Progress;
 use hprof_index::remains::{DumpPart, HeapRemains, WholeRecords};
 use hprof_index::storage::id_map::IdSet;
+use hprof_parser::Version;
 use hprof_parser::record::tag;
-use hprof_parser::{IdSize, RootKind, Version};
+use hprof_values::{IdSize, RootKind};
 
 use super::{RecoverSource, Recovery};
 

@@ -9,11 +9,11 @@ use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::Quiet;
 use hprof_model::threads::frames::Frame;
-use hprof_parser::TraceSerial;
 use hprof_recordings::cpu::RankedSamples;
 use hprof_recordings::profile::binary::{self, Want};
 use hprof_recordings::profile::{Profile, Traces};
 use hprof_recordings::{cpu, sites};
+use hprof_values::TraceSerial;
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)

@@ -11,7 +11,7 @@ use super::super::definition::{Column, ColumnType, Wanted};
 use super::super::fact_columns::FactColumns;
 use hprof_base::fact::FactValue;
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Rows under construction. Values of a row are added from left to right, followed by [`RowWriter::end`].
 pub(crate) struct RowWriter {

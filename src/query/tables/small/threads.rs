@@ -17,7 +17,7 @@ use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_model::threads::frames::Frame;
 use hprof_model::threads::{JavaThread, Local, StackFrame, ThreadOrder, ThreadQuery, ThreadRow, Threads};
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial};
 
 /// Threads per chunk.
 const CHUNK: usize = 1 << 10;

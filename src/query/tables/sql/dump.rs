@@ -17,8 +17,8 @@ use hprof_model::objects::label::Labels;
 use hprof_model::objects::reader::Bits;
 use hprof_model::paths::steps::View;
 use hprof_model::strings::TextKey;
-use hprof_parser::{BasicType, ObjectId};
 use hprof_recordings::profile::flight::FlightFile;
+use hprof_values::{BasicType, ObjectId};
 
 /// A dump to query.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 

@@ -13,7 +13,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::label::Labels;
 use hprof_model::objects::reference_kind::ReferenceKind;
 use hprof_model::objects::reference_names::Edges;
-use hprof_parser::RootKind;
+use hprof_values::RootKind;
 
 use super::labels::{Pool, Via};
 

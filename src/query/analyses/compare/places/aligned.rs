@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use rustc_hash::FxHashMap;
 
 use hprof_base::change::Change;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::labels::{Label, Pool, Via};
 use super::structures::{PlaceStructures, StructureMembership};

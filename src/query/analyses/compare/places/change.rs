@@ -2,7 +2,7 @@
 
 use super::{Aligned, DumpPlaces, PlaceFigures, Via, explained};
 use hprof_base::change::{Change, Status};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Changes below this fraction of the larger heap are not reported.
 const LEAST_PART: u64 = 1000;

@@ -18,7 +18,7 @@ use crate::compare::Growth;
 use hprof_base::change::Change;
 use hprof_base::share::is_share;
 use hprof_base::sorting::SortRows;
-use hprof_parser::names;
+use hprof_values::names;
 
 /// Minimum percentage of a growth that a place below has to account for.
 const MAJORITY: u64 = 70;

@@ -22,7 +22,7 @@ use hprof_index::objects::reader::{FieldSlot, ObjectReader, Record};
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_model::dominators::preorder::Preorder;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;

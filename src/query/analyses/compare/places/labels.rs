@@ -68,7 +68,7 @@ impl Via {
     /// Returns whether it is anything but a field of an application class.
     pub(super) fn is_of_jdk(&self) -> bool {
         match self {
-            Self::Field { class, .. } | Self::Static { class, .. } => hprof_parser::names::is_of_jdk(class),
+            Self::Field { class, .. } | Self::Static { class, .. } => hprof_values::names::is_of_jdk(class),
             _ => true,
         }
     }
@@ -77,7 +77,7 @@ impl Via {
 impl Label {
     /// Returns whether it names only JDK classes. Such labels recur in any program.
     pub(super) fn is_of_jdk(&self) -> bool {
-        self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_parser::names::is_of_jdk)
+        self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_values::names::is_of_jdk)
     }
 }
 

@@ -12,7 +12,7 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::NONE;
 use hprof_model::dominators::preorder;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::held_by::HeldBy;
 use super::nodes::{Above, CountedObjects, LookedUp, VisitedBytes};

@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 
 use hprof_index::Dump;
 use hprof_index::graph::numbers::TreePosition;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::frameworks::Frameworks;
 

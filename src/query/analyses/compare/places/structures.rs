@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-use hprof_parser::names;
+use hprof_values::names;
 
 use crate::containers::{ContainerFamily, Containers, is_key_field};
 use hprof_base::naming::stable_names;

@@ -9,7 +9,7 @@ use hprof_index::graph::tree::{Children, Tree};
 use hprof_index::model::tables::NONE;
 use hprof_index::objects::fields::FieldPlace;
 use hprof_index::objects::reader::{ObjectReader, Record};
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
 use super::nodes::{LookedUp, VisitedBytes};

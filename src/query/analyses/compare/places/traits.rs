@@ -7,7 +7,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::{CollectionKind, Forms};
-use hprof_parser::names;
+use hprof_values::names;
 
 /// Role of an object for the objects that it dominates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

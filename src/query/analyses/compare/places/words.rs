@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hprof_parser::names::simple;
+use hprof_values::names::simple;
 
 use super::Aligned;
 use super::labels::{Label, Via};

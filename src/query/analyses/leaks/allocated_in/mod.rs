@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Dump, ObjectGraph};
-use hprof_parser::names;
+use hprof_values::names;
 
 use hprof_recordings::allocation_sites::{AllocationSite, own_frame, sites_of};
 use hprof_recordings::profile::flight::AllocationEvent;

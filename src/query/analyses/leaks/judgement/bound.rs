@@ -5,8 +5,8 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::{self, FieldSlot, Fields};
 use hprof_index::storage::human_bytes::grouped;
-use hprof_parser::BasicType;
-use hprof_parser::names::is_of_jdk;
+use hprof_values::BasicType;
+use hprof_values::names::is_of_jdk;
 
 use crate::containers::simple_name;
 use crate::leaks::Suspect;

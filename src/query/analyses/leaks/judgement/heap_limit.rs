@@ -1,7 +1,7 @@
 //! The limit of the heap, as the JVM told its libraries.
 
 use hprof_index::model::summary::Summary;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Classes that have it in a static field (`jdk.internal.misc.VM.saveProperties`).
 const CLASSES: [&str; 2] = ["jdk.internal.misc.VM", "sun.misc.VM"];

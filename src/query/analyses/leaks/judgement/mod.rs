@@ -14,8 +14,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::Summary;
 use hprof_index::objects::reader::ObjectReader;
 use hprof_index::storage::human_bytes::{HumanBytes, grouped};
-use hprof_parser::ObjectId;
-use hprof_parser::names::is_of_jdk;
+use hprof_values::ObjectId;
+use hprof_values::names::is_of_jdk;
 
 use crate::compare::places::library;
 use crate::containers::{ContainerFamily, is_primitive};

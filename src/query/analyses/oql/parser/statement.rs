@@ -4,7 +4,7 @@ use super::{Parser, is_keyword};
 use crate::oql::error::Wrong;
 use crate::oql::lexer::{self, TokenKind};
 use crate::oql::tree::{Expression, ExpressionNode, From, Select, SelectItem, SelectSource, StepName, Union};
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 /// Maximum number of columns of a SELECT, and of grouping and sort keys.
 const MAX_COLUMNS: usize = 1000;

@@ -3,7 +3,7 @@
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use crate::waste::visited::VisitedTable;
-use hprof_parser::be_ids;
+use hprof_values::be_ids;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "colliding_maps",

@@ -13,11 +13,12 @@ use crate::waste::plan::{Compared, MIN_INSTANCES, Plans};
 use crate::waste::votes::{ONE_OF, Votes};
 use crate::waste::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
+use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::BasicType;
-use hprof_parser::heap::{HeapVisitor, Instance};
+use hprof_model::objects::reader::{Instance, ObjectVisitor};
+use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_fields",
@@ -208,12 +209,10 @@ impl<'a> WasteWalk<'a> for Counting<'_, 'a> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
+impl<'a> ObjectVisitor<'a> for Counting<'_, 'a> {
     #[inline(always)]
-    fn instance(&mut self, record: Instance<'a>) {
-        if !self.cursor.is_wanted() {
-            return;
-        }
+    fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
+        self.cursor.object = object;
         let (plans, class) = (self.plans, self.cursor.class());
         plans.compared(self.search.dump.summary, class, record.fields, |number, value| {
             if let Some(vote) = self.votes.votes.get(number as usize).filter(|vote| vote.pairs > 0) {

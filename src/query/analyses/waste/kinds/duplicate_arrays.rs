@@ -8,7 +8,7 @@ use crate::waste::findings::{Findings, Saving};
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::objects::reader::Record;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_arrays",

@@ -8,7 +8,7 @@ use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::ClassKind;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_classes",
@@ -33,7 +33,7 @@ const MADE: [&str; 4] = [
 
 /// Returns whether a class is generated at run time.
 pub(crate) fn is_made(name: &str) -> bool {
-    let simple = hprof_parser::names::simple(name);
+    let simple = hprof_values::names::simple(name);
     MADE.iter().any(|made| simple.starts_with(made))
 }
 

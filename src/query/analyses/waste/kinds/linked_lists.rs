@@ -3,7 +3,7 @@
 use crate::waste::collection_look::{CollectionLook, FewElements};
 use crate::waste::findings::{Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "linked_lists",

@@ -4,7 +4,7 @@ use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use crate::waste::visited::VisitedTable;
 use hprof_model::objects::collections::usage::Needs;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "sparse_collections",

@@ -6,7 +6,7 @@ use crate::waste::plan::Plan;
 use crate::waste::visited::VisitedArray;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unused_array_ends",

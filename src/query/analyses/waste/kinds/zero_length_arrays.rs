@@ -9,7 +9,7 @@ use crate::waste::findings::{Findings, Saving};
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "zero_length_arrays",

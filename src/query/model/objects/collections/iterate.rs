@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use hprof_parser::{BasicType, ObjectId, be_ids, be_value};
+use hprof_values::{BasicType, ObjectId, be_ids, be_value};
 
 use super::known::{CollectionForm, Nulls};
 use super::{Entry, NULL};

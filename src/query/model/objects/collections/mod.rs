@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::Fields;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::reader::{Bits, ObjectReader};
 use known::{CollectionForm, KNOWN, MASKS, OLDER};

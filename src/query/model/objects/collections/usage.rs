@@ -10,7 +10,7 @@ use super::{Collections, Entry, Forms, KnownClass, NULL, iterate};
 use crate::objects::reader::{Bits, FieldPlace, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 /// Maximum number of fields of a collection, including its superclasses: none has as many.
 const MAX_FIELDS: usize = 64;

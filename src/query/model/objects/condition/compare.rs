@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::objects::condition::size;
 use crate::objects::reader::{Bits, Characters};
 use hprof_base::naming::object_id;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

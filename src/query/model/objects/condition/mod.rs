@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::class_set::ClassSet;
 use super::label::Labels;

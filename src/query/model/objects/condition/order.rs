@@ -11,7 +11,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::{Bits, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::error::ConditionError;
 use super::path::{Path, StepPlaces};

@@ -4,7 +4,7 @@ use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Bits, FieldPlace, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::BasicType;
+use hprof_values::BasicType;
 
 use super::error::ConditionError;
 

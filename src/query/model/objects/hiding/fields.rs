@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use hprof_parser::{BasicType, names};
+use hprof_values::{BasicType, names};
 
 use crate::framework_rules::numbers;
 use crate::objects::bound_names::is_bound;

@@ -18,10 +18,9 @@ use rustc_hash::FxHashMap;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_parser::BasicType;
-use hprof_parser::heap::{Instance, PrimitiveArray};
+use hprof_values::BasicType;
 
-use super::reader::{Characters, ObjectReader, Record};
+use super::reader::{Characters, Instance, ObjectReader, PrimitiveArray, Record};
 use hprof_index::objects::fields::Fields;
 use known::{How, KNOWN};
 use text::Text;

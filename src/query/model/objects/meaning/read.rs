@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::objects::reader::Bits;
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 use super::known::How;
 use super::number::{self, Digits};

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::{ChunkSpan, FlightError};
-use hprof_parser::TraceSerial;
+use hprof_values::TraceSerial;
 
 use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
 use super::super::traces::StoredFrames;

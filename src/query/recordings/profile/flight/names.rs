@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hprof_jfr::values::{Constant, StringValue};
 use hprof_jfr::{Chunk, Record, Value};
-use hprof_parser::names::java_class_name;
+use hprof_values::names::java_class_name;
 
 use super::constants::ConstantMap;
 

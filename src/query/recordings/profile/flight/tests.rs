@@ -16,7 +16,7 @@ fn all() -> Want {
 }
 
 /// Methods with lines of a trace.
-fn frames(report: &FlightReport, serial: hprof_parser::TraceSerial) -> Vec<String> {
+fn frames(report: &FlightReport, serial: hprof_values::TraceSerial) -> Vec<String> {
     let traces = &report.profile.traces;
     traces.get(serial).map_or(Vec::new(), |trace| traces.frames(trace).map(ToString::to_string).collect())
 }

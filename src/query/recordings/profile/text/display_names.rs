@@ -1,8 +1,9 @@
 //! Names of a text report, converted to the forms shown.
 
+use hprof_parser::mutf8;
 use hprof_parser::text::event::MonitorName;
 use hprof_parser::text::rfc3339;
-use hprof_parser::{mutf8, names};
+use hprof_values::names;
 
 /// Decodes a text.
 pub(super) fn text(bytes: &[u8]) -> String {

@@ -11,7 +11,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
-use hprof_parser::{ObjectId, TraceSerial};
+use hprof_values::{ObjectId, TraceSerial};
 
 /// Counts objects by class, and by class and trace.
 #[derive(Debug, Default)]

@@ -9,8 +9,8 @@ use crate::profile::sites::percent;
 use crate::profile::{Samples, TimeRow, Times};
 use hprof_base::sorting::SortRows;
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
+use hprof_values::TraceSerial;
 
 /// Tables of one kind, in the order of the file.
 #[derive(Debug, Default)]

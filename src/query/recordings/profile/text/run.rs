@@ -7,8 +7,8 @@ use crate::profile::{
     Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
 };
 use hprof_index::storage::id_map::IdMap;
-use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{self, Ranking, TextEvent};
+use hprof_values::TraceSerial;
 
 /// State of a run that is being read.
 #[derive(Debug, Default)]

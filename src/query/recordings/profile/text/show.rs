@@ -9,7 +9,7 @@ use hprof_input::file::TextFile;
 use hprof_model::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextRoot};
-use hprof_parser::{BasicType, ObjectId};
+use hprof_values::{BasicType, ObjectId};
 
 /// Parameters of the query.
 #[derive(Debug, Clone)]

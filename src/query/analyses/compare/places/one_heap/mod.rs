@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::TreePosition;
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use super::{Aligned, DumpPlaces, PlaceFigures};
 use crate::frameworks::Naming;

@@ -1,6 +1,6 @@
 //! Explanations of heaps that are given as lists of places.
 
-use hprof_parser::ObjectId;
+use hprof_values::ObjectId;
 
 use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
 use crate::frameworks::Naming;

@@ -1,7 +1,7 @@
 //! Short names of places.
 
 use hprof_index::storage::human_bytes::grouped;
-use hprof_parser::names::{is_of_jdk, simple};
+use hprof_values::names::{is_of_jdk, simple};
 
 use super::super::labels::Via;
 use super::{Aligned, Explained};

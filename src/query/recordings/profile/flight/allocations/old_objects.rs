@@ -132,7 +132,7 @@ impl<'c> OldObjects<'c> {
         let description =
             self.take(description.stated_len().min(max_bytes)).then(|| description.decode(max_bytes))??;
         let name = description.strip_prefix(CLASS_NAME)?.trim();
-        Some(hprof_parser::names::java_class_name(name).into())
+        Some(hprof_values::names::java_class_name(name).into())
     }
 
     fn reference(&mut self, reference: Constant<'c>) -> Reference<'c> {

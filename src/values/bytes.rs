@@ -1,7 +1,7 @@
 //! Big-endian numbers, values and identifiers at an offset in a slice: `None` if the slice is too short.
 
-use super::ids::ObjectId;
 use super::types::{BasicType, IdSize};
+use crate::ids::ObjectId;
 
 /// Reads a big-endian `u16` at `at`.
 #[inline]
