@@ -60,7 +60,7 @@ pub(crate) struct DumpArgs {
     #[arg(value_name = "PID|NAME")]
     target: String,
 
-    /// Only reachable objects: the JVM collects garbage first [default]
+    /// Only reachable objects, the default: the JVM collects garbage first
     #[arg(long, conflicts_with = "all", help_heading = "Objects")]
     live: bool,
 
