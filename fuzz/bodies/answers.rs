@@ -161,7 +161,7 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     let listing = listing::list(tree, &top);
     let listed = listing.positions.iter().filter_map(|place| listing::row(graph, &labels, *place));
     listed.for_each(|row| sum.add(&row));
-    sum.add(&root_report::roots(graph, &labels, &Frames::new(summary, dump.bytes()), &Default::default()));
+    sum.add(&root_report::roots(graph, &labels, &Frames::new(dump), &Default::default()));
     sum.add(&loaders::loaders(&dump.objects, &labels, loaders::LoaderOrder::default()));
     sum.add(&loaders::duplicates(dump, &labels));
     let all = (0..graph.objects.len()).collect();

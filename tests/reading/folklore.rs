@@ -177,7 +177,7 @@ fn load_class_may_be_missing_repeated_or_of_no_dumped_class() {
             "{name}"
         );
     }
-    assert_eq!((summary.table_counts()[1], summary.facts().class_objects.get()), (3, 2));
+    assert_eq!((summary.record_counts().load_classes, summary.facts().class_objects.get()), (3, 2));
     assert!(problems(summary).contains("2 classes have objects but no CLASS DUMP"), "{}", problems(summary));
 }
 
