@@ -15,7 +15,6 @@ use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::paths::steps::View;
 use hprof_report::answer::RowLine;
-use hprof_report::column::TableColumn;
 use hprof_report::escape;
 use hprof_report::value::id;
 

@@ -9,7 +9,6 @@ use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRo
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
-use hprof_report::column::TableColumn;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;
