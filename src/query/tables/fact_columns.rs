@@ -32,6 +32,16 @@ impl<'l, L> FactColumns<'l, L> {
         Self(names.iter().filter_map(find).collect())
     }
 
+    /// Declares that these columns have a value in every row of this table.
+    pub(crate) fn never_null(mut self, names: &[Name]) -> Self {
+        for FactColumn { column, .. } in &mut self.0 {
+            if names.iter().any(|name| name.key == column.name) {
+                column.null = None;
+            }
+        }
+        self
+    }
+
     /// Returns the declarations of the columns.
     pub(crate) fn definitions(&self) -> Vec<Column> {
         self.0.iter().map(|fact| fact.column.clone()).collect()
@@ -56,12 +66,20 @@ pub(crate) fn columns<'l, R: 'static, L: 'l>(
     facts: Vec<Fact<R>>,
     row: for<'r> fn(&'r L) -> &'r R,
 ) -> Vec<FactColumn<'l, L>> {
-    let column = |fact: Fact<R>| -> FactColumn<'l, L> {
+    let column = |fact: Fact<R>| {
         let value = fact.value;
-        let mut column = Column::of(fact.name);
-        column.null = fact.null.map(Into::into);
-        column.is_secret = fact.is_secret;
-        FactColumn { column, value: Box::new(move |line: &L| value(row(line))) }
+        FactColumn { column: definition(&fact), value: Box::new(move |line: &L| value(row(line))) }
     };
     facts.into_iter().map(column).collect()
+}
+
+/// Returns the columns of the facts of lines themselves.
+pub(crate) fn own_columns<'l, L: 'l>(facts: Vec<Fact<L>>) -> Vec<FactColumn<'l, L>> {
+    let column = |fact: Fact<L>| FactColumn { column: definition(&fact), value: Box::new(fact.value) };
+    facts.into_iter().map(column).collect()
+}
+
+fn definition<R>(fact: &Fact<R>) -> Column {
+    let column = Column::of(fact.name);
+    Column { null: fact.null.map(Into::into), is_secret: fact.is_secret, ..column }
 }

@@ -25,7 +25,7 @@ fn columns() -> FactColumns<'static, LoaderRow> {
         names::RETAINED_OBJECTS,
         names::LOADER_GROUP,
     ];
-    let facts = fact_columns::columns(LoaderRow::facts(), |row: &LoaderRow| row);
+    let facts = fact_columns::own_columns(LoaderRow::facts());
     FactColumns::new(&shown, &[names::CLASS], facts)
 }
 

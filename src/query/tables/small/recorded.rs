@@ -3,21 +3,48 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Column, Context, Definition};
+use super::super::{Context, Definition};
 use super::RowWriter;
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::Quiet;
 use hprof_model::threads::frames::Frame;
-use hprof_parser::TraceSerial;
 use hprof_recordings::cpu::RankedSamples;
 use hprof_recordings::profile::binary::{self, Want};
-use hprof_recordings::profile::{Profile, Traces};
+use hprof_recordings::profile::{Origin, Profile, Trace, Traces};
+use hprof_recordings::sites::RankedSite;
 use hprof_recordings::{cpu, sites};
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
         .map_err(io::Error::other)
+}
+
+/// Row of `sites`.
+struct SiteEntry {
+    row: RankedSite,
+    origin: Origin,
+}
+
+/// Returns the columns of `sites`.
+fn site_columns() -> FactColumns<'static, SiteEntry> {
+    let own = vec![Fact::new(names::ORIGIN, |entry: &SiteEntry| entry.origin.name().into())];
+    let mut facts = fact_columns::columns(RankedSite::facts(), |entry: &SiteEntry| &entry.row);
+    facts.extend(fact_columns::own_columns(own));
+    let shown = [
+        names::RANK,
+        names::CLASS,
+        names::TRACE,
+        names::LIVE_BYTES,
+        names::LIVE_INSTANCES,
+        names::ALLOCATED_BYTES,
+        names::ALLOCATED_INSTANCES,
+        names::ORIGIN,
+        names::METHOD,
+    ];
+    // A heap dump has no samples of allocations.
+    let known = [names::LIVE_BYTES, names::LIVE_INSTANCES, names::ALLOCATED_INSTANCES];
+    FactColumns::new(&shown, &[names::CLASS, names::ORIGIN], facts).never_null(&known)
 }
 
 /// Returns the definition of `sites`.
@@ -26,17 +53,7 @@ pub(crate) fn sites() -> Definition {
         name: "sites".into(),
         meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
         order: "as `sites` lists them: by live bytes, or as recorded".into(),
-        columns: vec![
-            Column::of(names::RANK),
-            Column::of(names::CLASS).few(),
-            Column::of(names::TRACE),
-            Column::of(names::LIVE_BYTES),
-            Column::of(names::LIVE_INSTANCES),
-            Column::of(names::ALLOCATED_BYTES),
-            Column::of(names::ALLOCATED_INSTANCES),
-            Column::of(names::ORIGIN).few(),
-            Column::of(names::METHOD).or_null("the trace has no frame, or is not in the file"),
-        ],
+        columns: site_columns().definitions(),
     }
 }
 
@@ -49,18 +66,9 @@ pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Res
             binary::sites_of_objects(context.dump.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
     }
     let Some(of) = &profile.sites else { return Ok(()) };
+    let columns = site_columns();
     for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {
-        let site = row.site;
-        rows.count(row.rank)
-            .text(&*site.class)
-            .count(u64::from(site.trace.0))
-            .count(site.live_bytes)
-            .count(site.live_instances)
-            .count(site.allocated_bytes)
-            .count(site.allocated_instances)
-            .text(of.origin.name())
-            .text(row.method.as_deref())
-            .end();
+        rows.add(&columns, &SiteEntry { row, origin: of.origin }, context.dump.summary);
     }
     Ok(())
 }
@@ -75,7 +83,7 @@ fn sample_columns() -> FactColumns<'static, RankedSamples> {
         names::ACCUMULATED_PERCENT,
         names::METHOD,
     ];
-    let facts = fact_columns::columns(RankedSamples::facts(), |row: &RankedSamples| row);
+    let facts = fact_columns::own_columns(RankedSamples::facts());
     FactColumns::new(&shown, &[], facts)
 }
 
@@ -102,24 +110,21 @@ pub(crate) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::R
 }
 
 /// Row of `traces`: a frame, or an empty trace.
-struct TraceEntry {
-    trace: TraceSerial,
-    thread: Option<u32>,
+struct TraceEntry<'t> {
+    trace: &'t Trace,
     number: Option<u64>,
     frame: Frame,
 }
 
 /// Returns the columns of `traces`.
-fn trace_columns() -> FactColumns<'static, TraceEntry> {
+fn trace_columns<'t>() -> FactColumns<'t, TraceEntry<'t>> {
     let own = vec![
-        Fact::new(names::TRACE, |entry: &TraceEntry| entry.trace.into()),
-        Fact::new(names::THREAD_SERIAL, |entry: &TraceEntry| entry.thread.into())
-            .or_null("the trace names none"),
-        Fact::new(names::FRAME_NUMBER, |entry: &TraceEntry| entry.number.into())
+        Fact::new(names::FRAME_NUMBER, |entry: &TraceEntry<'t>| entry.number.into())
             .or_null("the trace is empty"),
     ];
-    let mut facts = fact_columns::columns(Frame::facts(), |entry: &TraceEntry| &entry.frame);
-    facts.extend(fact_columns::columns(own, |entry| entry));
+    let mut facts = fact_columns::columns(Trace::facts(), |entry: &TraceEntry<'t>| entry.trace);
+    facts.extend(fact_columns::columns(Frame::facts(), |entry: &TraceEntry<'t>| &entry.frame));
+    facts.extend(fact_columns::own_columns(own));
     let shown = [
         names::TRACE,
         names::THREAD_SERIAL,
@@ -152,8 +157,7 @@ pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Re
         let none = frames.peek().is_none().then_some(None);
         for frame in frames.chain(none) {
             let entry = TraceEntry {
-                trace: trace.serial,
-                thread: Some(trace.thread).filter(|serial| *serial > 0),
+                trace,
                 number: frame.map(|(number, _)| number),
                 frame: frame.map_or(Frame::UNKNOWN, |(_, frame)| frame.clone()),
             };

@@ -72,7 +72,7 @@ impl SuspectEntry {
 /// Returns the columns of the table.
 fn columns() -> FactColumns<'static, SuspectEntry> {
     let mut facts = fact_columns::columns(Suspect::facts(), |entry: &SuspectEntry| &entry.suspect);
-    facts.extend(fact_columns::columns(SuspectEntry::facts(), |entry| entry));
+    facts.extend(fact_columns::own_columns(SuspectEntry::facts()));
     let shown = [
         names::RANK,
         names::OBJECT,
