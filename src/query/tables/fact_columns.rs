@@ -83,3 +83,8 @@ fn definition<R>(fact: &Fact<R>) -> Column {
     let column = Column::of(fact.name);
     Column { null: fact.null.map(Into::into), is_secret: fact.is_secret, ..column }
 }
+
+/// Returns the columns of these names, for a table that is filled column by column.
+pub(crate) fn definitions<R>(facts: Vec<Fact<R>>, names: &[Name], few: &[Name]) -> Vec<Column> {
+    FactColumns::new(names, few, own_columns(facts)).definitions()
+}

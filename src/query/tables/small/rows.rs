@@ -11,7 +11,6 @@ use super::super::definition::{Column, ColumnType, Wanted};
 use super::super::fact_columns::FactColumns;
 use hprof_base::fact::FactValue;
 use hprof_index::model::summary::Summary;
-use hprof_parser::ObjectId;
 
 /// Rows under construction. Values of a row are added from left to right, followed by [`RowWriter::end`].
 pub(crate) struct RowWriter {
@@ -56,12 +55,6 @@ impl RowWriter {
     /// Adds a boolean.
     pub(super) fn boolean(&mut self, value: impl Into<Option<bool>>) -> &mut Self {
         self.next().boolean(value.into());
-        self
-    }
-
-    /// Adds an object ID.
-    pub(super) fn id(&mut self, value: impl Into<Option<ObjectId>>) -> &mut Self {
-        self.next().id(value.into());
         self
     }
 
