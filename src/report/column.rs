@@ -1,8 +1,8 @@
 //! Columns: the single declaration of a result, from which all formats are made.
 //!
-//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each, and its
-//! title if tables show it. Tables, CSV, JSON and the reference in `docs/json-schema.md` are generated from the same
-//! list, so they cannot disagree.
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each. A table lists
+//! the keys that it shows, in its order, with title and looks. Tables, CSV, JSON and the reference in
+//! `docs/json-schema.md` are generated from the same columns, so they cannot disagree.
 
 use std::borrow::Cow;
 
@@ -82,19 +82,18 @@ struct Making<'c, R> {
     target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
-/// Title and position of a column in a table.
+/// Title and looks of a column in a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) title: Cow<'static, str>,
     pub(super) align: Align,
     pub(super) fit: Fit,
     pub(super) ink: Ink,
-    place: usize,
 }
 
 impl Header {
     pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
-        Self { title: escaped(title.into()), align, fit, ink: Ink::Plain, place: usize::MAX }
+        Self { title: escaped(title.into()), align, fit, ink: Ink::Plain }
     }
 }
 
@@ -146,7 +145,8 @@ impl Declaration {
 }
 
 impl<'c, R> Column<'c, R> {
-    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`].
+    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`], in the order of columns, or if
+    /// [`Columns::table`] lists it.
     pub fn of(
         key: impl Into<ColumnKey>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
@@ -219,18 +219,6 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
-    /// Hides the column from tables.
-    pub fn hidden(mut self) -> Self {
-        self.declaration.is_shown = false;
-        self
-    }
-
-    /// Sets the position in tables, if it differs from that in JSON. Columns without one come last, in order.
-    pub fn place(mut self, place: usize) -> Self {
-        self.declaration.header.place = place;
-        self
-    }
-
     /// Sets the alignment in tables.
     pub fn align(mut self, align: Align) -> Self {
         self.declaration.header.align = align;
@@ -253,18 +241,6 @@ impl<'c, R> Column<'c, R> {
     pub fn tree(mut self, branch: impl for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c) -> Self {
         self.declaration.is_tree = true;
         self.making.branch = Some(Box::new(branch));
-        self
-    }
-
-    /// Sets the link target of a cell on a page, if type and key do not determine it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
-        self.making.target = Some(Box::new(target));
-        self
-    }
-
-    /// Marks a column of bars drawn with characters, which pages replace by their own.
-    pub fn drawn(mut self) -> Self {
-        self.declaration.is_drawn = true;
         self
     }
 
@@ -430,18 +406,15 @@ impl<'c, R> Columns<'c, R> {
 
 impl Schema {
     fn new(columns: Vec<Declaration>) -> Self {
-        let mut shown: Vec<(usize, usize)> = (columns.iter().enumerate())
-            .filter(|(_, column)| column.is_shown)
-            .map(|(at, column)| (column.header.place, at))
-            .collect();
-        shown.sort_unstable();
+        let shown =
+            columns.iter().enumerate().filter(|(_, column)| column.is_shown).map(|(at, _)| at).collect();
         let mut keys = Vec::new();
         for (at, column) in columns.iter().enumerate() {
             if let Some(field) = &column.field {
                 nest(&mut keys, field.key.text.clone(), at);
             }
         }
-        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), columns, keys }
+        Self { shown, columns, keys }
     }
 
     /// Returns the number of the column with this key.
