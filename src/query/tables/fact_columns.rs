@@ -3,6 +3,8 @@
 use hprof_base::dictionary::Name;
 use hprof_base::fact::{Fact, FactValue};
 
+use hprof_index::model::summary::Summary;
+
 use super::batch::Batch;
 use super::definition::Column;
 
@@ -32,6 +34,14 @@ impl<'l, L> FactColumns<'l, L> {
         Self(names.iter().filter_map(find).collect())
     }
 
+    /// Creates the columns of all facts, in their order.
+    pub(crate) fn from_facts(facts: Vec<Fact<L>>) -> Self
+    where
+        L: 'l,
+    {
+        Self(own_columns(facts))
+    }
+
     /// Declares that these columns have a value in every row of this table.
     pub(crate) fn never_null(mut self, names: &[Name]) -> Self {
         for FactColumn { column, .. } in &mut self.0 {
@@ -47,15 +57,22 @@ impl<'l, L> FactColumns<'l, L> {
         self.0.iter().map(|fact| fact.column.clone()).collect()
     }
 
-    /// Returns the values of a row.
-    pub(crate) fn values<'r>(&self, line: &'r L) -> impl Iterator<Item = FactValue<'r>> {
-        self.0.iter().map(move |fact| (fact.value)(line))
+    /// Adds a row to a batch that has the names of classes, by number.
+    pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
+        self.write(line, batch, |value| value);
     }
 
-    /// Adds a row to a batch.
-    pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
-        for (number, value) in self.values(line).enumerate() {
-            batch.column(number).fact(&value);
+    /// Adds a row to a batch whose names are those of its rows, in their order: classes by name.
+    pub(crate) fn add_with_names<'r>(&self, line: &'r L, summary: &'r Summary, batch: &mut Batch) {
+        self.write(line, batch, |value| match value {
+            FactValue::Class(class) => summary.class(class).map(|row| summary.class_name(row)).into(),
+            value => value,
+        });
+    }
+
+    fn write<'r>(&self, line: &'r L, batch: &mut Batch, convert: impl Fn(FactValue<'r>) -> FactValue<'r>) {
+        for (number, fact) in self.0.iter().enumerate() {
+            batch.column(number).fact(&convert((fact.value)(line)));
         }
         batch.rows += 1;
     }

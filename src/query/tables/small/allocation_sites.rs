@@ -4,8 +4,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_jfr::Recording;
@@ -44,14 +43,14 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let Some(file) = &context.about.recording else { return Ok(()) };
     // The file was read before: it is a recording.
     let Ok(recording) = Recording::new(file.bytes()) else { return Ok(()) };
     let (allocations, columns) = (allocations::read(&recording), columns());
     for (class, sites) in all_sites(&allocations) {
         for site in sites {
-            rows.add(&columns, &AllocationEntry { class, site }, context.dump.summary);
+            columns.add_with_names(&AllocationEntry { class, site }, context.dump.summary, rows);
         }
     }
     Ok(())

@@ -3,8 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_analyses::compare::places::{Aligned, DumpPlaces, PlaceEntry};
 use hprof_analyses::containers::{Container, ContainerRow, Containers};
 use hprof_base::dictionary::names;
@@ -73,7 +72,7 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let places = DumpPlaces::new(&context.dump)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
@@ -98,7 +97,7 @@ pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()
             is_nesting: aligned.is_nesting(place),
             container: container.copied(),
         };
-        rows.add(&columns, &line, context.dump.summary);
+        columns.add_with_names(&line, context.dump.summary, rows);
     }
     Ok(())
 }

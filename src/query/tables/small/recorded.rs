@@ -3,8 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::Quiet;
@@ -58,7 +57,7 @@ pub(crate) fn sites() -> Definition {
 }
 
 /// Makes the rows of `sites`.
-pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_sites(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.dump.summary.facts().max_trace.get() > 1 {
@@ -68,7 +67,7 @@ pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Res
     let Some(of) = &profile.sites else { return Ok(()) };
     let columns = site_columns();
     for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {
-        rows.add(&columns, &SiteEntry { row, origin: of.origin }, context.dump.summary);
+        columns.add_with_names(&SiteEntry { row, origin: of.origin }, context.dump.summary, rows);
     }
     Ok(())
 }
@@ -99,12 +98,12 @@ pub(crate) fn samples() -> Definition {
 }
 
 /// Makes the rows of `samples`.
-pub(crate) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_samples(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     let columns = sample_columns();
     for row in &cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
-        rows.add(&columns, row, context.dump.summary);
+        columns.add_with_names(row, context.dump.summary, rows);
     }
     Ok(())
 }
@@ -149,7 +148,7 @@ pub(crate) fn traces() -> Definition {
 }
 
 /// Makes the rows of `traces`.
-pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_traces(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     let columns = trace_columns();
     for trace in traces.iter() {
@@ -161,7 +160,7 @@ pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Re
                 number: frame.map(|(number, _)| number),
                 frame: frame.map_or(Frame::UNKNOWN, |(_, frame)| frame.clone()),
             };
-            rows.add(&columns, &entry, context.dump.summary);
+            columns.add_with_names(&entry, context.dump.summary, rows);
         }
     }
     Ok(())

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, WasteRow, waste};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -53,14 +52,14 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(&context.dump, &question)?;
     let columns = columns();
     for kind in &found.rows {
         let none = kind.fields.is_empty().then(|| Cow::Owned(kind.sum()));
         for field in kind.fields.iter().map(Cow::Borrowed).chain(none) {
-            rows.add(&columns, &WasteEntry { kind, field }, context.dump.summary);
+            columns.add_with_names(&WasteEntry { kind, field }, context.dump.summary, rows);
         }
     }
     Ok(())
