@@ -12,6 +12,6 @@ pub(crate) use crate::cli::shared::session::{AnswerSource, Session};
 pub(crate) use hprof_query::dictionary::names;
 pub(crate) use hprof_report::Format;
 pub(crate) use hprof_report::answer::{Answer, Declared, NoRows, Section};
-pub(crate) use hprof_report::column::{Align, Column, Columns, Fit};
+pub(crate) use hprof_report::column::{Align, Column, Columns, Fit, TableColumn};
 pub(crate) use hprof_report::number::{grouped, human_bytes, percent};
 pub(crate) use hprof_report::value::Value;

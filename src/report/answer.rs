@@ -474,7 +474,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::column::{Align, Column, ColumnKey, ValueKind};
+    use crate::column::{Align, Column, ColumnKey, TableColumn, ValueKind};
     use crate::value::Each;
 
     fn dump() -> DumpHeader<'static> {
@@ -543,19 +543,20 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_a_table_shows_wherever_it_is_declared() {
+    fn a_table_has_the_columns_of_its_list_in_its_order() {
+        let key = |text: &'static str| ColumnKey::chosen(text, ValueKind::Integer);
         let columns = Columns::new([
-            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into())
-                .place(1)
-                .align(Align::Left)
-                .header("first"),
-            Column::of(ColumnKey::chosen("b", ValueKind::Integer), |_: &()| 2u64.into())
-                .header("second")
-                .place(0),
-            Column::of(ColumnKey::chosen("c", ValueKind::Integer), |_: &()| 3u64.into()).place(2),
+            Column::of(key("a"), |_: &()| 1u64.into()),
+            Column::of(key("b"), |_: &()| 2u64.into()),
+            Column::of(key("c"), |_: &()| 3u64.into()),
+        ]);
+        let columns = columns.table([
+            TableColumn::of(key("b"), "first"),
+            TableColumn::derived("second", Align::Left, |()| "x".to_owned()),
+            TableColumn::of(key("a"), "third").align(Align::Left),
         ]);
         let mut out = Vec::new();
         Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "second  first\n     2  1\n");
+        assert_eq!(String::from_utf8(out).unwrap(), "first  second  third\n    2  x       1\n");
     }
 }

@@ -1,43 +1,20 @@
 //! Columns: the single declaration of a result, from which all formats are made.
 //!
-//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each, and its
-//! title if tables show it. Tables, CSV, JSON and the reference in `docs/json-schema.md` are generated from the same
-//! list, so they cannot disagree.
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each. A table lists
+//! the keys that it shows, in its order, with title and looks. Tables, CSV, JSON and the reference in
+//! `docs/json-schema.md` are generated from the same columns, so they cannot disagree.
 
 use std::borrow::Cow;
 
 pub use hprof_query::dictionary::{ColumnKey, ValueKind};
-use hprof_values::ObjectId;
 
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
+pub use super::table_column::{Align, CellTarget, Fit, TableColumn};
+use super::table_column::{GetBranch, MakeCell};
 use super::tree::Branch;
 use super::value::{Value, list};
-
-/// Link target of a cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CellTarget {
-    /// An object.
-    Object(ObjectId),
-    /// A class: name, and class object if the row contains it.
-    Class(String, Option<ObjectId>),
-    /// A page: path below that of the dump, with encoded parts.
-    Page(String),
-    /// A command: its words without the dump. Pages do not have them.
-    Command(Vec<String>),
-}
-
-impl CellTarget {
-    /// Returns the length of its text in bytes.
-    pub(super) fn text_length(&self) -> usize {
-        match self {
-            Self::Object(_) => 0,
-            Self::Class(text, _) | Self::Page(text) => text.len(),
-            Self::Command(words) => words.iter().map(String::len).sum(),
-        }
-    }
-}
 
 /// A declared key of JSON, also the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,48 +49,6 @@ impl JsonField {
     }
 }
 
-/// Alignment of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
-    /// Left, for texts.
-    Left,
-    /// Right, for numbers.
-    Right,
-}
-
-/// Treatment of a table's column that is too wide for the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fit {
-    /// Unchanged: numbers, IDs.
-    #[default]
-    Whole,
-    /// Left out before anything is shortened: for dispensable columns. The lowest priority goes first.
-    Secondary {
-        /// Priority, from 0.
-        priority: u8,
-    },
-    /// Shortened as names. Columns of a lower priority are shortened first.
-    Shorten {
-        /// Priority, from 0.
-        priority: u8,
-    },
-    /// Truncated at the end: texts. Priorities are those of [`Fit::Shorten`].
-    Cut {
-        /// Priority, from 0.
-        priority: u8,
-    },
-    /// Shortened in the middle: names of files, whose ends are both significant. Priorities are those of
-    /// [`Fit::Shorten`].
-    Middle {
-        /// Priority, from 0.
-        priority: u8,
-    },
-    /// Wrapped: sentences, and texts to copy.
-    Wrap,
-}
-
-type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
-type GetBranch<'c, R> = Box<dyn for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c>;
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
 /// A column of rows `R`.
@@ -147,19 +82,18 @@ struct Making<'c, R> {
     target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
-/// Title and position of a column in a table.
+/// Title and looks of a column in a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) title: Cow<'static, str>,
     pub(super) align: Align,
     pub(super) fit: Fit,
     pub(super) ink: Ink,
-    place: usize,
 }
 
 impl Header {
     pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
-        Self { title: escaped(title.into()), align, fit, ink: Ink::Plain, place: usize::MAX }
+        Self { title: escaped(title.into()), align, fit, ink: Ink::Plain }
     }
 }
 
@@ -211,7 +145,8 @@ impl Declaration {
 }
 
 impl<'c, R> Column<'c, R> {
-    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`].
+    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`], in the order of columns, or if
+    /// [`Columns::table`] lists it.
     pub fn of(
         key: impl Into<ColumnKey>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
@@ -284,18 +219,6 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
-    /// Hides the column from tables.
-    pub fn hidden(mut self) -> Self {
-        self.declaration.is_shown = false;
-        self
-    }
-
-    /// Sets the position in tables, if it differs from that in JSON. Columns without one come last, in order.
-    pub fn place(mut self, place: usize) -> Self {
-        self.declaration.header.place = place;
-        self
-    }
-
     /// Sets the alignment in tables.
     pub fn align(mut self, align: Align) -> Self {
         self.declaration.header.align = align;
@@ -321,18 +244,6 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
-    /// Sets the link target of a cell on a page, if type and key do not determine it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
-        self.making.target = Some(Box::new(target));
-        self
-    }
-
-    /// Marks a column of bars drawn with characters, which pages replace by their own.
-    pub fn drawn(mut self) -> Self {
-        self.declaration.is_drawn = true;
-        self
-    }
-
     /// Sets the value for CSV.
     pub fn csv(mut self, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
         self.declaration.has_csv = true;
@@ -344,44 +255,6 @@ impl<'c, R> Column<'c, R> {
 impl<R> std::fmt::Debug for Column<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.declaration.fmt(f)
-    }
-}
-
-/// A column of a table: which it is, its title, and how its cells look.
-pub struct TableColumn<'c, R> {
-    /// Key of the column in JSON; `None` if only tables have it.
-    key: Option<ColumnKey>,
-    title: Cow<'static, str>,
-    align: Option<Align>,
-    fit: Fit,
-    /// Makes the text that is shown instead of the value.
-    cell: Option<MakeCell<'c, R, String>>,
-}
-
-impl<'c, R> TableColumn<'c, R> {
-    /// Creates the column of a key.
-    pub fn of(key: impl Into<ColumnKey>, title: impl Into<Cow<'static, str>>) -> Self {
-        Self { key: Some(key.into()), title: title.into(), align: None, fit: Fit::default(), cell: None }
-    }
-
-    /// Creates a column of values derived from others, such as a share.
-    pub fn derived(
-        title: impl Into<Cow<'static, str>>,
-        align: Align,
-        cell: impl Fn(&R) -> String + Send + Sync + 'c,
-    ) -> Self {
-        let cell: MakeCell<'c, R, String> = Box::new(cell);
-        Self { key: None, title: title.into(), align: Some(align), fit: Fit::default(), cell: Some(cell) }
-    }
-
-    /// Sets the treatment of cells that are too wide.
-    pub fn fit(self, fit: Fit) -> Self {
-        Self { fit, ..self }
-    }
-
-    /// Sets the text that is shown instead of the value.
-    pub fn cell(self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
-        Self { cell: Some(Box::new(cell)), ..self }
     }
 }
 
@@ -449,7 +322,7 @@ impl<'c, R> Columns<'c, R> {
     /// Shows these columns in tables, in this order, and no others.
     pub fn table(mut self, shown: impl IntoIterator<Item = TableColumn<'c, R>>) -> Self {
         self.hide_from_tables();
-        for TableColumn { key, title, align, fit, cell } in shown {
+        for TableColumn { key, title, align, fit, cell, branch, target, is_drawn } in shown {
             let known = key.and_then(|key| self.schema.position(&key.text));
             let at = known.unwrap_or(self.makings.len());
             if known.is_none() {
@@ -464,7 +337,11 @@ impl<'c, R> Columns<'c, R> {
             column.show(title);
             column.header.align = align.unwrap_or(column.header.align);
             column.header.fit = fit;
+            column.is_drawn |= is_drawn;
+            column.is_tree |= branch.is_some();
             made.cell = cell.or(made.cell.take());
+            made.branch = branch.or(made.branch.take());
+            made.target = target.or(made.target.take());
             self.schema.shown.push(at);
         }
         self
@@ -529,18 +406,15 @@ impl<'c, R> Columns<'c, R> {
 
 impl Schema {
     fn new(columns: Vec<Declaration>) -> Self {
-        let mut shown: Vec<(usize, usize)> = (columns.iter().enumerate())
-            .filter(|(_, column)| column.is_shown)
-            .map(|(at, column)| (column.header.place, at))
-            .collect();
-        shown.sort_unstable();
+        let shown =
+            columns.iter().enumerate().filter(|(_, column)| column.is_shown).map(|(at, _)| at).collect();
         let mut keys = Vec::new();
         for (at, column) in columns.iter().enumerate() {
             if let Some(field) = &column.field {
                 nest(&mut keys, field.key.text.clone(), at);
             }
         }
-        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), columns, keys }
+        Self { shown, columns, keys }
     }
 
     /// Returns the number of the column with this key.

@@ -42,6 +42,7 @@ mod section;
 pub mod stacks;
 pub mod stream;
 pub mod table;
+mod table_column;
 pub mod tables;
 pub mod tree;
 pub mod value;

@@ -195,50 +195,46 @@ impl ClassLine<'_> {
 }
 
 fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
-    let class = Column::of(names::CLASS, |line: &ClassLine<'a>| line.name().into())
-        .header("class")
-        .place(9)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
-    let class = if is_tree { class.tree(|line| &line.branch) } else { class };
-    let class_object = Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
-        .or_null("no class object in the dump");
-    let instances = Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into())
-        .header("instances")
-        .place(if is_tree { 3 } else { 1 });
-    let shallow = Column::of(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into());
-    let subclasses = Column::of(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into());
-    let total = Column::of(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into())
-        .header("with subclasses")
-        .fit(Fit::Secondary { priority: 0 })
-        .place(if is_tree { 1 } else { 4 });
-    let total_shallow =
-        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into());
-    let depth = Column::of(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into());
     let mut columns = vec![
-        class,
+        Column::of(names::CLASS, |line: &ClassLine<'a>| line.name().into()),
         Column::of(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
             .or_null("no class object in the dump"),
         Column::of(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into()).or_null("it has none"),
-        if is_tree {
-            class_object
-        } else {
-            class_object.header("class object").place(5).fit(Fit::Secondary { priority: 2 })
-        },
-        instances,
-        if is_tree { shallow } else { shallow.header("shallow").place(2) },
-        if is_tree {
-            subclasses
-        } else {
-            subclasses.header("subclasses").place(3).fit(Fit::Secondary { priority: 1 })
-        },
-        total,
-        if is_tree { total_shallow.header("shallow").place(2) } else { total_shallow },
+        Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
+            .or_null("no class object in the dump"),
+        Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into()),
+        Column::of(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into()),
+        Column::of(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into()),
+        Column::of(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into()),
+        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into()),
     ];
     if is_tree {
-        columns.push(depth);
+        columns.push(Column::of(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into()));
     }
-    Columns::new(columns)
+    Columns::new(columns).table(if is_tree { tree_in_table() } else { list_in_table() })
+}
+
+fn tree_in_table<'a>() -> Vec<TableColumn<'a, ClassLine<'a>>> {
+    vec![
+        TableColumn::of(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::TOTAL_SHALLOW_BYTES, "shallow"),
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::CLASS, "class")
+            .tree(|line: &ClassLine<'a>| &line.branch)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(ClassLine::in_tree),
+    ]
+}
+
+fn list_in_table<'a>() -> Vec<TableColumn<'a, ClassLine<'a>>> {
+    vec![
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::of(names::SUBCLASSES, "subclasses").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 2 }),
+        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }).cell(ClassLine::in_list),
+    ]
 }
 
 fn beside() -> Columns<'static, u64> {

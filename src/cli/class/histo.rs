@@ -348,65 +348,25 @@ pub(crate) fn title(group_by: HistogramGroupBy) -> &'static str {
 }
 
 fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
-    let name = |column: Column<'a, HistogramLine<'a>>| {
-        column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
-    };
+    let name = |key| Column::of(key, |line: &HistogramLine<'a>| Value::from(&*line.row.name));
     let loader = || {
         Column::of(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
             .or_null("the class has no class object in the dump")
     };
-    let classes = || {
-        Column::of(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into())
-            .header("classes")
-            .place(5)
+    let classes = || Column::of(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into());
+    let mut columns = match group_by {
+        HistogramGroupBy::Class => vec![name(names::CLASS), loader()],
+        HistogramGroupBy::Package => vec![name(names::PACKAGE), classes()],
+        HistogramGroupBy::Loader => vec![loader(), classes()],
     };
-    let first = match group_by {
-        HistogramGroupBy::Class => {
-            vec![
-                name(Column::of(names::CLASS, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
-                loader(),
-            ]
-        }
-        HistogramGroupBy::Package => {
-            vec![
-                name(Column::of(names::PACKAGE, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
-                classes(),
-            ]
-        }
-        HistogramGroupBy::Loader => vec![
-            name(loader())
-                .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
-            classes(),
-        ],
-    };
-    let mut columns = vec![
-        Column::table("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
-            .place(0)
-            .fit(Fit::Secondary { priority: 0 }),
-    ];
-    columns.extend(first);
-    columns.push(
-        Column::of(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into())
-            .header("instances")
-            .place(1),
-    );
-    columns.push(
-        Column::of(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into())
-            .header("bytes")
-            .place(2),
-    );
-    columns.push(
-        Column::table("%", Align::Right, |line: &HistogramLine<'a>| {
-            percent(line.row.shallow_bytes, line.heap_bytes)
-        })
-        .place(3),
-    );
+    columns.extend([
+        Column::of(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into()),
+        Column::of(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into()),
+    ]);
     if retained {
-        columns.push(
-            Column::of(names::RETAINED_BYTES, |line: &HistogramLine<'a>| line.row.retained_bytes.into())
-                .header("retained")
-                .place(4),
-        );
+        columns.push(Column::of(names::RETAINED_BYTES, |line: &HistogramLine<'a>| {
+            line.row.retained_bytes.into()
+        }));
     }
     if group_by != HistogramGroupBy::Package {
         columns.push(
@@ -420,7 +380,35 @@ fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, Histog
                 .or_null("the class has no class object in the dump"),
         );
     }
-    Columns::new(columns)
+    Columns::new(columns).table(table_columns(group_by, retained))
+}
+
+fn table_columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Vec<TableColumn<'a, HistogramLine<'a>>> {
+    let mut shown = vec![
+        TableColumn::derived("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
+            .fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::SHALLOW_BYTES, "bytes"),
+        TableColumn::derived("%", Align::Right, |line: &HistogramLine<'a>| {
+            percent(line.row.shallow_bytes, line.heap_bytes)
+        }),
+    ];
+    if retained {
+        shown.push(TableColumn::of(names::RETAINED_BYTES, "retained"));
+    }
+    if group_by != HistogramGroupBy::Class {
+        shown.push(TableColumn::of(names::CLASSES, "classes"));
+    }
+    let title = title(group_by);
+    let name = match group_by {
+        HistogramGroupBy::Class => TableColumn::of(names::CLASS, title),
+        HistogramGroupBy::Package => TableColumn::of(names::PACKAGE, title),
+        HistogramGroupBy::Loader => TableColumn::of(names::LOADER, title).cell(|line: &HistogramLine<'a>| {
+            loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())
+        }),
+    };
+    shown.push(name.fit(Fit::Shorten { priority: 0 }));
+    shown
 }
 
 fn beside() -> Columns<'static, Totals> {

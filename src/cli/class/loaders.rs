@@ -14,7 +14,6 @@ use hprof_query::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::paths::steps::View;
 use hprof_report::answer::RowLine;
-use hprof_report::column::TableColumn;
 use hprof_report::escape;
 use hprof_report::value::id;
 use hprof_values::ObjectId;
@@ -260,36 +259,33 @@ impl GroupLine<'_> {
 const MAX_NAMES: usize = 100;
 
 fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::LOADER_GROUP, |line: &GroupLine<'a>| line.number.into()),
-        Column::of(names::LOADERS, |line: &GroupLine<'a>| (line.group.loaders.len() as u64).into())
-            .header("loaders")
-            .place(2),
+        Column::of(names::LOADERS, |line: &GroupLine<'a>| (line.group.loaders.len() as u64).into()),
         Column::of(names::CLASSES, |line: &GroupLine<'a>| (line.group.classes.len() as u64).into()),
         Column::of(names::CLASS_NAMES, |line: &GroupLine<'a>| {
             let names = line.names().take(MAX_NAMES).map(|name| name.to_owned().into());
             Value::List(names.collect())
-        })
-        .header("with the same classes")
-        .place(4)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(GroupLine::classes_in_table),
-        Column::of(names::INSTANCES, |line: &GroupLine<'a>| line.group.instances.into())
-            .header("instances")
-            .place(3),
+        }),
+        Column::of(names::INSTANCES, |line: &GroupLine<'a>| line.group.instances.into()),
         Column::of(names::SHALLOW_BYTES, |line: &GroupLine<'a>| line.group.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into())
-            .header("retained")
-            .place(0),
-        Column::table("%", Align::Right, move |line: &GroupLine<'a>| {
-            percent(line.group.retained.bytes, whole)
-        })
-        .place(1),
+        Column::of(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into()),
         Column::of(names::RETAINED_OBJECTS, |line: &GroupLine<'a>| line.group.retained.objects.into()),
         Column::of(names::FIRST_OBJECT, |line: &GroupLine<'a>| id(Some(line.first))),
         Column::of(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null("there are none"),
         Column::of(names::FIRST_PATH, |line: &GroupLine<'a>| line.why.as_deref().into())
             .or_null("there is none, or twenty groups retain more"),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |line: &GroupLine<'a>| {
+            percent(line.group.retained.bytes, whole)
+        }),
+        TableColumn::of(names::LOADERS, "loaders"),
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::CLASS_NAMES, "with the same classes")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(GroupLine::classes_in_table),
     ])
 }
 
@@ -330,13 +326,10 @@ struct NameLine<'a> {
 }
 
 fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::CLASS, |line: &NameLine<'a>| {
             object::class_name(line.line.summary, Some(line.line.row.class)).into()
-        })
-        .header("class")
-        .place(5)
-        .fit(Fit::Shorten { priority: 0 }),
+        }),
         Column::of(names::CLASS_OBJECT, |line: &NameLine<'a>| {
             id(line.line.class().map(|class| ObjectId::from(class.id)))
         }),
@@ -347,25 +340,25 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
             .or_null("it is the boot loader"),
         Column::of(names::LOADER_LABEL, |line: &NameLine<'a>| line.line.row.loader_label.as_deref().into())
             .or_null("there are none"),
-        Column::of(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()).header("loaders").place(2),
-        Column::of(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into())
-            .header("instances")
-            .place(3),
-        Column::of(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into())
-            .header("shallow")
-            .place(4),
+        Column::of(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()),
+        Column::of(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into()),
+        Column::of(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into()),
         Column::of(names::RETAINED_BYTES, |line: &NameLine<'a>| {
             line.row.retained.map(|retained| retained.bytes).into()
         })
-        .or_null("none of these is reachable")
-        .header("retained")
-        .place(0),
-        Column::table("%", Align::Right, move |line: &NameLine<'a>| {
-            line.row.retained.map(|retained| percent(retained.bytes, whole)).unwrap_or_default()
-        })
-        .place(1),
+        .or_null("none of these is reachable"),
         Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
             .or_null("it lives as long as the JVM, there is no path, or twenty rows precede it"),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |line: &NameLine<'a>| {
+            line.row.retained.map(|retained| percent(retained.bytes, whole)).unwrap_or_default()
+        }),
+        TableColumn::of(names::LOADERS, "loaders"),
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
@@ -391,26 +384,16 @@ impl<'a> LoaderLine<'a, Duplicate> {
 }
 
 fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::CLASS, |line: &LoaderLine<'a, Duplicate>| {
             object::class_name(line.summary, Some(line.row.class)).into()
-        })
-        .header("class")
-        .place(5)
-        .fit(Fit::Shorten { priority: 1 }),
+        }),
         Column::of(names::CLASS_OBJECT, |line: &LoaderLine<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
-        })
-        .header("class object")
-        .place(3)
-        .fit(Fit::Secondary { priority: 1 }),
+        }),
         Column::of(names::LOADER, |line: &LoaderLine<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
-        })
-        .header("loader")
-        .place(4)
-        .fit(Fit::Shorten { priority: 0 })
-        .cell(LoaderLine::loader_in_table),
+        }),
         Column::of(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
             .or_null("it is the boot loader"),
         Column::of(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
@@ -418,15 +401,19 @@ fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
         })
         .or_null("there are none"),
         Column::of(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
-        Column::of(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into())
-            .header("instances")
-            .place(1),
-        Column::of(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into())
-            .header("shallow")
-            .place(2)
-            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into()),
+        Column::of(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into()),
         Column::of(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
             .or_null("it is unreachable"),
+    ]);
+    columns.table([
+        TableColumn::of(names::INSTANCES, "instances"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::LOADER, "loader")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(LoaderLine::loader_in_table),
+        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 1 }),
     ])
 }
 

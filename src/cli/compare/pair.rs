@@ -110,21 +110,19 @@ impl Old {
     }
 }
 
-/// Columns of a figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show those with a title; the
-/// difference has a sign.
-pub(crate) struct ChangeColumns {
+/// Columns of a figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`.
+pub(crate) struct ChangeColumns<R> {
     /// Key without its suffix.
     key: ColumnKey,
     /// Condition under which it is `null`, if any.
     null: Option<&'static str>,
-    /// Table titles of the difference and of the new figure.
-    titles: [&'static str; 2],
+    of: fn(&R) -> Option<Change>,
 }
 
-impl ChangeColumns {
+impl<R> ChangeColumns<R> {
     /// Creates columns of a figure that is never `null`.
-    pub(crate) fn new(key: impl Into<ColumnKey>, titles: [&'static str; 2]) -> Self {
-        Self { key: key.into(), null: None, titles }
+    pub(crate) fn new(key: impl Into<ColumnKey>, of: fn(&R) -> Option<Change>) -> Self {
+        Self { key: key.into(), null: None, of }
     }
 
     /// Makes the figure `null` under this condition.
@@ -132,24 +130,34 @@ impl ChangeColumns {
         Self { null: Some(when), ..self }
     }
 
-    /// Returns the columns; `place` is the position of the first one in tables.
-    pub(crate) fn columns<'c, R: 'c>(self, place: usize, of: fn(&R) -> Option<Change>) -> [Column<'c, R>; 3] {
-        let Self { key, null, titles: [grown, now] } = self;
-        let or_null = |column: Column<'c, R>| match null {
+    /// Returns the columns.
+    pub(crate) fn columns<'c>(&self) -> [Column<'c, R>; 3]
+    where
+        R: 'c,
+    {
+        let of = self.of;
+        let or_null = |column: Column<'c, R>| match self.null {
             Some(when) => column.or_null(when),
             None => column,
         };
         let figure = |side, of_change: fn(Change) -> u64| {
-            or_null(Column::of(key.clone().of(side), move |row: &R| of(row).map(of_change).into()))
+            or_null(Column::of(self.key.clone().of(side), move |row: &R| of(row).map(of_change).into()))
         };
-        let delta = Column::of(key.clone().of(Side::Delta), move |row: &R| of(row).map(Change::delta).into());
+        let delta =
+            Column::of(self.key.clone().of(Side::Delta), move |row: &R| of(row).map(Change::delta).into());
+        [figure(Side::Old, |change| change.old), figure(Side::New, |change| change.new), or_null(delta)]
+    }
+
+    /// Returns those of a table: the difference, which has a sign, and the new figure.
+    pub(crate) fn in_table<'c>(&self, [grown, now]: [&'static str; 2]) -> [TableColumn<'c, R>; 2]
+    where
+        R: 'c,
+    {
+        let of = self.of;
         [
-            figure(Side::Old, |change| change.old),
-            figure(Side::New, |change| change.new).header(now).place(place + 1),
-            or_null(delta)
-                .header(grown)
-                .place(place)
+            TableColumn::of(self.key.clone().of(Side::Delta), grown)
                 .cell(move |row| of(row).map(|change| signed(change.delta())).unwrap_or_default()),
+            TableColumn::of(self.key.clone().of(Side::New), now),
         ]
     }
 }

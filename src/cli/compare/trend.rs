@@ -313,64 +313,67 @@ impl TrendLine<'_> {
 
 /// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<'a>> {
-    let in_column =
-        |column: Column<'a, TrendLine<'a>>| if width.is_some() { column.hidden() } else { column };
+    let name = |name: Name| {
+        Column::of(name, |line: &TrendLine<'a>| {
+            line.row.key.as_ref().map(|key| Value::from(&*key.name)).unwrap_or_default()
+        })
+    };
+    let loader = || {
+        Column::of(names::LOADER, |line: &TrendLine<'a>| {
+            line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
+        })
+        .or_null("the class has no class object in the dump")
+    };
     let mut columns: Vec<Column<'a, TrendLine<'a>>> = match by {
         TrendGroupBy::Place => vec![
             Column::of(names::PLACE, |line: &TrendLine<'a>| list(line.row.labels.iter())),
-            in_column(
-                Column::of(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text))
-                    .header("place")
-                    .fit(Fit::Wrap)
-                    .place(9),
-            ),
+            Column::of(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text)),
         ],
-        TrendGroupBy::Classes(group_by) => {
-            let name = |name: Name| {
-                Column::of(name, |line: &TrendLine<'a>| {
-                    line.row.key.as_ref().map(|key| Value::from(&*key.name)).unwrap_or_default()
-                })
-            };
-            let loader = Column::of(names::LOADER, |line: &TrendLine<'a>| {
-                line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
-            })
-            .or_null("the class has no class object in the dump");
-            let shown = |column: Column<'a, TrendLine<'a>>, title| {
-                column.header(title).fit(Fit::Shorten { priority: 0 }).place(9)
-            };
-            match group_by {
-                ComparedGroupBy::Package => vec![shown(name(names::PACKAGE), "package")],
-                ComparedGroupBy::Loader => vec![shown(loader, "loader")],
-                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
-                    vec![shown(name(names::CLASS), "class"), loader]
-                }
-            }
+        TrendGroupBy::Classes(ComparedGroupBy::Package) => vec![name(names::PACKAGE)],
+        TrendGroupBy::Classes(ComparedGroupBy::Loader) => vec![loader()],
+        TrendGroupBy::Classes(ComparedGroupBy::Class | ComparedGroupBy::Superclass) => {
+            vec![name(names::CLASS), loader()]
         }
     };
     columns.extend([
-        Column::of(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into())
-            .header("grows")
-            .cell(|line| line.row.growth.map(|growth| growth.name().replace('_', " ")).unwrap_or_default())
-            .place(0),
+        Column::of(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into()),
         Column::of(names::VALUES_BY_DUMP, |line: &TrendLine<'a>| list(line.row.bytes.iter().copied())),
-        Column::table("", Align::Left, |line: &TrendLine<'a>| line.sparkline()).place(3),
-        Column::table("bytes", Align::Right, |line: &TrendLine<'a>| {
+        Column::of(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
+        Column::of(names::BYTES.of(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
+        Column::of(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
+            .or_null("the dumps contain no times"),
+    ]);
+    Columns::new(columns).table(table_columns(by, width))
+}
+
+fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<'a, TrendLine<'a>>> {
+    let mut shown = vec![
+        TableColumn::of(names::GROWS, "grows").cell(|line: &TrendLine<'a>| {
+            line.row.growth.map(|growth| growth.name().replace('_', " ")).unwrap_or_default()
+        }),
+        TableColumn::derived("growth", Align::Right, |line: &TrendLine<'a>| signed_bytes(line.row.delta())),
+        TableColumn::of(names::BYTES_PER_HOUR, "per hour")
+            .cell(|line: &TrendLine<'a>| line.per_hour().map(signed_bytes).unwrap_or_default()),
+        TableColumn::derived("", Align::Left, |line: &TrendLine<'a>| line.sparkline()),
+        TableColumn::derived("bytes", Align::Right, |line: &TrendLine<'a>| {
             let ends = [line.row.bytes.first(), line.row.bytes.last()];
             ends.into_iter().flatten().map(|bytes| human_bytes(*bytes)).collect::<Vec<_>>().join(" -> ")
-        })
-        .place(4),
-        Column::of(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
-        Column::table("objects", Align::Right, |line: &TrendLine<'a>| signed(line.row.objects_delta()))
-            .place(5),
-        Column::of(names::BYTES.of(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
-        Column::table("growth", Align::Right, |line: &TrendLine<'a>| signed_bytes(line.row.delta())).place(1),
-        Column::of(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
-            .or_null("the dumps contain no times")
-            .header("per hour")
-            .place(2)
-            .cell(|line| line.per_hour().map(signed_bytes).unwrap_or_default()),
-    ]);
-    Columns::new(columns)
+        }),
+        TableColumn::derived("objects", Align::Right, |line: &TrendLine<'a>| {
+            signed(line.row.objects_delta())
+        }),
+    ];
+    let name = |name: Name| TableColumn::of(name, name.key).fit(Fit::Shorten { priority: 0 });
+    shown.extend(match by {
+        TrendGroupBy::Place if width.is_some() => None,
+        TrendGroupBy::Place => Some(TableColumn::of(names::TEXT, "place").fit(Fit::Wrap)),
+        TrendGroupBy::Classes(ComparedGroupBy::Package) => Some(name(names::PACKAGE)),
+        TrendGroupBy::Classes(ComparedGroupBy::Loader) => Some(name(names::LOADER)),
+        TrendGroupBy::Classes(ComparedGroupBy::Class | ComparedGroupBy::Superclass) => {
+            Some(name(names::CLASS))
+        }
+    });
+    shown
 }
 
 struct TrendSummary<'a> {

@@ -193,39 +193,39 @@ fn answer<'a>(
 }
 
 fn columns<'a>(show_values: bool) -> Columns<'a, &'a ShownSecret<'a>> {
-    let value = Column::of(names::VALUE, |row: &&ShownSecret<'a>| {
-        Value::from(row.row.value.as_deref().unwrap_or_default())
-    })
-    .header("value")
-    .place(3)
-    .fit(Fit::Cut { priority: 1 });
-    let columns = [
-        Column::of(names::RULE, |row: &&ShownSecret<'a>| Value::from(&row.row.id)).header("rule").place(0),
-        Column::of(names::OBJECT, |row: &&ShownSecret<'a>| id(row.row.object)).header("object").place(1),
-        Column::of(names::CLASS, |row: &&ShownSecret<'a>| Value::from(&row.row.class))
-            .header("class")
-            .place(6)
-            .fit(Fit::Secondary { priority: 0 }),
+    let mut columns = vec![
+        Column::of(names::RULE, |row: &&ShownSecret<'a>| Value::from(&row.row.id)),
+        Column::of(names::OBJECT, |row: &&ShownSecret<'a>| id(row.row.object)),
+        Column::of(names::CLASS, |row: &&ShownSecret<'a>| Value::from(&row.row.class)),
         Column::of(names::HELD_BY, |row: &&ShownSecret<'a>| row.row.holder.as_deref().into())
-            .or_null(NO_HOLDER)
-            .header("holder")
-            .place(7)
-            .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::COPIES, |row: &&ShownSecret<'a>| row.row.copies.into()).header("copies").place(4),
-        Column::of(names::IS_REACHABLE_NOW, |row: &&ShownSecret<'a>| row.row.is_reachable.into())
-            .header("reachable")
-            .place(5)
-            .cell(|row| if row.row.is_reachable { "yes" } else { "no" }.to_owned()),
-        Column::of(names::MASKED, |row: &&ShownSecret<'a>| Value::from(&row.row.masked))
-            .header("masked")
-            .place(2)
-            .cell(|row| match row.more {
-                0 => row.row.masked.clone(),
-                more => format!("{} and {} more", row.row.masked, grouped(more)),
-            }),
-        Column::of(names::LENGTH, |row: &&ShownSecret<'a>| row.row.length.into()).header("length").place(3),
+            .or_null(NO_HOLDER),
+        Column::of(names::COPIES, |row: &&ShownSecret<'a>| row.row.copies.into()),
+        Column::of(names::IS_REACHABLE_NOW, |row: &&ShownSecret<'a>| row.row.is_reachable.into()),
+        Column::of(names::MASKED, |row: &&ShownSecret<'a>| Value::from(&row.row.masked)),
+        Column::of(names::LENGTH, |row: &&ShownSecret<'a>| row.row.length.into()),
     ];
-    Columns::new(columns.into_iter().chain(show_values.then_some(value)))
+    let mut shown = vec![
+        TableColumn::of(names::RULE, "rule"),
+        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::of(names::MASKED, "masked").cell(|row: &&ShownSecret<'a>| match row.more {
+            0 => row.row.masked.clone(),
+            more => format!("{} and {} more", row.row.masked, grouped(more)),
+        }),
+        TableColumn::of(names::LENGTH, "length"),
+    ];
+    if show_values {
+        columns.push(Column::of(names::VALUE, |row: &&ShownSecret<'a>| {
+            Value::from(row.row.value.as_deref().unwrap_or_default())
+        }));
+        shown.push(TableColumn::of(names::VALUE, "value").fit(Fit::Cut { priority: 1 }));
+    }
+    shown.extend([
+        TableColumn::of(names::COPIES, "copies"),
+        TableColumn::of(names::IS_REACHABLE_NOW, "reachable"),
+        TableColumn::of(names::CLASS, "class").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::HELD_BY, "holder").fit(Fit::Shorten { priority: 0 }),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 fn beside<'a>() -> Columns<'a, &'a Secrets> {

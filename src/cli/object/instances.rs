@@ -250,29 +250,31 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, InstanceLine<
     let [object, class, label] = object_columns::named(named);
     let shallow = object_columns::shallow_bytes(|line: &InstanceLine<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &InstanceLine<'a>| line.row.retained_bytes);
-    let mut columns = vec![
-        object.header("id").place(4),
-        class,
-        label,
-        shallow.header("shallow").place(2).fit(Fit::Secondary { priority: 0 }),
-        retained
-            .or_null("it is unreachable")
-            .header("retained")
-            .place(0)
-            .cell(|line| line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
-        Column::table("%", Align::Right, move |line: &InstanceLine<'a>| {
+    let mut columns = vec![object, class, label, shallow, retained.or_null("it is unreachable")];
+    let mut shown = vec![
+        TableColumn::of(names::RETAINED_BYTES, "retained").cell(|line: &InstanceLine<'a>| {
+            line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)
+        }),
+        TableColumn::derived("%", Align::Right, move |line: &InstanceLine<'a>| {
             line.row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default()
-        })
-        .place(1),
-        object_columns::described(|line: &InstanceLine<'a>| named(line).describe_without_id()),
+        }),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
     ];
     if let Some(field) = sorted_by {
         let value = Column::of(names::SORT_VALUE, |line: &InstanceLine<'a>| line.sort_value());
-        let value = value
-            .or_null("the field is null or contains an object without a label, or there is no such field");
-        columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));
+        columns.push(
+            value.or_null(
+                "the field is null or contains an object without a label, or there is no such field",
+            ),
+        );
+        let shown_value = TableColumn::of(names::SORT_VALUE, field.to_owned());
+        shown.push(shown_value.cell(|line: &InstanceLine<'a>| line.sort_cell()));
     }
-    Columns::new(columns)
+    shown.extend([
+        TableColumn::of(names::OBJECT, "id"),
+        object_columns::described(|line: &InstanceLine<'a>| named(line).describe_without_id()),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 fn beside() -> Columns<'static, u64> {

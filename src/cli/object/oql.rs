@@ -196,10 +196,8 @@ fn object_columns() -> Columns<'static, OqlRow> {
             OqlRow::Cells(_) => None,
         }
     }
-    Columns::new([
-        Column::of(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object)))
-            .header("id")
-            .place(2),
+    let columns = Columns::new([
+        Column::of(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object))),
         Column::of(names::CLASS, |row: &OqlRow| object(row).map(|object| object.class.as_ref()).into())
             .or_null("the dump does not name it"),
         Column::of(names::LABEL, |row: &OqlRow| object(row).map(|object| object.label.as_ref()).into())
@@ -207,17 +205,17 @@ fn object_columns() -> Columns<'static, OqlRow> {
         Column::of(names::SHALLOW_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.shallow_bytes).into()
         })
-        .or_null("not known")
-        .header("shallow")
-        .place(0)
-        .fit(Fit::Secondary { priority: 0 }),
+        .or_null("not known"),
         Column::of(names::RETAINED_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.retained_bytes).into()
         })
-        .or_null("it is unreachable")
-        .header("retained")
-        .place(1),
-        Column::table("object", Align::Left, |row: &OqlRow| {
+        .or_null("it is unreachable"),
+    ]);
+    columns.table([
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::of(names::OBJECT, "id"),
+        TableColumn::derived("object", Align::Left, |row: &OqlRow| {
             let object = object(row);
             let text = |of: fn(&ObjectRow) -> Option<&str>| object.and_then(of);
             object::describe_without_id(text(|row| row.class.as_deref()), text(|row| row.label.as_deref()))

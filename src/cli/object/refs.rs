@@ -290,27 +290,27 @@ fn rows<'a>() -> Columns<'a, ReferenceRow> {
     let [object, class, label] = object_columns::named(named);
     let shallow = object_columns::shallow_bytes(|row: &ReferenceRow| row.shallow_bytes);
     let retained = object_columns::retained_bytes(|row: &ReferenceRow| row.retained_bytes);
-    Columns::new([
-        object.header("id").place(3),
+    let columns = Columns::new([
+        object,
         class.or_null("the dump does not say, or does not hold the object"),
         label,
         Column::of(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
-            .or_null("the dump does not say")
-            .header("field")
-            .place(2)
-            .fit(Fit::Shorten { priority: 1 })
-            .cell(|row| {
-                let reference = row.reference.as_deref().unwrap_or_default();
-                paths::describe_reference(Some(reference), row.is_static, row.strength)
-            }),
+            .or_null("the dump does not say"),
         Column::of(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
         Column::of(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
-        shallow
-            .or_null("the object is not in the dump")
-            .header("shallow")
-            .place(1)
-            .fit(Fit::Secondary { priority: 0 }),
-        retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
+        shallow.or_null("the object is not in the dump"),
+        retained.or_null("it is unreachable, or not in the dump"),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::REFERENCE, "field").fit(Fit::Shorten { priority: 1 }).cell(
+            |row: &ReferenceRow| {
+                let reference = row.reference.as_deref().unwrap_or_default();
+                paths::describe_reference(Some(reference), row.is_static, row.strength)
+            },
+        ),
+        TableColumn::of(names::OBJECT, "id"),
         object_columns::described(|row: &ReferenceRow| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
             Some(_) => named(row).describe_without_id(),
@@ -329,22 +329,20 @@ struct RefsGroupLine<'a> {
 }
 
 fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
-            .or_null("the dump does not say")
-            .header("class")
+            .or_null("the dump does not say"),
+        Column::of(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into()),
+        Column::of(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::OBJECTS, "objects"),
+        TableColumn::of(names::CLASS, "class")
             .fit(Fit::Shorten { priority: 0 })
-            .cell(|group| group.class.unwrap_or("<unknown class>").to_owned()),
-        Column::of(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into())
-            .header("objects")
-            .place(2),
-        Column::of(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into())
-            .header("shallow")
-            .place(1)
-            .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into())
-            .header("retained")
-            .place(0),
+            .cell(|group: &RefsGroupLine<'a>| group.class.unwrap_or("<unknown class>").to_owned()),
     ])
 }
 

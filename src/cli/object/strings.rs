@@ -206,64 +206,72 @@ fn show(
 }
 
 fn columns(rows: StringRows) -> Columns<'static, StringRow> {
-    // The position of these columns depends on the mode, their content does not.
-    let object = || Column::of(names::OBJECT, |row: &StringRow| id(row.id)).header("object").place(4);
-    let text = |name: Name| {
-        Column::of(name, |row: &StringRow| Value::from(&row.text))
-            .header("text")
-            .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
-            .place(6)
-            .fit(Fit::Cut { priority: 0 })
-    };
-    let length = || {
-        Column::of(names::LENGTH, |row: &StringRow| row.length.into())
-            .header("length")
-            .fit(Fit::Secondary { priority: 0 })
-            .place(3)
-    };
-    let total_bytes =
-        || Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()).header("bytes");
-    let cut = || Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into());
     match rows {
-        StringRows::Strings => Columns::new([
-            object(),
-            Column::of(names::CLASS, |_: &StringRow| STRING.into()),
-            text(names::LABEL),
-            length(),
-            Column::of(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
-            Column::of(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
-                .or_null("it is unreachable")
-                .header("retained")
-                .cell(|row| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped))
-                .place(2),
-            total_bytes().place(1),
-            cut(),
-        ]),
-        StringRows::Duplicates => {
-            let holders = holder_columns();
-            Columns::new([
-                text(names::TEXT),
-                Column::of(names::STRINGS, |row: &StringRow| row.count.into()).header("count").place(2),
-                length(),
-                Column::of(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into())
-                    .header("wasted")
-                    .place(0),
-                total_bytes().place(1).fit(Fit::Secondary { priority: 1 }),
-                object(),
-                cut(),
-                Column::of(names::SAMPLED, |row: &StringRow| row.sampled.into()),
-                Column::nested(names::HOLDERS, holders.fields(), move |row: &StringRow| {
-                    list(row.holders.iter().map(|holder| holders.record(holder)))
-                })
-                .csv(|row| holders_text(row).into())
-                .header("field, % of copies")
-                .fit(Fit::Shorten { priority: 1 })
-                // The last column of the table may be shortened, but this one must be short.
-                .cell(short_holder)
-                .place(5),
-            ])
-        }
+        StringRows::Strings => string_columns(),
+        StringRows::Duplicates => duplicate_columns(),
     }
+}
+
+fn string_columns() -> Columns<'static, StringRow> {
+    let columns = Columns::new([
+        Column::of(names::OBJECT, |row: &StringRow| id(row.id)),
+        Column::of(names::CLASS, |_: &StringRow| STRING.into()),
+        Column::of(names::LABEL, |row: &StringRow| Value::from(&row.text)),
+        Column::of(names::LENGTH, |row: &StringRow| row.length.into()),
+        Column::of(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
+            .or_null("it is unreachable"),
+        Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
+        Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::TOTAL_BYTES, "bytes"),
+        TableColumn::of(names::RETAINED_BYTES, "retained")
+            .cell(|row: &StringRow| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
+        length_in_table(),
+        TableColumn::of(names::OBJECT, "object"),
+        text_in_table(names::LABEL),
+    ])
+}
+
+fn duplicate_columns() -> Columns<'static, StringRow> {
+    let holders = holder_columns();
+    let columns = Columns::new([
+        Column::of(names::TEXT, |row: &StringRow| Value::from(&row.text)),
+        Column::of(names::STRINGS, |row: &StringRow| row.count.into()),
+        Column::of(names::LENGTH, |row: &StringRow| row.length.into()),
+        Column::of(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into()),
+        Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
+        Column::of(names::OBJECT, |row: &StringRow| id(row.id)),
+        Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
+        Column::of(names::SAMPLED, |row: &StringRow| row.sampled.into()),
+        Column::nested(names::HOLDERS, holders.fields(), move |row: &StringRow| {
+            list(row.holders.iter().map(|holder| holders.record(holder)))
+        })
+        .csv(|row| holders_text(row).into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::WASTED_BYTES, "wasted"),
+        TableColumn::of(names::TOTAL_BYTES, "bytes").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::STRINGS, "count"),
+        length_in_table(),
+        TableColumn::of(names::OBJECT, "object"),
+        // The last column of the table may be shortened, but this one must be short.
+        TableColumn::of(names::HOLDERS, "field, % of copies")
+            .fit(Fit::Shorten { priority: 1 })
+            .cell(short_holder),
+        text_in_table(names::TEXT),
+    ])
+}
+
+fn length_in_table() -> TableColumn<'static, StringRow> {
+    TableColumn::of(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 })
+}
+
+fn text_in_table(name: Name) -> TableColumn<'static, StringRow> {
+    TableColumn::of(name, "text")
+        .fit(Fit::Cut { priority: 0 })
+        .cell(|row: &StringRow| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
 }
 
 fn holder_columns() -> Columns<'static, Holder> {

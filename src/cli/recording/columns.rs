@@ -2,50 +2,41 @@
 
 use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::sites::Totals;
-use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::column::{Column, Columns, Fit, TableColumn};
 use hprof_values::TraceSerial;
-
-/// Positions of columns in rankings; positions in between belong to the ranked items.
-pub(super) const RANK: usize = 0;
-pub(super) const SELF: usize = 1;
-pub(super) const ACCUMULATED: usize = 2;
-pub(super) const TRACE: usize = 8;
-pub(super) const NAME: usize = 9;
 
 /// Placeholder for the method of a trace without frames.
 pub(super) const EMPTY: &str = "<empty>";
 
-pub(super) fn rank<'a, R: 'a>(rank: fn(&R) -> u64) -> Column<'a, R> {
-    let column = Column::of(names::RANK, move |row| rank(row).into());
-    column
-        .header("rank")
-        .place(RANK)
+/// The rank, without thousands separators.
+pub(super) fn rank_in_table<'a, R: 'a>(rank: fn(&R) -> u64) -> TableColumn<'a, R> {
+    TableColumn::of(names::RANK, "rank")
         .fit(Fit::Secondary { priority: 0 })
         .cell(move |row| rank(row).to_string())
 }
 
-/// The trace, only in JSON and CSV.
-pub(super) fn dummy_trace<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> Column<'a, R> {
-    Column::of(names::TRACE, move |row| trace(row).into())
+/// The trace, without thousands separators.
+pub(super) fn trace_in_table<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> TableColumn<'a, R> {
+    TableColumn::of(names::TRACE, "trace").cell(move |row| trace(row).to_string())
 }
 
-pub(super) fn trace<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> Column<'a, R> {
-    let column = dummy_trace(trace);
-    column.header("trace").place(TRACE).cell(move |row| trace(row).to_string())
-}
-
-/// A percentage, which tables show in the format of the agent's reports.
-pub(super) fn percent<'a, R: 'a>(name: Name, title: &'static str, percent: fn(&R) -> f64) -> Column<'a, R> {
-    let column = Column::of(name, move |row| percent(row).into());
-    column.header(title).cell(move |row| format!("{:.2}%", percent(row)))
+/// A percentage in the format of the agent's reports.
+pub(super) fn percent_in_table<'a, R: 'a>(
+    name: Name,
+    title: &'static str,
+    percent: fn(&R) -> f64,
+) -> TableColumn<'a, R> {
+    TableColumn::of(name, title).cell(move |row| format!("{:.2}%", percent(row)))
 }
 
 /// The percentages of a ranking: of the row, and accumulated.
-pub(super) fn percents<'a, R: 'a>(own: fn(&R) -> f64, accumulated: fn(&R) -> f64) -> [Column<'a, R>; 2] {
+pub(super) fn percents_in_table<'a, R: 'a>(
+    own: fn(&R) -> f64,
+    accumulated: fn(&R) -> f64,
+) -> [TableColumn<'a, R>; 2] {
     [
-        percent(names::SELF_PERCENT, "self", own).place(SELF),
-        percent(names::ACCUMULATED_PERCENT, "accum", accumulated)
-            .place(ACCUMULATED)
+        percent_in_table(names::SELF_PERCENT, "self", own),
+        percent_in_table(names::ACCUMULATED_PERCENT, "accum", accumulated)
             .fit(Fit::Secondary { priority: 1 }),
     ]
 }

@@ -9,7 +9,6 @@ use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRo
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
-use hprof_report::column::TableColumn;
 
 use super::columns::{self, RecordingSummary};
 use super::no_match;
@@ -239,24 +238,21 @@ fn by_group(
 const METHOD: &str = "method";
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedSamples> {
-    let mut columns = facts::columns(RankedSamples::facts(), None, |row: &RankedSamples| row);
+    let mut columns = facts::own_columns(RankedSamples::facts());
     columns.extend(stack.column(traces, |row: &RankedSamples| row.trace));
-    let percent = |percent: f64| format!("{percent:.2}%");
-    Columns::new(columns).table([
-        TableColumn::of(names::RANK, "rank")
-            .fit(Fit::Secondary { priority: 0 })
-            .cell(|row: &RankedSamples| row.rank.to_string()),
-        TableColumn::of(names::SELF_PERCENT, "self")
-            .cell(move |row: &RankedSamples| percent(row.self_percent)),
-        TableColumn::of(names::ACCUMULATED_PERCENT, "accum")
-            .fit(Fit::Secondary { priority: 1 })
-            .cell(move |row: &RankedSamples| percent(row.accumulated_percent)),
+    let mut shown = vec![columns::rank_in_table(|row: &RankedSamples| row.rank)];
+    shown.extend(columns::percents_in_table(
+        |row: &RankedSamples| row.self_percent,
+        |row| row.accumulated_percent,
+    ));
+    shown.extend([
         TableColumn::of(names::SAMPLES, "samples"),
-        TableColumn::of(names::TRACE, "trace").cell(|row: &RankedSamples| row.trace.to_string()),
+        columns::trace_in_table(|row: &RankedSamples| row.trace),
         TableColumn::of(names::METHOD, METHOD)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row: &RankedSamples| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
-    ])
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
@@ -265,18 +261,24 @@ fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
         CpuGroupBy::Class => names::CLASS,
         CpuGroupBy::Package => names::PACKAGE,
     };
-    Columns::new([
-        columns::rank(|row: &GroupRow| row.rank),
-        Column::of(names::SELF_SAMPLES, |row: &GroupRow| row.self_samples.into()).header("self").place(1),
-        Column::of(names::TOTAL_SAMPLES, |row: &GroupRow| row.total_samples.into()).header("total").place(3),
-        columns::percent(names::SELF_PERCENT, "%", |row: &GroupRow| row.self_percent).place(2),
-        columns::percent(names::TOTAL_PERCENT, "%", |row: &GroupRow| row.total_percent).place(4),
+    let columns = Columns::new([
+        Column::of(names::RANK, |row: &GroupRow| row.rank.into()),
+        Column::of(names::SELF_SAMPLES, |row: &GroupRow| row.self_samples.into()),
+        Column::of(names::TOTAL_SAMPLES, |row: &GroupRow| row.total_samples.into()),
+        Column::of(names::SELF_PERCENT, |row: &GroupRow| row.self_percent.into()),
+        Column::of(names::TOTAL_PERCENT, |row: &GroupRow| row.total_percent.into()),
         Column::of(name, |row: &GroupRow| row.name.as_deref().into())
-            .or_null("traces without frames, or frames without a class")
-            .header(name.key)
-            .place(5)
+            .or_null("traces without frames, or frames without a class"),
+    ]);
+    columns.table([
+        columns::rank_in_table(|row: &GroupRow| row.rank),
+        TableColumn::of(names::SELF_SAMPLES, "self"),
+        columns::percent_in_table(names::SELF_PERCENT, "%", |row: &GroupRow| row.self_percent),
+        TableColumn::of(names::TOTAL_SAMPLES, "total"),
+        columns::percent_in_table(names::TOTAL_PERCENT, "%", |row: &GroupRow| row.total_percent),
+        TableColumn::of(name, name.key)
             .fit(Fit::Shorten { priority: 0 })
-            .cell(|row| row.name.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
+            .cell(|row: &GroupRow| row.name.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ])
 }
 

@@ -135,16 +135,20 @@ fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
             .or_null(unknown)
     });
     let mut columns = vec![
-        columns::rank(|row: &CallRow<'a>| row.rank),
-        Column::of(names::COUNT, |row: &CallRow<'a>| row.call.count.into()).header("count"),
-        Column::of(names::TIME_MS, |row: &CallRow<'a>| row.call.time_ms.into()).header("ms"),
-        Column::table("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
+        Column::of(names::RANK, |row: &CallRow<'a>| row.rank.into()),
+        Column::of(names::COUNT, |row: &CallRow<'a>| row.call.count.into()),
+        Column::of(names::TIME_MS, |row: &CallRow<'a>| row.call.time_ms.into()),
+    ];
+    columns.extend(called.into_iter().chain(signatures));
+    Columns::new(columns).table([
+        columns::rank_in_table(|row: &CallRow<'a>| row.rank),
+        TableColumn::of(names::COUNT, "count"),
+        TableColumn::of(names::TIME_MS, "ms"),
+        TableColumn::derived("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
             format!("{} by {}", name(row.call.callee.as_ref()), name(row.call.caller.as_ref()))
         })
         .fit(Fit::Shorten { priority: 0 }),
-    ];
-    columns.extend(called.into_iter().chain(signatures));
-    Columns::new(columns)
+    ])
 }
 
 fn beside_calls() -> Columns<'static, RecordingSummary<()>> {

@@ -1,9 +1,9 @@
 //! `sites`: allocation sites.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::args;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
+use crate::cli::shared::{args, facts};
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
@@ -97,7 +97,7 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
             (NAME, "total".to_owned()),
         ]);
     }
-    let answer = args.shown.stack.below(answer, traces, |row: &RankedSite<'_>| row.site.trace);
+    let answer = args.shown.stack.below(answer, traces, |row: &RankedSite| row.site.trace);
     let rows = recorded.show(cx, "sites", &args.shown.output, answer)?;
     if let (Some(sites), 0) = (sites, matching.rows) {
         nothing(cx, args, sites, traces);
@@ -138,48 +138,45 @@ fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
 /// Title of the name column.
 const NAME: &str = "class and method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, RankedSite<'a>> {
-    let sums = |row: &RankedSite<'a>| sites::totals(std::iter::once(row.site));
-    let [live, live_instances, allocated, allocated_instances] = columns::allocated(None, sums);
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, RankedSite> {
+    let mut columns = facts::own_columns(RankedSite::facts());
+    columns.extend(stack.column(traces, |row: &RankedSite| row.site.trace));
+    Columns::new(columns).table(table_columns(of))
+}
+
+fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
-    let is_counted = counted.is_some();
     let is_sampled = of.is_some_and(|sites| sites.origin == Origin::Sampled);
     // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
-    let trace = |row: &RankedSite<'a>| row.site.trace;
-    let shown = |column: Column<'a, RankedSite<'a>>, title, place| {
-        if is_counted { column } else { column.header(title).place(place) }
-    };
-    let known = |column: Column<'a, RankedSite<'a>>| if is_sampled { column.hidden() } else { column };
-    let samples = Column::of(names::SAMPLES, |row: &RankedSite<'a>| {
-        Some(row.site.samples).filter(|samples| *samples > 0).into()
-    });
-    let samples = samples.or_null("unless sampled");
-    let [self_percent, accumulated_percent] =
-        columns::percents(|row: &RankedSite<'a>| row.self_percent, |row| row.accumulated_percent);
-    let columns = [
-        columns::rank(|row: &RankedSite<'a>| row.rank),
-        Column::of(names::CLASS, |row: &RankedSite<'a>| Value::from(&*row.site.class))
-            .header(NAME)
-            .place(columns::NAME)
-            .fit(Fit::Shorten { priority: 0 })
-            .cell(|row| {
-                let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-                format!("{}{method}", row.site.class)
-            }),
-        if has_traces { columns::trace(trace) } else { columns::dummy_trace(trace) },
-        known(live.header("live").place(3)),
-        known(live_instances.header("objects").place(4)),
-        shown(allocated, "allocated", 5).fit(Fit::Secondary { priority: 3 }),
-        known(shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 })),
-        self_percent,
-        accumulated_percent,
-        Column::of(names::METHOD, |row: &RankedSite<'a>| row.method.as_deref().into())
-            .or_null("the trace has no frame, or is not in the file"),
-        if is_sampled { samples.header("samples").place(6) } else { samples },
-    ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSite<'a>| row.site.trace)))
+    let mut shown = vec![columns::rank_in_table(|row: &RankedSite| row.rank)];
+    shown.extend(columns::percents_in_table(
+        |row: &RankedSite| row.self_percent,
+        |row| row.accumulated_percent,
+    ));
+    if !is_sampled {
+        shown.push(TableColumn::of(names::LIVE_BYTES, "live"));
+        shown.push(TableColumn::of(names::LIVE_INSTANCES, "objects"));
+    }
+    if counted.is_none() {
+        shown.push(TableColumn::of(names::ALLOCATED_BYTES, "allocated").fit(Fit::Secondary { priority: 3 }));
+        shown.push(if is_sampled {
+            TableColumn::of(names::SAMPLES, "samples")
+        } else {
+            TableColumn::of(names::ALLOCATED_INSTANCES, "objects").fit(Fit::Secondary { priority: 2 })
+        });
+    }
+    if has_traces {
+        shown.push(columns::trace_in_table(|row: &RankedSite| row.site.trace));
+    }
+    shown.push(TableColumn::of(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(
+        |row: &RankedSite| {
+            let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("{}{method}", row.site.class)
+        },
+    ));
+    shown
 }
 
 /// The sites of the file, and totals of those that match.

@@ -82,47 +82,58 @@ fn method<'r>(row: &'r RankedTime<'_>) -> Option<&'r str> {
 }
 
 fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedTime<'a>> {
-    let [self_percent, accumulated_percent] =
-        columns::percents(|row: &RankedTime<'a>| row.time.self_percent, |row| row.time.accumulated_percent);
     let mut columns = vec![
-        columns::rank(|row: &RankedTime<'a>| row.rank),
-        columns::trace(|row: &RankedTime<'a>| row.time.trace),
-        Column::of(names::COUNT, |row: &RankedTime<'a>| row.time.count.into()).header("count").place(4),
-        self_percent,
-        accumulated_percent,
+        Column::of(names::RANK, |row: &RankedTime<'a>| row.rank.into()),
+        Column::of(names::TRACE, |row: &RankedTime<'a>| row.time.trace.into()),
+        Column::of(names::COUNT, |row: &RankedTime<'a>| row.time.count.into()),
+        Column::of(names::SELF_PERCENT, |row: &RankedTime<'a>| row.time.self_percent.into()),
+        Column::of(names::ACCUMULATED_PERCENT, |row: &RankedTime<'a>| row.time.accumulated_percent.into()),
     ];
-    let name = |column: Column<'a, RankedTime<'a>>| {
-        column.header(of.title()).place(columns::NAME).fit(Fit::Shorten { priority: 0 })
-    };
     match of {
         TimeKind::CpuTime => columns.push(
-            name(Column::of(names::METHOD, |row: &RankedTime<'a>| method(row).into()))
-                .or_null("the trace has no frame")
-                .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
+            Column::of(names::METHOD, |row: &RankedTime<'a>| method(row).into())
+                .or_null("the trace has no frame"),
         ),
         TimeKind::Contention => columns.extend([
-            name(Column::of(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into()))
-                .or_null("not stated")
-                .cell(|row| {
-                    let method =
-                        row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-                    format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
-                }),
+            Column::of(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into())
+                .or_null("not stated"),
             Column::of(names::METHOD, |row: &RankedTime<'a>| row.method.as_deref().into())
                 .or_null("the trace has no frame"),
         ]),
     }
     columns.push(
         Column::of(names::SELF_MS, |row: &RankedTime<'a>| row.self_ms.into())
-            .or_null("the total is negative")
-            .header("ms")
-            .place(3)
-            .cell(|row| {
-                let about = if row.time.nanos.is_some() { "" } else { "~" };
-                row.self_ms.map(|ms| format!("{about}{}", grouped(ms))).unwrap_or_default()
-            }),
+            .or_null("the total is negative"),
     );
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedTime<'a>| row.time.trace)))
+    columns.extend(stack.column(traces, |row: &RankedTime<'a>| row.time.trace));
+    Columns::new(columns).table(table_columns(of))
+}
+
+fn table_columns<'a>(of: TimeKind) -> Vec<TableColumn<'a, RankedTime<'a>>> {
+    let mut shown = vec![columns::rank_in_table(|row: &RankedTime<'a>| row.rank)];
+    shown.extend(columns::percents_in_table(
+        |row: &RankedTime<'a>| row.time.self_percent,
+        |row| row.time.accumulated_percent,
+    ));
+    let ms = |row: &RankedTime<'a>| {
+        let about = if row.time.nanos.is_some() { "" } else { "~" };
+        row.self_ms.map(|ms| format!("{about}{}", grouped(ms))).unwrap_or_default()
+    };
+    let name = match of {
+        TimeKind::CpuTime => TableColumn::of(names::METHOD, of.title())
+            .cell(|row: &RankedTime<'a>| method(row).unwrap_or(columns::EMPTY).to_owned()),
+        TimeKind::Contention => TableColumn::of(names::MONITOR, of.title()).cell(|row: &RankedTime<'a>| {
+            let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
+        }),
+    };
+    shown.extend([
+        TableColumn::of(names::SELF_MS, "ms").cell(ms),
+        TableColumn::of(names::COUNT, "count"),
+        columns::trace_in_table(|row: &RankedTime<'a>| row.time.trace),
+        name.fit(Fit::Shorten { priority: 0 }),
+    ]);
+    shown
 }
 
 fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {

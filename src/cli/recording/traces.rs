@@ -1,9 +1,9 @@
 //! `traces`: stack traces.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::{self, FrameFilter, Stack};
+use crate::cli::shared::{facts, messages};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
@@ -142,36 +142,30 @@ impl TraceLine<'_> {
     }
 }
 
-/// Returns the columns of the thread of a row's trace: its serial number and name.
-fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>) -> [Column<'a, R>; 2] {
-    [
-        Column::of(names::THREAD_SERIAL, move |row| serial(row).into())
-            .or_null("the trace names none: the agent does with `thread=y` only"),
-        Column::of(names::THREAD_NAME, move |row| name(row).into()).or_null("the thread has no start record"),
-    ]
-}
+const NOT_STARTED: &str = "the thread has no start record";
 
 fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
-    let [serial, name] = thread(TraceLine::serial, TraceLine::name);
-    Columns::new([
-        Column::table("", Align::Left, TraceLine::title),
-        Column::of(names::TRACE, |row: &TraceLine<'a>| row.trace.serial.into()),
-        serial,
-        name,
+    let mut columns = facts::columns(Trace::facts(), None, |row: &TraceLine<'a>| row.trace);
+    columns.extend([
+        Column::of(names::THREAD_NAME, |row: &TraceLine<'a>| row.name().into()).or_null(NOT_STARTED),
         Column::of(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
             .or_null("not stated; only text reports state it"),
         stack::frames(|row: &TraceLine<'a>| row.stack),
         Column::of(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
-    ])
+    ]);
+    Columns::new(columns).table([TableColumn::derived("", Align::Left, TraceLine::title)])
 }
 
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
-    let mut columns = vec![
-        Column::of(names::TRACE, |row: &FrameRow<'a>| row.row.trace.serial.into()),
-        Column::of(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()),
-    ];
+    let mut columns = facts::columns(Trace::facts(), None, |row: &FrameRow<'a>| row.row.trace);
+    // The facts of the frame stand between the trace and its thread.
+    let thread = columns.split_off(1);
+    columns.push(Column::of(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()));
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
-    columns.extend(thread(|row: &FrameRow<'a>| row.row.serial(), |row| row.row.name()));
+    columns.extend(thread);
+    columns.push(
+        Column::of(names::THREAD_NAME, |row: &FrameRow<'a>| row.row.name().into()).or_null(NOT_STARTED),
+    );
     Columns::new(columns)
 }
 

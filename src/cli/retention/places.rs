@@ -4,22 +4,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use hprof_index::Dump;
-use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
-use hprof_query::containers::{Container, Containers};
+use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceEntry};
+use hprof_query::containers::{Container, ContainerRow, Containers};
 use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::fit;
-use hprof_report::number::hundredths;
 use hprof_report::tree::{self, Branch};
-use hprof_report::value::id;
-use hprof_values::ObjectId;
 
 use crate::cli::prelude::*;
-use crate::cli::shared::containers::{self, ContainerRow};
 use crate::cli::shared::frameworks::{self, FrameworksArgs};
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{containers, facts};
 
 use super::dominators::arguments::{self, From};
 use super::dominators::reachable::{self, Whole};
@@ -106,14 +103,16 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
     let (session, found) = Session::ask(cx, &args.input, |dump| {
         let places = places(args, &frameworks, dump)?;
         let found = places.map(|places| -> anyhow::Result<_> {
-            let least = args.min.bytes(dump.graph.tree.reachable_bytes());
+            let reachable_bytes = dump.graph.tree.reachable_bytes();
+            let least = args.min.bytes(reachable_bytes);
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
-            let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
+            let aligned = Aligned::new(&[places]);
+            let (mut rows, matching) = rows(&aligned, least, depth, top, reachable_bytes);
             describe(dump, &frameworks, &mut rows);
             let containers = Containers::find(dump)?;
             let by_object = containers.by_object();
-            for row in rows.iter_mut().filter(|row| row.figures.objects == 1) {
-                row.container = by_object.get(&row.figures.example).copied().cloned();
+            for row in rows.iter_mut().filter(|row| row.entry.figures.objects == 1) {
+                row.container = by_object.get(&row.entry.figures.example).copied().cloned();
             }
             Ok((rows, matching))
         });
@@ -128,7 +127,8 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
         arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump_graph());
         return Ok(session.outcome(false));
     };
-    let depths: Vec<u32> = rows.iter().map(|row| u32::try_from(row.depth - 1).unwrap_or(u32::MAX)).collect();
+    let depths: Vec<u32> =
+        rows.iter().map(|row| u32::try_from(row.entry.depth - 1).unwrap_or(u32::MAX)).collect();
     let rows = rows.into_iter().zip(tree::branches(&depths)).map(|(row, branch)| PlaceRow { branch, ..row });
     let answer = Answer::new(columns(whole), rows)
         .beside(&reachable::beside(), &session.graph.tree)
@@ -159,10 +159,7 @@ fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow
 struct PlaceRow {
     place: String,
     step: String,
-    class: Option<String>,
-    is_class_object: bool,
-    depth: u64,
-    figures: PlaceFigures,
+    entry: PlaceEntry,
     /// `true` if a framework's rule names the objects.
     is_called: bool,
     framework: Option<FrameworkDescription>,
@@ -179,14 +176,22 @@ impl ContainerRow for PlaceRow {
 /// Adds the descriptions of single objects by frameworks' rules.
 fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) {
     let known = KnownFrameworks::new(dump, frameworks);
-    for row in rows.iter_mut().filter(|row| row.is_called && row.figures.objects == 1).take(MAX_DESCRIBED) {
-        let object = dump.graph.objects.addresses.index_of(row.figures.example);
+    for row in
+        rows.iter_mut().filter(|row| row.is_called && row.entry.figures.objects == 1).take(MAX_DESCRIBED)
+    {
+        let object = dump.graph.objects.addresses.index_of(row.entry.figures.example);
         row.framework = object.and_then(|object| known.describe(object));
     }
 }
 
 /// Returns the largest places in preorder, siblings by size, and their number without `top`.
-fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<PlaceRow>, u64) {
+fn rows(
+    aligned: &Aligned,
+    least: u64,
+    depth: u64,
+    top: Option<usize>,
+    reachable_bytes: u64,
+) -> (Vec<PlaceRow>, u64) {
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let is_large = |place: &u32| bytes(*place) >= least;
     let top = top.unwrap_or(usize::MAX);
@@ -220,15 +225,11 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
     };
     let mut stack = largest_last(&aligned.top, 1);
     while let Some((place, depth)) = stack.pop() {
-        let label = aligned.label(place);
         found.push(PlaceRow {
             place: fit::middle(&aligned.text(place), LONGEST),
             step: aligned.step(place),
-            class: label.class.as_deref().map(str::to_owned),
-            is_class_object: label.is_class_object,
-            depth,
-            figures: aligned.figures(0, place),
-            is_called: label.called.is_some(),
+            entry: PlaceEntry::new(aligned, place, depth, reachable_bytes),
+            is_called: aligned.label(place).called.is_some(),
             framework: None,
             container: None,
             branch: Branch::default(),
@@ -239,31 +240,10 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
 }
 
 fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
-    let single = |row: &PlaceRow| -> Option<ObjectId> {
-        (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
-    };
-    let [share, bar] = whole.columns(|row: &PlaceRow| row.figures.retained_bytes);
-    let before = [
-        Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into()),
-        Column::of(names::DEPTH, |row: &PlaceRow| row.depth.into()),
-        Column::of(names::OWN_BYTES, |row: &PlaceRow| row.figures.own_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |row: &PlaceRow| row.figures.retained_bytes.into())
-            .header("retained")
-            .place(0),
-        share,
-        bar,
-        Column::of(names::RETAINED_PERCENT, move |row: &PlaceRow| {
-            hundredths(row.figures.retained_bytes, whole.bytes).into()
-        }),
-        Column::of(names::OBJECTS, |row: &PlaceRow| row.figures.objects.into()).header("objects").place(3),
-        Column::of(names::CLASS, |row: &PlaceRow| row.class.as_deref().into())
-            .or_null("the dump does not say"),
-        Column::of(names::IS_CLASS_OBJECT, |row: &PlaceRow| row.is_class_object.into()),
-        Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
-        Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
-            .or_null("there is none"),
-    ];
-    let after = [
+    let mut columns = vec![Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into())];
+    columns.extend(facts::columns(PlaceEntry::facts(), None, |row: &PlaceRow| &row.entry));
+    columns.extend(containers::columns());
+    columns.extend([
         Column::of(names::FRAMEWORK, |row: &PlaceRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })
@@ -272,11 +252,17 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
             row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
         })
         .or_null(NO_RULE),
-        Column::table("place", Align::Left, |row: &PlaceRow| row.step.clone())
-            .tree(|row| &row.branch)
+    ]);
+    let [share, bar] = whole.columns(|row: &PlaceRow| row.entry.figures.retained_bytes);
+    Columns::new(columns).table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        share,
+        bar,
+        TableColumn::of(names::OBJECTS, "objects"),
+        TableColumn::derived("place", Align::Left, |row: &PlaceRow| row.step.clone())
+            .tree(|row: &PlaceRow| &row.branch)
             .fit(Fit::Shorten { priority: 0 }),
-    ];
-    Columns::new(before.into_iter().chain(containers::columns()).chain(after))
+    ])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -108,30 +108,25 @@ struct RetainedLine<'a> {
 }
 
 fn columns<'a>(whole: u64) -> Columns<'a, RetainedLine<'a>> {
-    Columns::new([
-        Column::of(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into())
-            .or_null("in `total`")
-            .header("selection")
-            .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into())
-            .header("objects")
-            .place(0),
-        Column::of(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into())
-            .header("shallow")
-            .place(1),
-        Column::of(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into())
-            .header("retained")
-            .place(2),
-        Column::table("%", Align::Right, move |line: &RetainedLine<'a>| {
-            percent(line.retained.retained_bytes, whole)
-        })
-        .place(3),
-        Column::of(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into())
-            .header("retained objects")
-            .place(4),
+    let columns = Columns::new([
+        Column::of(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into()).or_null("in `total`"),
+        Column::of(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into()),
+        Column::of(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into()),
+        Column::of(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into()),
         Column::of(names::UNREACHABLE_OBJECTS, |line: &RetainedLine<'a>| {
             line.retained.unreachable_objects.into()
         }),
+    ]);
+    columns.table([
+        TableColumn::of(names::OBJECTS, "objects"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |line: &RetainedLine<'a>| {
+            percent(line.retained.retained_bytes, whole)
+        }),
+        TableColumn::of(names::RETAINED_OBJECTS, "retained objects"),
+        TableColumn::of(names::SELECTION, "selection").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 

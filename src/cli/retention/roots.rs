@@ -1,19 +1,19 @@
 //! `roots`: the GC roots and their retained sizes.
 
+use hprof_index::model::summary::Summary;
 use hprof_index::objects::gc_roots::Roots;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
-use hprof_report::value::id;
 use hprof_values::RootKind;
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::cli::shared::{messages, object};
+use crate::cli::shared::{facts, messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof
@@ -69,7 +69,7 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
     let lines = found.rows.iter().map(|row| RootLine { row, class: object::class_name(summary, row.class) });
-    let answer = Answer::new(columns(whole), lines)
+    let answer = Answer::new(columns(Some(summary), whole), lines)
         .beside(&beside(), &RootsSummary { found: &found, roots })
         .matching(found.total, "roots")
         .without_rows(NoRows::Nothing);
@@ -139,40 +139,23 @@ fn named<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, RootLine<'a>> {
-    let [object, class, label] = object_columns::named(named);
-    Columns::new([
-        object.header("id").place(4),
-        class,
-        label,
-        Column::of(names::KIND, |line: &RootLine<'a>| line.row.kind.name().into()).header("kind").place(2),
-        Column::of(names::THREAD, |line: &RootLine<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
-            .or_null("the kind has none, or it is not in the dump")
-            .header("thread")
-            .place(3)
-            .fit(Fit::Cut { priority: 1 })
-            .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
-        Column::of(names::THREAD_NAME, |line: &RootLine<'a>| {
-            line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
+/// Returns the columns of roots; the list of columns itself does not depend on `summary`.
+fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, RootLine<'a>> {
+    Columns::new(facts::columns(RootRow::facts(), summary, |line: &RootLine<'a>| line.row)).table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |line: &RootLine<'a>| {
+            percent(line.row.retained_bytes, whole)
         })
-        .or_null("likewise, or the dump does not say"),
-        Column::of(names::FRAME_NUMBER, |line: &RootLine<'a>| line.row.frame.into())
-            .or_null("the root has none"),
-        Column::of(names::LOCATION, |line: &RootLine<'a>| line.row.location.as_deref().into())
-            .or_null("the root has no frame, or the dump does not hold it"),
-        object_columns::shallow_bytes(|line: &RootLine<'a>| line.row.shallow_bytes),
-        Column::of(names::RETAINED_BYTES, |line: &RootLine<'a>| line.row.retained_bytes.into())
-            .header("retained")
-            .place(0),
-        Column::table("%", Align::Right, move |line: &RootLine<'a>| percent(line.row.retained_bytes, whole))
-            .place(1)
-            .fit(Fit::Secondary { priority: 0 }),
+        .fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::KIND, "kind"),
+        TableColumn::of(names::THREAD, "thread")
+            .fit(Fit::Cut { priority: 1 })
+            .cell(|line: &RootLine<'a>| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
+        TableColumn::of(names::OBJECT, "id"),
         object_columns::described(|line: &RootLine<'a>| {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
             named(line).describe_without_id() + &location.unwrap_or_default()
         }),
-        Column::of(names::TIMES, |line: &RootLine<'a>| line.row.times.into()),
-        Column::of(names::IS_ASSUMED, |line: &RootLine<'a>| line.row.is_assumed.into()),
     ])
 }
 
@@ -199,16 +182,18 @@ fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
 
 /// Returns the columns of root kinds.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
-    Columns::new([
-        Column::of(names::KIND, |row: &KindRow| row.kind.name().into())
-            .header("kind")
-            .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::ROOT_COUNT, |row: &KindRow| row.roots.into()).header("roots").place(2),
-        Column::of(names::OBJECTS, |row: &KindRow| row.objects.into()).header("objects").place(3),
-        Column::of(names::RETAINED_BYTES, |row: &KindRow| row.retained_bytes.into())
-            .header("retained")
-            .place(0),
-        Column::table("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)).place(1),
+    let columns = Columns::new([
+        Column::of(names::KIND, |row: &KindRow| row.kind.name().into()),
+        Column::of(names::ROOT_COUNT, |row: &KindRow| row.roots.into()),
+        Column::of(names::OBJECTS, |row: &KindRow| row.objects.into()),
+        Column::of(names::RETAINED_BYTES, |row: &KindRow| row.retained_bytes.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::derived("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)),
+        TableColumn::of(names::ROOT_COUNT, "roots"),
+        TableColumn::of(names::OBJECTS, "objects"),
+        TableColumn::of(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
@@ -218,7 +203,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is a root, most retained bytes first. Roots that are the same in kind, object, thread and frame are \
                 one row.",
-        rows: columns(0).fields(),
+        rows: columns(None, 0).fields(),
         beside: beside().fields(),
     }]
 }

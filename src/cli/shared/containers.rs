@@ -1,13 +1,13 @@
 //! Words and columns for containers.
 
-use hprof_query::containers::{Container, ElementClass, NestedElements};
+use hprof_query::containers::{Container, ContainerRow, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
 use hprof_query::share::is_share;
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::{counted, grouped};
 use hprof_values::names::is_of_jdk;
 
-use super::holder;
+use super::{facts, holder};
 
 /// Maximum number of classes of elements that a sentence names.
 const NAMED_CLASSES: usize = 4;
@@ -74,26 +74,10 @@ fn named(classes: &[ElementClass], all: u64, is_short: bool) -> String {
     }
 }
 
-/// A row that may be about a container.
-pub(crate) trait ContainerRow {
-    /// Returns the container.
-    fn container(&self) -> Option<&Container>;
-
-    /// Returns what is in the collections in it.
-    fn nested_elements(&self) -> Option<&NestedElements> {
-        self.container()?.nested.as_ref()
-    }
-}
-
 /// Columns about the container of a row.
-pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 8] {
-    let none = "it is no container";
-    let no_nested = "its elements are no collections, or these have little of it, or different things";
-    [
-        Column::of(names::CONTAINER_FAMILY, |row: &R| row.container().map(|one| one.family.name()).into())
-            .or_null(none),
-        Column::of(names::ELEMENTS, |row: &R| row.container().map(|one| one.elements).into()).or_null(none),
-        Column::of(names::IS_EXACT, |row: &R| row.container().map(|one| one.is_exact).into()).or_null(none),
+pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> Vec<Column<'c, R>> {
+    let mut columns = facts::own_columns(R::container_facts());
+    columns.extend([
         Column::records(names::ELEMENT_CLASSES, class_columns(), |row: &R| {
             row.container().map_or(&[], |one| one.element_classes.as_slice())
         })
@@ -107,19 +91,9 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> [Column<'c, R>; 8] {
                 .filter(|text| !text.is_empty())
                 .into()
         }),
-        Column::of(names::NESTED_ELEMENTS, |row: &R| {
-            row.nested_elements().map(|nested| nested.elements).into()
-        })
-        .or_null(no_nested),
-        Column::of(names::IS_NESTED_EXACT, |row: &R| {
-            row.nested_elements().map(|nested| nested.is_exact).into()
-        })
-        .or_null(no_nested),
-        Column::of(names::NESTED_CLASS, |row: &R| {
-            row.nested_elements().and_then(|nested| nested.element_class.as_deref()).into()
-        })
-        .or_null(no_nested),
-    ]
+    ]);
+    columns.extend(facts::own_columns(R::nested_facts()));
+    columns
 }
 
 /// Columns of the classes of elements or keys.

@@ -24,10 +24,23 @@ pub(crate) fn columns<'c, R: 'static, L: 'c>(
             }
             value => Value::from(value),
         });
-        match fact.null {
-            Some(when) => column.or_null(when),
-            None => column,
-        }
+        or_null(column, fact.null)
     };
     facts.into_iter().map(column).collect()
+}
+
+/// Returns the columns of facts of lines themselves, none of which is a class by its number.
+pub(crate) fn own_columns<'c, L: 'c>(facts: Vec<Fact<L>>) -> Vec<Column<'c, L>> {
+    let column = |fact: Fact<L>| {
+        let value = fact.value;
+        or_null(Column::of(fact.name, move |line: &L| Value::from(value(line))), fact.null)
+    };
+    facts.into_iter().map(column).collect()
+}
+
+fn or_null<'c, L>(column: Column<'c, L>, when: Option<&'static str>) -> Column<'c, L> {
+    match when {
+        Some(when) => column.or_null(when),
+        None => column,
+    }
 }

@@ -1,7 +1,7 @@
 //! Columns of all answers whose rows are objects.
 
 use hprof_query::dictionary::names;
-use hprof_report::column::{Align, Column, Fit};
+use hprof_report::column::{Align, Column, Fit, TableColumn};
 use hprof_report::value::Value;
 use hprof_values::ObjectId;
 
@@ -54,8 +54,8 @@ pub(crate) fn class<'c, R>(
 }
 
 /// The description of the object: the last column of a table.
-pub(crate) fn described<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Column<'c, R> {
-    Column::table("object", Align::Left, cell).fit(Fit::Shorten { priority: 0 })
+pub(crate) fn described<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -> TableColumn<'c, R> {
+    TableColumn::derived("object", Align::Left, cell).fit(Fit::Shorten { priority: 0 })
 }
 
 /// `shallow_bytes`: the object's own size.

@@ -111,27 +111,15 @@ fn threads_page(group: &ThreadGroup, filters: &str) -> Option<CellTarget> {
 fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, ThreadGroup> {
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::NAME, |group: &ThreadGroup| group.name.as_ref().into())
-            .or_null("they have none, or names that differ in more than numbers")
-            .header("name")
-            .cell(|group| {
-                let name = group.name.clone().unwrap_or_default();
-                if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
-            })
-            .fit(Fit::Shorten { priority: 0 })
-            .target(move |group| threads_page(group, &filters)),
-        Column::of(names::THREADS, |group: &ThreadGroup| group.threads.into()).header("threads").place(1),
+            .or_null("they have none, or names that differ in more than numbers"),
+        Column::of(names::THREADS, |group: &ThreadGroup| group.threads.into()),
         Column::records(names::STATES, state_columns(), |group: &ThreadGroup| &group.states)
-            .header("state")
-            .cell(states)
-            .csv(|group| states(group).into())
-            .place(2),
+            .csv(|group| states(group).into()),
         Column::of(names::VIRTUAL_THREADS, |group: &ThreadGroup| group.virtual_threads.into()),
         Column::of(names::IS_OUT_OF_MEMORY, |group: &ThreadGroup| group.is_out_of_memory.into()),
-        Column::of(names::RETAINED_BYTES, |group: &ThreadGroup| group.retained_bytes.into())
-            .header("retained")
-            .place(0),
+        Column::of(names::RETAINED_BYTES, |group: &ThreadGroup| group.retained_bytes.into()),
         Column::of(names::THREAD_OBJECTS, |group: &ThreadGroup| {
             list(group.objects.iter().map(|object| id(*object)))
         })
@@ -156,6 +144,18 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
             };
             group.locals.iter().map(one).collect::<Vec<_>>().join("; ").into()
         }),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::of(names::THREADS, "threads"),
+        TableColumn::of(names::STATES, "state").cell(states),
+        TableColumn::of(names::NAME, "name")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|group: &ThreadGroup| {
+                let name = group.name.clone().unwrap_or_default();
+                if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+            })
+            .target(move |group: &ThreadGroup| threads_page(group, &filters)),
     ])
 }
 

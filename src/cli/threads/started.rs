@@ -49,34 +49,32 @@ fn object(thread: &StartedThread) -> Option<ObjectId> {
 }
 
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {
-    Columns::new([
-        Column::of(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into())
-            .header("thread")
-            .cell(|thread| thread.serial.to_string())
-            .place(0),
+    let columns = Columns::new([
+        Column::of(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into()),
         Column::of(names::OBJECT, |thread: &&StartedThread| object(thread).map(id).into())
-            .or_null("in recordings of Flight Recorder")
-            .header("object")
-            .place(1),
-        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&*thread.name))
-            .header("name")
-            .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&*thread.group))
-            .header("group")
-            .fit(Fit::Secondary { priority: 0 })
-            .cell(|thread| match &thread.parent_group {
-                Some(parent) => format!("{} in {parent}", thread.group),
-                None => thread.group.to_string(),
-            })
-            .place(4),
+            .or_null("in recordings of Flight Recorder"),
+        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&*thread.name)),
+        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&*thread.group)),
         Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_deref().into())
             .or_null("in text reports; not stated"),
         Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
-            .or_null("in text reports; none")
-            .header("trace")
-            .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
-            .place(2),
-        Column::of(names::IS_ENDED, |thread: &&StartedThread| thread.ended.into()).header("ended").place(3),
+            .or_null("in text reports; none"),
+        Column::of(names::IS_ENDED, |thread: &&StartedThread| thread.ended.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::THREAD_SERIAL, "thread")
+            .cell(|thread: &&StartedThread| thread.serial.to_string()),
+        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::of(names::TRACE, "trace")
+            .cell(|thread: &&StartedThread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default()),
+        TableColumn::of(names::IS_ENDED, "ended"),
+        TableColumn::of(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 0 }).cell(
+            |thread: &&StartedThread| match &thread.parent_group {
+                Some(parent) => format!("{} in {parent}", thread.group),
+                None => thread.group.to_string(),
+            },
+        ),
+        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 0 }),
     ])
 }
 

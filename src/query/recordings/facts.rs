@@ -3,7 +3,25 @@
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 
+use crate::allocation_sites::AllocationSite;
 use crate::cpu::RankedSamples;
+use crate::profile::Trace;
+use crate::sites::RankedSite;
+
+impl Trace {
+    /// Returns the facts of a trace, without its frames.
+    pub fn facts() -> Vec<Fact<Self>> {
+        vec![
+            Fact::new(names::TRACE, |trace: &Self| trace.serial.into()),
+            Fact::new(names::THREAD_SERIAL, |trace: &Self| {
+                Some(trace.thread).filter(|thread| *thread != 0).into()
+            })
+            .or_null("the trace names none: the agent does with `thread=y` only"),
+        ]
+    }
+}
+
+const NO_METHOD: &str = "the trace has no frame, or is not in the file";
 
 impl RankedSamples {
     /// Returns the facts of the samples of a trace.
@@ -14,8 +32,51 @@ impl RankedSamples {
             Fact::new(names::SAMPLES, |row: &Self| row.samples.into()),
             Fact::new(names::SELF_PERCENT, |row: &Self| row.self_percent.into()),
             Fact::new(names::ACCUMULATED_PERCENT, |row: &Self| row.accumulated_percent.into()),
-            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into())
-                .or_null("the trace has no frame, or is not in the file"),
+            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(NO_METHOD),
+        ]
+    }
+}
+
+impl RankedSite {
+    /// Returns a figure that samples do not have.
+    fn unless_sampled(&self, count: u64) -> Option<u64> {
+        (self.site.samples == 0).then_some(count)
+    }
+
+    /// Returns the facts of an allocation site.
+    pub fn facts() -> Vec<Fact<Self>> {
+        const SAMPLED: &str = "of samples";
+        vec![
+            Fact::new(names::RANK, |row: &Self| row.rank.into()),
+            Fact::new(names::CLASS, |row: &Self| (&*row.site.class).into()),
+            Fact::new(names::TRACE, |row: &Self| row.site.trace.into()),
+            Fact::new(names::LIVE_BYTES, |row: &Self| row.unless_sampled(row.site.live_bytes).into())
+                .or_null(SAMPLED),
+            Fact::new(names::LIVE_INSTANCES, |row: &Self| row.unless_sampled(row.site.live_instances).into())
+                .or_null(SAMPLED),
+            Fact::new(names::ALLOCATED_BYTES, |row: &Self| row.site.allocated_bytes.into()),
+            Fact::new(names::ALLOCATED_INSTANCES, |row: &Self| {
+                row.unless_sampled(row.site.allocated_instances).into()
+            })
+            .or_null(SAMPLED),
+            Fact::new(names::SELF_PERCENT, |row: &Self| row.self_percent.into()),
+            Fact::new(names::ACCUMULATED_PERCENT, |row: &Self| row.accumulated_percent.into()),
+            Fact::new(names::METHOD, |row: &Self| row.method.as_ref().into()).or_null(NO_METHOD),
+            Fact::new(names::SAMPLES, |row: &Self| {
+                Some(row.site.samples).filter(|samples| *samples > 0).into()
+            })
+            .or_null("unless sampled"),
+        ]
+    }
+}
+
+impl AllocationSite {
+    /// Returns the facts of a line that allocates, whichever of its samples count.
+    pub fn facts() -> Vec<Fact<Self>> {
+        vec![
+            Fact::new(names::FRAME, |site: &Self| site.frame.as_ref().map(ToString::to_string).into())
+                .or_null("the samples have no stack"),
+            Fact::new(names::RATE, |site: &Self| site.rate().name().into()),
         ]
     }
 }

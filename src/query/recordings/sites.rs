@@ -46,11 +46,11 @@ pub enum SiteOrder {
 
 /// A site.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RankedSite<'a> {
+pub struct RankedSite {
     /// Rank among all sites, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
     /// Site with its figures.
-    pub site: &'a Site,
+    pub site: Site,
     /// Method of the trace's innermost frame.
     pub method: Option<String>,
     /// Percentage of the figure that rows are sorted by, else of live bytes as in the file; to two decimals.
@@ -78,15 +78,15 @@ pub struct Totals {
 
 /// Sites that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct SiteReport<'a> {
+pub struct SiteReport {
     /// Sites, at most `top`.
-    pub rows: Vec<RankedSite<'a>>,
+    pub rows: Vec<RankedSite>,
     /// Sums over all matching sites, including those beyond `top`.
     pub matching: Totals,
 }
 
 /// Returns the sites that match a query.
-pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &SiteQuery) -> SiteReport<'a> {
+pub fn sites(sites: &Sites, traces: &Traces, question: &SiteQuery) -> SiteReport {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
     let stacks = filter.of(traces);
     let is_meant = |site: &Site| {
@@ -132,7 +132,8 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &SiteQuery) -> Sit
                     (hundredths(figure(site), whole), hundredths(before, whole))
                 }
             };
-            RankedSite { rank, site, method: traces.method(site.trace), self_percent, accumulated_percent }
+            let (site, method) = (site.clone(), traces.method(site.trace));
+            RankedSite { rank, site, method, self_percent, accumulated_percent }
         })
         .collect();
     SiteReport { rows, matching }

@@ -3,6 +3,8 @@
 use hprof_base::dictionary::Name;
 use hprof_base::fact::{Fact, FactValue};
 
+use hprof_index::model::summary::Summary;
+
 use super::batch::Batch;
 use super::definition::Column;
 
@@ -32,20 +34,45 @@ impl<'l, L> FactColumns<'l, L> {
         Self(names.iter().filter_map(find).collect())
     }
 
+    /// Creates the columns of all facts, in their order.
+    pub(crate) fn from_facts(facts: Vec<Fact<L>>) -> Self
+    where
+        L: 'l,
+    {
+        Self(own_columns(facts))
+    }
+
+    /// Declares that these columns have a value in every row of this table.
+    pub(crate) fn never_null(mut self, names: &[Name]) -> Self {
+        for FactColumn { column, .. } in &mut self.0 {
+            if names.iter().any(|name| name.key == column.name) {
+                column.null = None;
+            }
+        }
+        self
+    }
+
     /// Returns the declarations of the columns.
     pub(crate) fn definitions(&self) -> Vec<Column> {
         self.0.iter().map(|fact| fact.column.clone()).collect()
     }
 
-    /// Returns the values of a row.
-    pub(crate) fn values<'r>(&self, line: &'r L) -> impl Iterator<Item = FactValue<'r>> {
-        self.0.iter().map(move |fact| (fact.value)(line))
+    /// Adds a row to a batch that has the names of classes, by number.
+    pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
+        self.write(line, batch, |value| value);
     }
 
-    /// Adds a row to a batch.
-    pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
-        for (number, value) in self.values(line).enumerate() {
-            batch.column(number).fact(&value);
+    /// Adds a row to a batch whose names are those of its rows, in their order: classes by name.
+    pub(crate) fn add_with_names<'r>(&self, line: &'r L, summary: &'r Summary, batch: &mut Batch) {
+        self.write(line, batch, |value| match value {
+            FactValue::Class(class) => summary.class(class).map(|row| summary.class_name(row)).into(),
+            value => value,
+        });
+    }
+
+    fn write<'r>(&self, line: &'r L, batch: &mut Batch, convert: impl Fn(FactValue<'r>) -> FactValue<'r>) {
+        for (number, fact) in self.0.iter().enumerate() {
+            batch.column(number).fact(&convert((fact.value)(line)));
         }
         batch.rows += 1;
     }
@@ -56,12 +83,25 @@ pub(crate) fn columns<'l, R: 'static, L: 'l>(
     facts: Vec<Fact<R>>,
     row: for<'r> fn(&'r L) -> &'r R,
 ) -> Vec<FactColumn<'l, L>> {
-    let column = |fact: Fact<R>| -> FactColumn<'l, L> {
+    let column = |fact: Fact<R>| {
         let value = fact.value;
-        let mut column = Column::of(fact.name);
-        column.null = fact.null.map(Into::into);
-        column.is_secret = fact.is_secret;
-        FactColumn { column, value: Box::new(move |line: &L| value(row(line))) }
+        FactColumn { column: definition(&fact), value: Box::new(move |line: &L| value(row(line))) }
     };
     facts.into_iter().map(column).collect()
+}
+
+/// Returns the columns of the facts of lines themselves.
+pub(crate) fn own_columns<'l, L: 'l>(facts: Vec<Fact<L>>) -> Vec<FactColumn<'l, L>> {
+    let column = |fact: Fact<L>| FactColumn { column: definition(&fact), value: Box::new(fact.value) };
+    facts.into_iter().map(column).collect()
+}
+
+fn definition<R>(fact: &Fact<R>) -> Column {
+    let column = Column::of(fact.name);
+    Column { null: fact.null.map(Into::into), is_secret: fact.is_secret, ..column }
+}
+
+/// Returns the columns of these names, for a table that is filled column by column.
+pub(crate) fn definitions<R>(facts: Vec<Fact<R>>, names: &[Name], few: &[Name]) -> Vec<Column> {
+    FactColumns::new(names, few, own_columns(facts)).definitions()
 }

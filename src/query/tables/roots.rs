@@ -4,10 +4,19 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk, TableQuery,
+    Wanted,
 };
-use hprof_base::dictionary::names;
+use hprof_base::dictionary::{Name, names};
+use hprof_base::fact::FactValue;
+use hprof_index::objects::gc_roots::GcRoot;
+use hprof_model::paths::root_report::RootRow;
+
+use super::fact_columns;
+
+/// Names of the columns.
+const SHOWN: [Name; 6] =
+    [names::OBJECT, names::KIND, names::THREAD, names::FRAME_NUMBER, names::CLASS, names::IS_ASSUMED];
 
 /// Table with a row for each root.
 pub(super) struct Roots<'a> {
@@ -21,20 +30,26 @@ pub(super) fn definition() -> Definition {
         name: "roots".into(),
         meaning: "A GC root whose object is in the dump; an object can have several".into(),
         order: "as in the dump".into(),
-        columns: vec![
-            Column::of(names::OBJECT),
-            Column::of(names::KIND).few(),
-            Column::of(names::THREAD).or_null("it belongs to no thread, or to one that is not in the dump"),
-            Column::of(names::FRAME_NUMBER).or_null("it has none"),
-            Column::of(names::CLASS).few().or_null("the dump does not say"),
-            Column::of(names::IS_ASSUMED),
-        ],
+        columns: fact_columns::definitions(RootRow::facts(), &SHOWN, &[names::KIND, names::CLASS]),
     }
 }
 
 impl<'a> Roots<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
         Self { context, definition: definition() }
+    }
+
+    /// Returns the fact of this name.
+    fn value(&self, root: &GcRoot, name: Name) -> FactValue<'static> {
+        match name {
+            names::OBJECT => self.context.id(root.object).into(),
+            names::KIND => root.kind.name().into(),
+            names::THREAD => root.thread.and_then(|thread| self.context.id(thread)).into(),
+            names::FRAME_NUMBER => root.frame.into(),
+            names::CLASS => self.context.dump.graph.objects.class(root.object).into(),
+            names::IS_ASSUMED => root.is_assumed.into(),
+            _ => FactValue::Null,
+        }
     }
 }
 
@@ -52,7 +67,11 @@ impl Table for Roots<'_> {
     }
 
     fn names(&self, column: usize) -> ColumnNames {
-        if column == 4 { self.context.class_names.clone() } else { ColumnNames::default() }
+        if SHOWN.get(column) == Some(&names::CLASS) {
+            self.context.class_names.clone()
+        } else {
+            ColumnNames::default()
+        }
     }
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
@@ -70,12 +89,9 @@ impl Table for Roots<'_> {
         let graph = self.context.dump.graph;
         for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {
             batch.rows += 1;
-            batch.column(0).id(self.context.id(root.object));
-            batch.column(1).text(Some(root.kind.name()));
-            batch.column(2).id(root.thread.and_then(|thread| self.context.id(thread)));
-            batch.column(3).count(root.frame.map(u64::from));
-            batch.column(4).name(graph.objects.class(root.object).map(|class| class.0));
-            batch.column(5).boolean(Some(root.is_assumed));
+            for (number, name) in SHOWN.into_iter().enumerate() {
+                batch.column(number).fact(&self.value(root, name));
+            }
         }
         Ok(())
     }

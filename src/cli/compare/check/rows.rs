@@ -202,36 +202,29 @@ pub(super) enum Dumps {
 }
 
 pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a RuleRow> {
-    let dump = Column::of(names::DUMP, |row: &&RuleRow| (&*row.dump).into());
-    let dump = match dumps {
-        Dumps::One => dump,
-        Dumps::Several => dump.header("dump").place(4).fit(Fit::Middle { priority: 0 }),
-    };
     let not_measured = "nothing was measured";
-    Columns::new([
-        Column::table("result", Align::Left, |row: &&RuleRow| row.result().to_owned()).place(0),
-        Column::of(names::RULE, |row: &&RuleRow| (&*row.rule).into())
-            .header("rule")
-            .place(1)
-            .fit(Fit::Shorten { priority: 1 }),
+    let columns = Columns::new([
+        Column::of(names::RULE, |row: &&RuleRow| (&*row.rule).into()),
         Column::of(names::SEVERITY, |row: &&RuleRow| row.severity.name().into()),
-        dump,
+        Column::of(names::DUMP, |row: &&RuleRow| (&*row.dump).into()),
         Column::of(names::IS_PASSED, |row: &&RuleRow| (row.status == Status::Passed).into()),
         Column::of(names::STATUS, |row: &&RuleRow| row.status_name().into()),
-        Column::of(names::VALUE, |row: &&RuleRow| row.value.clone())
-            .or_null(not_measured)
-            .header("value")
-            .place(2)
-            .cell(|row| row.shown[0].clone()),
-        Column::of(names::LIMIT, |row: &&RuleRow| row.limit.clone())
-            .or_null(not_measured)
-            .header("limit")
-            .place(3)
-            .cell(|row| row.shown[1].clone()),
+        Column::of(names::VALUE, |row: &&RuleRow| row.value.clone()).or_null(not_measured),
+        Column::of(names::LIMIT, |row: &&RuleRow| row.limit.clone()).or_null(not_measured),
         Column::of(names::BOUND, |row: &&RuleRow| row.bound.into()).or_null(not_measured),
         Column::of(names::UNIT, |row: &&RuleRow| row.unit.into()).or_null(not_measured),
         Column::of(names::IS_MATCHED, |row: &&RuleRow| (!row.is_unmatched).into()),
         Column::of(names::MESSAGE, |row: &&RuleRow| (&*row.message).into()),
         Column::of(names::LINE, |row: &&RuleRow| row.line.into()).or_null("not in the rules file"),
-    ])
+    ]);
+    let mut shown = vec![
+        TableColumn::derived("result", Align::Left, |row: &&RuleRow| row.result().to_owned()),
+        TableColumn::of(names::RULE, "rule").fit(Fit::Shorten { priority: 1 }),
+        TableColumn::of(names::VALUE, "value").cell(|row: &&RuleRow| row.shown[0].clone()),
+        TableColumn::of(names::LIMIT, "limit").cell(|row: &&RuleRow| row.shown[1].clone()),
+    ];
+    if dumps == Dumps::Several {
+        shown.push(TableColumn::of(names::DUMP, "dump").fit(Fit::Middle { priority: 0 }));
+    }
+    columns.table(shown)
 }

@@ -216,44 +216,44 @@ fn columns<'a>(
     retained: bool,
     hides_values: bool,
 ) -> Columns<'a, &'a ClassChange> {
-    let name = |column: Column<'a, &'a ClassChange>| column.header(title).fit(Fit::Shorten { priority: 0 });
     let told =
         move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
         Column::of(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
             .or_null("the class has no class object in the dump")
     };
-    let class = || Column::of(names::CLASS, |row: &&ClassChange| Value::from(&*row.key.name));
-    let mut columns: Vec<Column<'a, &'a ClassChange>> = match group_by {
-        ComparedGroupBy::Class => vec![name(class()), loader()],
-        ComparedGroupBy::Superclass => vec![name(class()), loader()],
-        ComparedGroupBy::Package => {
-            vec![name(Column::of(names::PACKAGE, |row: &&ClassChange| Value::from(&*row.key.name)))]
+    let name = |key| Column::of(key, |row: &&ClassChange| Value::from(&*row.key.name));
+    let (mut columns, key) = match group_by {
+        ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+            (vec![name(names::CLASS), loader()], names::CLASS)
         }
-        ComparedGroupBy::Loader => vec![name(loader())],
+        ComparedGroupBy::Package => (vec![name(names::PACKAGE)], names::PACKAGE),
+        ComparedGroupBy::Loader => (vec![loader()], names::LOADER),
     };
-    columns.push(shown::status(|row: &&ClassChange| row.status, 9));
-    columns.extend(
-        ChangeColumns::new(names::INSTANCES, ["instances +/-", "instances"])
-            .columns(3, |row: &&ClassChange| Some(row.instances)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::SHALLOW_BYTES, ["bytes +/-", "bytes"])
-            .columns(1, |row: &&ClassChange| Some(row.shallow_bytes)),
-    );
-    let of_retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
+    columns.push(shown::status(|row: &&ClassChange| row.status));
+    let instances = ChangeColumns::new(names::INSTANCES, |row: &&ClassChange| Some(row.instances));
+    let bytes = ChangeColumns::new(names::SHALLOW_BYTES, |row: &&ClassChange| Some(row.shallow_bytes));
+    let of_retained = ChangeColumns::new(names::RETAINED_BYTES, |row: &&ClassChange| row.retained_bytes)
         .or_null("without `--retained`");
-    let of_retained = of_retained.columns(5, |row: &&ClassChange| row.retained_bytes);
-    columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
+    columns.extend([&instances, &bytes, &of_retained].into_iter().flat_map(ChangeColumns::columns));
+    let mut shown = Vec::from(bytes.in_table(["bytes +/-", "bytes"]));
+    shown.extend(instances.in_table(["instances +/-", "instances"]));
+    if retained {
+        shown.extend(of_retained.in_table(["retained +/-", "retained"]));
+    }
     if group_by != ComparedGroupBy::Class {
-        let classes = ChangeColumns::new(names::CLASSES, ["classes +/-", "classes"]);
-        columns.extend(classes.columns(7, |row: &&ClassChange| Some(row.classes)).map(Column::hidden));
+        columns.extend(ChangeColumns::new(names::CLASSES, |row: &&ClassChange| Some(row.classes)).columns());
     }
     if group_by == ComparedGroupBy::Loader {
-        let loaders = ChangeColumns::new(names::LOADERS, ["loaders +/-", "loaders"]);
-        columns.extend(loaders.columns(7, |row: &&ClassChange| Some(row.loaders)));
+        let loaders = ChangeColumns::new(names::LOADERS, |row: &&ClassChange| Some(row.loaders));
+        columns.extend(loaders.columns());
+        shown.extend(loaders.in_table(["loaders +/-", "loaders"]));
     }
-    Columns::new(columns)
+    shown.extend([
+        shown::status_in_table(|row: &&ClassChange| row.status),
+        TableColumn::of(key, title).fit(Fit::Shorten { priority: 0 }),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
@@ -261,12 +261,16 @@ fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
     columns
         .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| beside.changed.into()));
     columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), ["", ""])
-            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.instances))),
+        ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), |beside: &ClassesDiffSummary| {
+            Some(beside.change(|figures| figures.instances))
+        })
+        .columns(),
     );
     columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), ["", ""])
-            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.shallow_bytes))),
+        ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), |beside: &ClassesDiffSummary| {
+            Some(beside.change(|figures| figures.shallow_bytes))
+        })
+        .columns(),
     );
     columns
 }

@@ -151,46 +151,53 @@ fn show<'a, R: 'a>(
 
 /// Title of the method column.
 const METHOD: &str = "method";
-/// Position of the method column in tables.
-const METHOD_PLACE: usize = 9;
 /// Placeholder for the method of a stack without frames.
 const EMPTY: &str = "<empty>";
 
-fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a) -> Column<'a, R> {
+fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> Column<'a, R> {
     Column::of(names::METHOD, move |row: &R| of(row).into())
         .or_null("the trace has no frame, or is not in the file")
-        .header(METHOD)
-        .place(METHOD_PLACE)
+}
+
+fn method_in_table<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> TableColumn<'a, R> {
+    TableColumn::of(names::METHOD, METHOD)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |row| of(row).unwrap_or_else(|| EMPTY.to_owned()))
 }
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleRow> {
+    let name = |row: &&SampleRow| stacks.method(row.stack);
+    let samples = ChangeColumns::new(names::SAMPLES, |row: &&SampleRow| Some(row.samples));
     let mut columns = vec![
-        method(|row: &&SampleRow| stacks.method(row.stack)),
+        method(name),
         stack.frames(stacks, |row: &&SampleRow| row.stack),
-        shown::status(|row: &&SampleRow| row.status, METHOD_PLACE - 1),
+        shown::status(|row: &&SampleRow| row.status),
     ];
-    columns.extend(recorded::percents(|row: &&SampleRow| row.self_percent, 1));
-    let samples = ChangeColumns::new(names::SAMPLES, ["samples +/-", "samples"]);
-    columns.extend(samples.columns(3, |row: &&SampleRow| Some(row.samples)));
-    Columns::new(columns)
+    columns.extend(recorded::percents(|row: &&SampleRow| row.self_percent));
+    columns.extend(samples.columns());
+    let mut shown = Vec::from(recorded::percents_in_table(|row: &&SampleRow| row.self_percent));
+    shown.extend(samples.in_table(["samples +/-", "samples"]));
+    shown.extend([shown::status_in_table(|row: &&SampleRow| row.status), method_in_table(name)]);
+    Columns::new(columns).table(shown)
 }
 
 fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a TimeRow> {
     let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack));
+    let count = ChangeColumns::new(names::COUNT, |row: &&TimeRow| Some(row.count));
+    let time = ChangeColumns::new(names::SELF_MS, |row: &&TimeRow| row.self_ms)
+        .or_null("the total of a run is negative");
     let mut columns = vec![
         method(name),
         stack.frames(stacks, |row: &&TimeRow| row.stack),
-        shown::status(|row: &&TimeRow| row.status, METHOD_PLACE - 1),
+        shown::status(|row: &&TimeRow| row.status),
     ];
-    columns.extend(recorded::percents(|row: &&TimeRow| row.self_percent, 1));
-    let count = ChangeColumns::new(names::COUNT, ["count +/-", "count"]);
-    columns.extend(count.columns(5, |row: &&TimeRow| Some(row.count)));
-    let time =
-        ChangeColumns::new(names::SELF_MS, ["~ms +/-", "~ms"]).or_null("the total of a run is negative");
-    columns.extend(time.columns(3, |row: &&TimeRow| row.self_ms));
-    Columns::new(columns)
+    columns.extend(recorded::percents(|row: &&TimeRow| row.self_percent));
+    columns.extend([&count, &time].into_iter().flat_map(ChangeColumns::columns));
+    let mut shown = Vec::from(recorded::percents_in_table(|row: &&TimeRow| row.self_percent));
+    shown.extend(time.in_table(["~ms +/-", "~ms"]));
+    shown.extend(count.in_table(["count +/-", "count"]));
+    shown.extend([shown::status_in_table(|row: &&TimeRow| row.status), method_in_table(name)]);
+    Columns::new(columns).table(shown)
 }
 
 /// Source of the keys besides the rows.
@@ -219,8 +226,11 @@ struct SampleTotals {
 
 fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleTotals>>> {
     let mut columns = beside();
-    let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
-    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<SampleTotals>| Some(beside.totals.samples)));
+    let samples =
+        ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), |beside: &CpuDiffSummary<SampleTotals>| {
+            Some(beside.totals.samples)
+        });
+    columns.extend(samples.columns());
     columns.push(
         Column::of(names::EVENT, |beside: &CpuDiffSummary<SampleTotals>| {
             beside.totals.event.map(SampleEvent::name).into()

@@ -129,51 +129,43 @@ fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
 
 /// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
-    let in_column =
-        |column: Column<'a, PlaceDiffLine<'a>>| if width.is_some() { column.hidden() } else { column };
-    let mut columns: Vec<Column<'a, PlaceDiffLine<'a>>> = vec![
+    let objects = ChangeColumns::new(names::OBJECTS, |row: &PlaceDiffLine<'a>| Some(row.change.objects));
+    let retained =
+        ChangeColumns::new(names::RETAINED_BYTES, |row: &PlaceDiffLine<'a>| Some(row.change.retained_bytes));
+    let mut columns = vec![
         Column::of(names::PLACE, |row: &PlaceDiffLine<'a>| list(row.change.labels.iter())),
-        in_column(
-            Column::of(names::TEXT, |row: &PlaceDiffLine<'a>| Value::from(&*row.change.text))
-                .header("place")
-                .place(9)
-                .fit(Fit::Wrap),
-        ),
-        shown::status(|row: &PlaceDiffLine<'a>| row.change.status, 8),
+        Column::of(names::TEXT, |row: &PlaceDiffLine<'a>| Value::from(&*row.change.text)),
+        shown::status(|row: &PlaceDiffLine<'a>| row.change.status),
     ];
-    let objects = ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"]);
-    columns.extend(objects.columns(3, |row: &PlaceDiffLine<'a>| Some(row.change.objects)));
-    let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
-    columns.extend(retained.columns(0, |row: &PlaceDiffLine<'a>| Some(row.change.retained_bytes)));
-    columns.push(Column::of(names::GROWTH_PERCENT, |row: &PlaceDiffLine<'a>| row.growth_percent().into()));
-    columns.push(
-        Column::table("share", Align::Right, |row: &PlaceDiffLine<'a>| {
-            match u64::try_from(row.change.retained_bytes.delta()) {
-                Ok(delta) if delta > 0 => percent(delta, row.grown),
-                _ => String::new(),
-            }
-        })
-        .place(2),
-    );
-    columns.push(
+    columns.extend([&objects, &retained].into_iter().flat_map(ChangeColumns::columns));
+    columns.extend([
+        Column::of(names::GROWTH_PERCENT, |row: &PlaceDiffLine<'a>| row.growth_percent().into()),
         Column::of(names::MAP, |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| &*map.text).into()
         })
         .or_null("it is in none"),
-    );
-    columns.push(
         Column::of(names::MAP_RETAINED_BYTES.of(Side::Delta), |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into()
         })
         .or_null("it is in none"),
-    );
-    columns.push(
         Column::of(names::OBJECT, |row: &PlaceDiffLine<'a>| {
             id(Some(row.change.example).filter(|id| !id.is_null()))
         })
         .or_null("there is none"),
-    );
-    Columns::new(columns)
+    ]);
+    let mut shown = Vec::from(retained.in_table(["retained +/-", "retained"]));
+    shown.push(TableColumn::derived("share", Align::Right, |row: &PlaceDiffLine<'a>| {
+        match u64::try_from(row.change.retained_bytes.delta()) {
+            Ok(delta) if delta > 0 => percent(delta, row.grown),
+            _ => String::new(),
+        }
+    }));
+    shown.extend(objects.in_table(["objects +/-", "objects"]));
+    shown.push(shown::status_in_table(|row: &PlaceDiffLine<'a>| row.change.status));
+    if width.is_none() {
+        shown.push(TableColumn::of(names::TEXT, "place").fit(Fit::Wrap));
+    }
+    Columns::new(columns).table(shown)
 }
 
 struct PlacesDiffSummary<'a> {
@@ -183,9 +175,11 @@ struct PlacesDiffSummary<'a> {
 
 fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
     let mut columns = Vec::from(Old::columns(|beside: &PlacesDiffSummary<'a>| &beside.old));
-    let reachable = ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), ["", ""]);
-    columns
-        .extend(reachable.columns(0, |beside: &PlacesDiffSummary<'a>| Some(beside.changes.reachable_bytes)));
+    let reachable =
+        ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), |beside: &PlacesDiffSummary<'a>| {
+            Some(beside.changes.reachable_bytes)
+        });
+    columns.extend(reachable.columns());
     columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.grown_bytes().into()
     }));

@@ -41,18 +41,19 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 }
 
 fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
-    Columns::new([
-        Column::of(names::NAME, |row: &&PropertyChange| (&row.key).into()).header("property").place(0),
-        shown::status(|row: &&PropertyChange| row.status, 90),
+    const ABSENT: &str = "not in that dump";
+    let columns = Columns::new([
+        Column::of(names::NAME, |row: &&PropertyChange| (&row.key).into()),
+        shown::status(|row: &&PropertyChange| row.status),
         Column::of(names::VALUE.of(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
-            .or_null("not in that dump")
-            .header("old")
-            .place(1)
-            .fit(Fit::Cut { priority: 0 }),
+            .or_null(ABSENT),
         Column::of(names::VALUE.of(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
-            .or_null("not in that dump")
-            .header("new")
-            .place(2)
-            .fit(Fit::Cut { priority: 0 }),
+            .or_null(ABSENT),
+    ]);
+    columns.table([
+        TableColumn::of(names::NAME, "property"),
+        TableColumn::of(names::VALUE.of(Side::Old), "old").fit(Fit::Cut { priority: 0 }),
+        TableColumn::of(names::VALUE.of(Side::New), "new").fit(Fit::Cut { priority: 0 }),
+        shown::status_in_table(|row: &&PropertyChange| row.status),
     ])
 }

@@ -58,21 +58,26 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
 const TAKES: &str = "the command takes two files, then patterns";
 
 /// Returns the columns of a row's share of its run: `self_percent_old`, `_new`, `_delta`.
-pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent, place: usize) -> [Column<'a, R>; 3] {
+pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
     let column = |side, value: fn(Percent) -> f64| {
-        Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into()).align(Align::Right)
+        Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into())
     };
     [
         column(Side::Old, |percent| percent.old),
-        column(Side::New, |percent| percent.new)
-            .header("self")
-            .place(place + 1)
-            .cell(move |row| format!("{:.2}%", of(row).new)),
-        column(Side::Delta, |percent| percent.delta()).header("self +/-").place(place).cell(move |row| {
-            match of(row).delta() {
-                0.0 => "0.00".to_owned(),
-                delta => format!("{delta:+.2}"),
-            }
+        column(Side::New, |percent| percent.new),
+        column(Side::Delta, |percent| percent.delta()),
+    ]
+}
+
+/// Returns those of a table: the difference, and the new share.
+pub(super) fn percents_in_table<'a, R: 'a>(of: fn(&R) -> Percent) -> [TableColumn<'a, R>; 2] {
+    let column =
+        |side, title: &'static str| TableColumn::of(names::SELF_PERCENT.of(side), title).align(Align::Right);
+    [
+        column(Side::Delta, "self +/-").cell(move |row| match of(row).delta() {
+            0.0 => "0.00".to_owned(),
+            delta => format!("{delta:+.2}"),
         }),
+        column(Side::New, "self").cell(move |row| format!("{:.2}%", of(row).new)),
     ]
 }

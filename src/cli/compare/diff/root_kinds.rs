@@ -34,21 +34,20 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 }
 
 fn columns<'a>() -> Columns<'a, &'a RootChange> {
+    let roots = ChangeColumns::new(names::ROOT_COUNT, |row: &&RootChange| Some(row.roots));
+    let objects = ChangeColumns::new(names::OBJECTS, |row: &&RootChange| Some(row.objects));
+    let retained = ChangeColumns::new(names::RETAINED_BYTES, |row: &&RootChange| Some(row.retained_bytes));
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&RootChange| row.kind.name().into())
-            .header("kind")
-            .fit(Fit::Shorten { priority: 0 }),
-        shown::status(|row: &&RootChange| row.status, 90),
+        Column::of(names::KIND, |row: &&RootChange| row.kind.name().into()),
+        shown::status(|row: &&RootChange| row.status),
     ];
-    columns.extend(
-        ChangeColumns::new(names::ROOT_COUNT, ["roots +/-", "roots"])
-            .columns(2, |row: &&RootChange| Some(row.roots)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"])
-            .columns(4, |row: &&RootChange| Some(row.objects)),
-    );
-    let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
-    columns.extend(retained.columns(0, |row: &&RootChange| Some(row.retained_bytes)));
-    Columns::new(columns)
+    columns.extend([&roots, &objects, &retained].into_iter().flat_map(ChangeColumns::columns));
+    let mut shown = Vec::from(retained.in_table(["retained +/-", "retained"]));
+    shown.extend(roots.in_table(["roots +/-", "roots"]));
+    shown.extend(objects.in_table(["objects +/-", "objects"]));
+    shown.extend([
+        shown::status_in_table(|row: &&RootChange| row.status),
+        TableColumn::of(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
+    ]);
+    Columns::new(columns).table(shown)
 }

@@ -71,14 +71,16 @@ pub(super) fn show<'a, R>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// Returns the status column. Tables contain only what the figures do not say; `place` is the column's position
-/// there.
-pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c, R> {
-    Column::of(names::STATUS, move |row: &R| of(row).name().into()).header("").place(place).cell(move |row| {
-        match of(row) {
-            status @ (Status::New | Status::Gone) => status.name().to_owned(),
-            Status::Changed | Status::Same => String::new(),
-        }
+/// Returns the status column.
+pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status) -> Column<'c, R> {
+    Column::of(names::STATUS, move |row: &R| of(row).name().into())
+}
+
+/// Returns the status column of a table, which contains only what the figures do not say.
+pub(super) fn status_in_table<'c, R: 'c>(of: fn(&R) -> Status) -> TableColumn<'c, R> {
+    TableColumn::of(names::STATUS, "").cell(move |row| match of(row) {
+        status @ (Status::New | Status::Gone) => status.name().to_owned(),
+        Status::Changed | Status::Same => String::new(),
     })
 }
 
@@ -98,8 +100,7 @@ impl DiffTotal {
     /// Returns the keys, with the total of `name`.
     pub(super) fn columns<'c>(name: Name) -> Columns<'c, Self> {
         let mut columns = beside(|all: &Self| &all.summary, |all| &all.summary.old);
-        let total = ChangeColumns::new(names::TOTAL.dot(name), ["", ""]);
-        columns.extend(total.columns(0, |all: &Self| Some(all.total)));
+        columns.extend(ChangeColumns::new(names::TOTAL.dot(name), |all: &Self| Some(all.total)).columns());
         Columns::new(columns)
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::recording::{Recorded, RecordedInput, same_sites};
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
-use hprof_query::dictionary::ColumnKey;
+use hprof_query::dictionary::{ColumnKey, Name};
 use hprof_query::histogram;
 use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
@@ -152,43 +152,44 @@ const NAME: &str = "class and method";
 const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
-    // Counted over objects, allocated equals live: the columns would repeat each other.
-    let is_recorded = origins == [Some(Origin::Recorded); 2];
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
-        Column::of(names::CLASS, |row: &&SiteRow| Value::from(&*row.class))
-            .header(NAME)
-            .place(8)
-            .fit(Fit::Shorten { priority: 0 })
-            .cell(move |row| {
-                let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
-                format!("{}{method}", row.class)
-            }),
+        Column::of(names::CLASS, |row: &&SiteRow| Value::from(&*row.class)),
         Column::of(names::METHOD, move |row: &&SiteRow| method(row).into())
             .or_null("the trace has no frame, or is not in the file"),
         stack.frames(stacks, |row: &&SiteRow| row.stack),
-        shown::status(|row: &&SiteRow| row.status, 7),
+        shown::status(|row: &&SiteRow| row.status),
     ];
+    let live = ChangeColumns::new(names::LIVE_BYTES, |row: &&SiteRow| Some(row.live_bytes));
+    let instances = ChangeColumns::new(names::LIVE_INSTANCES, |row: &&SiteRow| Some(row.live_instances));
+    let allocated = ChangeColumns::new(names::ALLOCATED_BYTES, |row: &&SiteRow| row.allocated_bytes)
+        .or_null(NOT_RECORDED);
+    let allocated_instances =
+        ChangeColumns::new(names::ALLOCATED_INSTANCES, |row: &&SiteRow| row.allocated_instances)
+            .or_null(NOT_RECORDED);
+    let figures = [&live, &instances, &allocated, &allocated_instances];
+    columns.extend(figures.into_iter().flat_map(ChangeColumns::columns));
+    // Counted over objects, allocated equals live: the columns would repeat each other.
+    let is_recorded = origins == [Some(Origin::Recorded); 2];
     // Of samples, only allocated bytes are known.
     let is_sampled = origins == [Some(Origin::Sampled); 2];
-    let live = ChangeColumns::new(names::LIVE_BYTES, ["live +/-", "live"])
-        .columns(1, |row: &&SiteRow| Some(row.live_bytes));
-    let instances = ChangeColumns::new(names::LIVE_INSTANCES, ["objects +/-", "objects"])
-        .columns(3, |row: &&SiteRow| Some(row.live_instances));
-    let known = |column: Column<'a, &'a SiteRow>| if is_sampled { column.hidden() } else { column };
-    columns.extend(live.into_iter().chain(instances).map(known));
-    let bytes = ChangeColumns::new(names::ALLOCATED_BYTES, ["allocated +/-", "allocated"])
-        .or_null(NOT_RECORDED)
-        .columns(5, |row: &&SiteRow| row.allocated_bytes)
-        .map(|column| column.fit(Fit::Secondary { priority: 0 }));
-    columns.extend(bytes.map(|column| if is_recorded || is_sampled { column } else { column.hidden() }));
-    columns.extend(
-        ChangeColumns::new(names::ALLOCATED_INSTANCES, ["", ""])
-            .or_null(NOT_RECORDED)
-            .columns(7, |row: &&SiteRow| row.allocated_instances)
-            .map(Column::hidden),
-    );
-    Columns::new(columns)
+    let mut shown = Vec::new();
+    if !is_sampled {
+        shown.extend(live.in_table(["live +/-", "live"]));
+        shown.extend(instances.in_table(["objects +/-", "objects"]));
+    }
+    if is_recorded || is_sampled {
+        let allocated = allocated.in_table(["allocated +/-", "allocated"]);
+        shown.extend(allocated.map(|column| column.fit(Fit::Secondary { priority: 0 })));
+    }
+    shown.extend([
+        shown::status_in_table(|row: &&SiteRow| row.status),
+        TableColumn::of(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(move |row: &&SiteRow| {
+            let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("{}{method}", row.class)
+        }),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
@@ -198,24 +199,14 @@ fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
         origin(names::ORIGIN, |[_, new]| new),
         Column::of(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
     ]);
-    columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::LIVE_BYTES), ["", ""])
-            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_bytes)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::LIVE_INSTANCES), ["", ""])
-            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_instances)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_BYTES), ["", ""])
-            .or_null(NOT_RECORDED)
-            .columns(0, |beside: &SitesDiffSummary| beside.allocated_bytes),
-    );
-    columns.extend(
-        ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_INSTANCES), ["", ""])
-            .or_null(NOT_RECORDED)
-            .columns(0, |beside: &SitesDiffSummary| beside.allocated_instances),
-    );
+    let total = |name: Name, of| ChangeColumns::new(names::TOTAL.dot(name), of);
+    let totals = [
+        total(names::LIVE_BYTES, |beside: &SitesDiffSummary| Some(beside.live_bytes)),
+        total(names::LIVE_INSTANCES, |beside| Some(beside.live_instances)),
+        total(names::ALLOCATED_BYTES, |beside| beside.allocated_bytes).or_null(NOT_RECORDED),
+        total(names::ALLOCATED_INSTANCES, |beside| beside.allocated_instances).or_null(NOT_RECORDED),
+    ];
+    columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(
         Column::of(names::EVENT, |beside: &SitesDiffSummary| beside.event.map(SiteEvent::name).into())
             .or_null("unless of Flight Recorder"),

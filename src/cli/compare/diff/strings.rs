@@ -105,31 +105,26 @@ impl All {
 }
 
 fn columns<'a>() -> Columns<'a, StringDiffLine> {
+    let copies = ChangeColumns::new(names::STRINGS, |line: &StringDiffLine| Some(line.row.count));
+    let bytes = ChangeColumns::new(names::TOTAL_BYTES, |line: &StringDiffLine| Some(line.row.total_bytes));
     let mut columns = vec![
-        Column::of(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text))
-            .header("text")
-            .cell(|line| {
-                let more = if line.text.is_cut { "…" } else { "" };
-                escape::quoted(&format!("{}{more}", line.text.text))
-            })
-            .place(91)
-            .fit(Fit::Cut { priority: 0 }),
-        shown::status(|line: &StringDiffLine| line.row.status, 90),
-        Column::of(names::LENGTH, |line: &StringDiffLine| line.text.length.into())
-            .header("length")
-            .fit(Fit::Secondary { priority: 0 })
-            .place(4),
+        Column::of(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text)),
+        shown::status(|line: &StringDiffLine| line.row.status),
+        Column::of(names::LENGTH, |line: &StringDiffLine| line.text.length.into()),
         Column::of(names::IS_TRUNCATED, |line: &StringDiffLine| line.text.is_cut.into()),
     ];
-    columns.extend(
-        ChangeColumns::new(names::STRINGS, ["copies +/-", "copies"])
-            .columns(2, |line: &StringDiffLine| Some(line.row.count)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::TOTAL_BYTES, ["bytes +/-", "bytes"])
-            .columns(0, |line: &StringDiffLine| Some(line.row.total_bytes)),
-    );
-    Columns::new(columns)
+    columns.extend([&copies, &bytes].into_iter().flat_map(ChangeColumns::columns));
+    let mut shown = Vec::from(bytes.in_table(["bytes +/-", "bytes"]));
+    shown.extend(copies.in_table(["copies +/-", "copies"]));
+    shown.extend([
+        TableColumn::of(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 }),
+        shown::status_in_table(|line: &StringDiffLine| line.row.status),
+        TableColumn::of(names::TEXT, "text").fit(Fit::Cut { priority: 0 }).cell(|line: &StringDiffLine| {
+            let more = if line.text.is_cut { "…" } else { "" };
+            escape::quoted(&format!("{}{more}", line.text.text))
+        }),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 /// A total over all Strings: its name and the function that returns it.
@@ -144,7 +139,7 @@ fn beside<'c>() -> Columns<'c, All> {
         (names::WASTED_BYTES, |all| Some(all.change(|totals| totals.wasted_bytes))),
     ];
     for (name, of) in totals {
-        columns.extend(ChangeColumns::new(names::TOTAL.dot(name), ["", ""]).columns(0, of));
+        columns.extend(ChangeColumns::new(names::TOTAL.dot(name), of).columns());
     }
     Columns::new(columns)
 }

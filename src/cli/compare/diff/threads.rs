@@ -56,46 +56,43 @@ fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
         Column::of(names::STATE.of(side), move |row: &&ThreadChange| of(row).map(ThreadState::name).into())
             .or_null("there are none, it is not known, or they are in several")
     };
+    let threads = ChangeColumns::new(names::THREADS, |row: &&ThreadChange| Some(row.threads));
+    let retained = ChangeColumns::new(names::RETAINED_BYTES, |row: &&ThreadChange| Some(row.retained_bytes));
     let mut columns = vec![
         Column::of(names::NAME, |row: &&ThreadChange| row.name.as_deref().into())
-            .or_null("the dump has none")
-            .header("name")
-            .cell(|row| match row.name.as_deref() {
-                Some("") => "<empty name>".to_owned(),
-                Some(name) => name.to_owned(),
-                None => "<no name>".to_owned(),
-            })
-            .fit(Fit::Cut { priority: 0 }),
-        shown::status(|row: &&ThreadChange| row.status, 90),
+            .or_null("the dump has none"),
+        shown::status(|row: &&ThreadChange| row.status),
     ];
-    columns.extend(
-        ChangeColumns::new(names::THREADS, ["threads +/-", "threads"])
-            .columns(0, |row: &&ThreadChange| Some(row.threads)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
-            .columns(2, |row: &&ThreadChange| Some(row.retained_bytes)),
-    );
+    columns.extend([&threads, &retained].into_iter().flat_map(ChangeColumns::columns));
     columns.extend([
         state(Side::Old, |row| row.state_old),
         state(Side::New, |row| row.state_new),
-        Column::table("state", hprof_report::column::Align::Left, |row: &&ThreadChange| states(row))
-            .place(4)
-            .fit(Fit::Secondary { priority: 0 }),
         Column::of(names::STACK_STATUS, |row: &&ThreadChange| {
             row.stack.map(compare::threads::Stack::name).into()
         })
-        .or_null("one of the dumps has no stack of them")
-        .header("stack")
-        .place(5)
-        .fit(Fit::Secondary { priority: 1 }),
+        .or_null("one of the dumps has no stack of them"),
         Column::of(names::THREAD_GROUP, |row: &&ThreadChange| row.group.as_deref().into())
             .or_null("they are of several, or the dump does not say"),
         Column::of(names::IS_DAEMON, |row: &&ThreadChange| row.is_daemon.into())
             .or_null("only some are daemons, or the dump does not say"),
         Column::of(names::IS_VIRTUAL, |row: &&ThreadChange| Value::from(row.is_virtual)),
     ]);
-    Columns::new(columns)
+    let mut shown = Vec::from(threads.in_table(["threads +/-", "threads"]));
+    shown.extend(retained.in_table(["retained +/-", "retained"]));
+    shown.extend([
+        TableColumn::derived("state", Align::Left, |row: &&ThreadChange| states(row))
+            .fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::STACK_STATUS, "stack").fit(Fit::Secondary { priority: 1 }),
+        shown::status_in_table(|row: &&ThreadChange| row.status),
+        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 0 }).cell(|row: &&ThreadChange| {
+            match row.name.as_deref() {
+                Some("") => "<empty name>".to_owned(),
+                Some(name) => name.to_owned(),
+                None => "<no name>".to_owned(),
+            }
+        }),
+    ]);
+    Columns::new(columns).table(shown)
 }
 
 /// Formats the old and new states of threads.

@@ -47,17 +47,18 @@ fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensu
 }
 
 fn columns<'a>() -> Columns<'a, &'a WasteChange> {
+    let count = ChangeColumns::new(names::OBJECTS, |row: &&WasteChange| Some(row.count));
+    let wasted = ChangeColumns::new(names::WASTED_BYTES, |row: &&WasteChange| Some(row.wasted_bytes));
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&WasteChange| row.kind.name.into()).header("kind"),
-        shown::status(|row: &&WasteChange| row.status, 90),
+        Column::of(names::KIND, |row: &&WasteChange| row.kind.name.into()),
+        shown::status(|row: &&WasteChange| row.status),
     ];
-    columns.extend(
-        ChangeColumns::new(names::OBJECTS, ["count +/-", "count"])
-            .columns(2, |row: &&WasteChange| Some(row.count)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::WASTED_BYTES, ["wasted +/-", "wasted"])
-            .columns(0, |row: &&WasteChange| Some(row.wasted_bytes)),
-    );
-    Columns::new(columns)
+    columns.extend([&count, &wasted].into_iter().flat_map(ChangeColumns::columns));
+    let mut shown = Vec::from(wasted.in_table(["wasted +/-", "wasted"]));
+    shown.extend(count.in_table(["count +/-", "count"]));
+    shown.extend([
+        shown::status_in_table(|row: &&WasteChange| row.status),
+        TableColumn::of(names::KIND, "kind"),
+    ]);
+    Columns::new(columns).table(shown)
 }

@@ -197,54 +197,54 @@ const NOT_OWNED: &str = "no thread owns it";
 
 fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownThread<'a>> {
     let columns = [
-        Column::of(names::THREAD_SERIAL, |thread: &ShownThread<'a>| thread.serial.into())
-            .header("thread")
-            .place(0)
-            .cell(|thread| thread.serial.to_string()),
-        Column::of(names::THREAD_NAME, |thread: &ShownThread<'a>| thread.name.into())
-            .or_null(NOT_STARTED)
-            .header("name")
-            .place(3)
-            .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::STATE, |thread: &ShownThread<'a>| thread.state.into()).header("state").place(1),
-        columns::trace(|thread: &ShownThread<'a>| thread.trace).place(2),
+        Column::of(names::THREAD_SERIAL, |thread: &ShownThread<'a>| thread.serial.into()),
+        Column::of(names::THREAD_NAME, |thread: &ShownThread<'a>| thread.name.into()).or_null(NOT_STARTED),
+        Column::of(names::STATE, |thread: &ShownThread<'a>| thread.state.into()),
+        Column::of(names::TRACE, |thread: &ShownThread<'a>| thread.trace.into()),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |thread: &ShownThread<'a>| thread.trace)))
+    let stack = stack.column(traces, |thread: &ShownThread<'a>| thread.trace);
+    Columns::new(columns.into_iter().chain(stack)).table([
+        TableColumn::of(names::THREAD_SERIAL, "thread")
+            .cell(|thread: &ShownThread<'a>| thread.serial.to_string()),
+        TableColumn::of(names::STATE, "state"),
+        columns::trace_in_table(|thread: &ShownThread<'a>| thread.trace),
+        TableColumn::of(names::THREAD_NAME, "name").fit(Fit::Cut { priority: 0 }),
+    ])
 }
 
 fn monitor_columns<'a>() -> Columns<'a, ShownMonitor<'a>> {
-    let waiting = |name: Name, title, threads: fn(&Monitor) -> &[u32]| {
+    let waiting = |name: Name, threads: fn(&Monitor) -> &[u32]| {
         Column::of(name, move |named: &ShownMonitor<'a>| waiters(threads(named.monitor)))
-            .header(title)
-            .fit(Fit::Cut { priority: 1 })
-            .cell(move |named| listed(threads(named.monitor)))
     };
-    Columns::new([
-        Column::of(names::MONITOR, |named: &ShownMonitor<'a>| named.monitor.name.as_str().into())
-            .header("monitor")
-            .place(5)
-            .fit(Fit::Shorten { priority: 0 })
-            .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
+    let columns = Columns::new([
+        Column::of(names::MONITOR, |named: &ShownMonitor<'a>| named.monitor.name.as_str().into()),
         Column::of(names::OBJECT, |named: &ShownMonitor<'a>| id(named.monitor.id.map(ObjectId)))
-            .or_null("not stated (JDK 5 and later)")
-            .header("id")
-            .place(0),
+            .or_null("not stated (JDK 5 and later)"),
         Column::of(names::IS_RAW, |named: &ShownMonitor<'a>| named.monitor.raw.into()),
-        Column::of(names::OWNER_SERIAL, |named: &ShownMonitor<'a>| named.owner().into())
-            .or_null(NOT_OWNED)
-            .header("owner")
-            .place(1)
-            .cell(|named| number(named.owner())),
+        Column::of(names::OWNER_SERIAL, |named: &ShownMonitor<'a>| named.owner().into()).or_null(NOT_OWNED),
         Column::of(names::OWNER_NAME, |named: &ShownMonitor<'a>| named.owner_name.into())
             .or_null("no thread owns it, or the thread has no start record"),
         Column::of(names::ENTRY_COUNT, |named: &ShownMonitor<'a>| named.entry_count().into())
-            .or_null(NOT_OWNED)
-            .header("entered")
-            .place(2)
-            .cell(|named| number(named.entry_count())),
-        waiting(names::WAITING_TO_ENTER, "waiting to enter", |monitor| &monitor.waiting_to_enter).place(3),
-        waiting(names::WAITING_TO_BE_NOTIFIED, "to be notified", |monitor| &monitor.waiting_to_be_notified)
-            .place(4),
+            .or_null(NOT_OWNED),
+        waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
+        waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
+    ]);
+    columns.table([
+        TableColumn::of(names::OBJECT, "id"),
+        TableColumn::of(names::OWNER_SERIAL, "owner").cell(|named: &ShownMonitor<'a>| number(named.owner())),
+        TableColumn::of(names::ENTRY_COUNT, "entered")
+            .cell(|named: &ShownMonitor<'a>| number(named.entry_count())),
+        TableColumn::of(names::WAITING_TO_ENTER, "waiting to enter")
+            .fit(Fit::Cut { priority: 1 })
+            .cell(|named: &ShownMonitor<'a>| listed(&named.monitor.waiting_to_enter)),
+        TableColumn::of(names::WAITING_TO_BE_NOTIFIED, "to be notified")
+            .fit(Fit::Cut { priority: 1 })
+            .cell(|named: &ShownMonitor<'a>| listed(&named.monitor.waiting_to_be_notified)),
+        TableColumn::of(names::MONITOR, "monitor").fit(Fit::Shorten { priority: 0 }).cell(
+            |named: &ShownMonitor<'a>| {
+                format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)
+            },
+        ),
     ])
 }
 

@@ -46,34 +46,41 @@ impl WaitLine<'_> {
 
 fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
     let count = |name: Name, of: fn(&WaitRow) -> u64| {
-        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into()).header(name.key)
-    };
-    let time = |name: Name, title, of: fn(&WaitRow) -> i64| {
         Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into())
-            .header(title)
-            .cell(move |row| of(&row.waits).to_string())
     };
-    Columns::new([
+    let time = |name: Name, of: fn(&WaitRow) -> i64| {
+        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into())
+    };
+    let columns = Columns::new([
         Column::of(names::MONITOR, |row: &WaitLine<'a>| row.waits.monitor.as_deref().into())
             .or_null("asleep, not at a monitor"),
         Column::of(names::THREAD_SERIAL, |row: &WaitLine<'a>| row.waits.thread.into())
-            .or_null("the agent did not know it")
-            .header("thread")
-            .place(7)
-            .cell(|row| row.waits.thread.map(|serial| serial.to_string()).unwrap_or_default()),
+            .or_null("the agent did not know it"),
         Column::of(names::THREAD_NAME, |row: &WaitLine<'a>| row.name.into())
             .or_null("the thread has no start record"),
-        count(names::WAITS, |row| row.waits).place(0),
-        count(names::TIMED, |row| row.timed).place(1).fit(Fit::Secondary { priority: 2 }),
-        count(names::WAITED, |row| row.waited).place(2),
-        time(names::TIME_WAITED, "time waited", |row| row.time_waited).place(3),
-        count(names::SLEEPS, |row| row.sleeps).place(4).fit(Fit::Secondary { priority: 1 }),
-        time(names::TIME_SLEPT, "time slept", |row| row.time_slept)
-            .place(5)
+        count(names::WAITS, |row| row.waits),
+        count(names::TIMED, |row| row.timed),
+        count(names::WAITED, |row| row.waited),
+        time(names::TIME_WAITED, |row| row.time_waited),
+        count(names::SLEEPS, |row| row.sleeps),
+        time(names::TIME_SLEPT, |row| row.time_slept),
+        count(names::EXITS, |row| row.exits),
+    ]);
+    let shown = |name: Name| TableColumn::of(name, name.key);
+    columns.table([
+        shown(names::WAITS),
+        shown(names::TIMED).fit(Fit::Secondary { priority: 2 }),
+        shown(names::WAITED),
+        TableColumn::of(names::TIME_WAITED, "time waited")
+            .cell(|row: &WaitLine<'a>| row.waits.time_waited.to_string()),
+        shown(names::SLEEPS).fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::TIME_SLEPT, "time slept")
+            .cell(|row: &WaitLine<'a>| row.waits.time_slept.to_string())
             .fit(Fit::Secondary { priority: 3 }),
-        count(names::EXITS, |row| row.exits).place(6).fit(Fit::Secondary { priority: 0 }),
-        Column::table("monitor, and thread's name", Align::Left, WaitLine::title)
-            .place(8)
+        shown(names::EXITS).fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::THREAD_SERIAL, "thread")
+            .cell(|row: &WaitLine<'a>| row.waits.thread.map(|serial| serial.to_string()).unwrap_or_default()),
+        TableColumn::derived("monitor, and thread's name", Align::Left, WaitLine::title)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }

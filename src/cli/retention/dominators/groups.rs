@@ -52,38 +52,39 @@ fn name(row: &GroupRow) -> Option<&str> {
 }
 
 fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRow> {
-    let unknown = || "<unknown>".to_owned();
-    let shown = move |column: Column<'static, GroupRow>, cell: fn(&GroupRow) -> Option<String>| {
-        let column = column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
-        column.cell(move |row| cell(row).unwrap_or_else(unknown))
-    };
-    let named = |of: Name| {
-        let column = Column::of(of, |row: &GroupRow| name(row).into());
-        shown(column.or_null("the dump does not contain the class of the objects"), |row| {
-            name(row).map(str::to_owned)
-        })
-    };
+    let class = "the dump does not contain the class of the objects";
+    let named = |of: Name| Column::of(of, |row: &GroupRow| name(row).into()).or_null(class);
     let loaders = || {
         Column::of(names::LOADER, |row: &GroupRow| loader_label(&row.group).into()).or_null("as in `histo`")
     };
-    let mut columns = match group_by {
-        HistogramGroupBy::Class => vec![named(names::CLASS), loaders()],
-        HistogramGroupBy::Package => vec![named(names::PACKAGE)],
-        HistogramGroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
+    let (mut columns, key) = match group_by {
+        HistogramGroupBy::Class => (vec![named(names::CLASS), loaders()], names::CLASS),
+        HistogramGroupBy::Package => (vec![named(names::PACKAGE)], names::PACKAGE),
+        HistogramGroupBy::Loader => (vec![loaders()], names::LOADER),
     };
     columns.extend([
-        Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()).header("objects").place(3),
-        Column::of(names::SHALLOW_BYTES, |row: &GroupRow| row.group.shallow_bytes.into())
-            .header("shallow")
-            .place(4)
-            .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::RETAINED_BYTES, |row: &GroupRow| retained_bytes(row).into())
-            .header("retained")
-            .place(0),
+        Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()),
+        Column::of(names::SHALLOW_BYTES, |row: &GroupRow| row.group.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |row: &GroupRow| retained_bytes(row).into()),
         Column::of(names::RETAINED_OBJECTS, |row: &GroupRow| row.retained_objects.into()),
     ]);
-    columns.extend(whole.columns(retained_bytes));
-    Columns::new(columns)
+    let [share, bar] = whole.columns(retained_bytes);
+    Columns::new(columns).table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        share,
+        bar,
+        TableColumn::of(names::OBJECTS, "objects"),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(key, title(group_by)).fit(Fit::Shorten { priority: 0 }).cell(
+            move |row: &GroupRow| {
+                let name = match group_by {
+                    HistogramGroupBy::Class | HistogramGroupBy::Package => name(row).map(str::to_owned),
+                    HistogramGroupBy::Loader => loader_label(&row.group),
+                };
+                name.unwrap_or_else(|| "<unknown>".to_owned())
+            },
+        ),
+    ])
 }
 
 pub(super) fn declared() -> [Declared; 3] {

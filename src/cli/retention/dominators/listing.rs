@@ -155,27 +155,30 @@ fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
     let [percent, bar] = whole.columns(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
     let shallow = object_columns::shallow_bytes(|line: &DominatorTreeLine<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
-    Columns::new([
-        object.header("id").place(5),
+    let columns = Columns::new([
+        object,
         class,
         label,
-        shallow.header("shallow").place(4).fit(Fit::Secondary { priority: 1 }),
-        retained.header("retained").place(0),
-        percent,
-        bar,
-        Column::of(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into())
-            .header("objects")
-            .place(3)
-            .fit(Fit::Secondary { priority: 2 }),
+        shallow,
+        retained,
+        Column::of(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into()),
         Column::of(names::DOMINATED, |line: &DominatorTreeLine<'a>| line.row.dominated.into()),
         Column::of(names::DEPTH, |line: &DominatorTreeLine<'a>| line.row.depth.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        percent,
+        bar,
+        TableColumn::of(names::RETAINED_OBJECTS, "objects").fit(Fit::Secondary { priority: 2 }),
+        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::of(names::OBJECT, "id"),
         object_columns::described(|line: &DominatorTreeLine<'a>| {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
             let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };
             format!("{}{several}{some}", named(line).describe_without_id())
         })
-        .tree(|line| &line.branch),
+        .tree(|line: &DominatorTreeLine<'a>| &line.branch),
     ])
 }
 

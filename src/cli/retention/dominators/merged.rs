@@ -249,7 +249,7 @@ impl MergedTreeLine {
 
 fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
     let [percent, bar] = whole.columns(|line: &MergedTreeLine| line.retained_bytes());
-    Columns::new([
+    let columns = Columns::new([
         Column::of(names::CLASS, |line: &MergedTreeLine| line.class.as_deref().into())
             .or_null("the dump does not say"),
         Column::of(names::LABEL, |line: &MergedTreeLine| line.label.as_deref().into())
@@ -259,19 +259,12 @@ fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
         Column::of(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
             "several objects refer to it, or only objects of the JDK do, or the row has several objects",
         ),
-        Column::of(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects))
-            .header("objects")
-            .place(3)
-            .cell(|line| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
+        Column::of(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects)),
         Column::of(names::CHAIN, |line: &MergedTreeLine| line.figure(|node| node.chain.into())),
         Column::of(names::CHAIN_FIELD, |line: &MergedTreeLine| line.link.as_deref().into())
             .or_null("there is no chain, or they hold one another through others"),
         Column::of(names::SHALLOW_BYTES, |line: &MergedTreeLine| line.figure(|node| node.shallow_bytes)),
-        Column::of(names::RETAINED_BYTES, |line: &MergedTreeLine| line.retained_bytes().into())
-            .header("retained")
-            .place(0),
-        percent,
-        bar,
+        Column::of(names::RETAINED_BYTES, |line: &MergedTreeLine| line.retained_bytes().into()),
         Column::of(names::RETAINED_OBJECTS, |line: &MergedTreeLine| {
             line.figure(|node| node.retained_objects)
         }),
@@ -284,8 +277,15 @@ fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
         Column::of(names::OTHER_BYTES, |line: &MergedTreeLine| {
             line.figure(|node| node.others.retained_bytes)
         }),
-        Column::table("object", Align::Left, MergedTreeLine::in_table)
-            .tree(|line| &line.drawn.branch)
+    ]);
+    columns.table([
+        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        percent,
+        bar,
+        TableColumn::of(names::OBJECTS, "objects")
+            .cell(|line: &MergedTreeLine| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
+        TableColumn::derived("object", Align::Left, MergedTreeLine::in_table)
+            .tree(|line: &MergedTreeLine| &line.drawn.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }

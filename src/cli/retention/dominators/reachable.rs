@@ -50,12 +50,11 @@ impl Whole {
     pub(in crate::cli::retention) fn columns<'c, R: 'c>(
         self,
         retained_bytes: fn(&R) -> u64,
-    ) -> [Column<'c, R>; 2] {
+    ) -> [TableColumn<'c, R>; 2] {
         [
-            Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
-            Column::table("", Align::Left, move |row| self.bar(retained_bytes(row)))
+            TableColumn::derived("%", Align::Right, move |row| self.percent(retained_bytes(row))),
+            TableColumn::derived("", Align::Left, move |row| self.bar(retained_bytes(row)))
                 .drawn()
-                .place(2)
                 .fit(Fit::Secondary { priority: 0 }),
         ]
     }

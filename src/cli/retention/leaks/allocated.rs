@@ -1,9 +1,10 @@
 //! Lines that allocated what accumulates, from a recording of Flight Recorder: in a sentence, and as columns.
 
 use crate::cli::prelude::*;
+use crate::cli::shared::facts;
 use hprof_query::leaks::Suspect;
 use hprof_query::leaks::allocated_in::{AllocatedIn, AllocationStatus, Certainty, LeakSite};
-use hprof_query::recordings::allocation_sites::AllocationRate;
+use hprof_query::recordings::allocation_sites::{AllocationRate, AllocationSite};
 use hprof_report::number::{counted, hundredths};
 use hprof_report::value::list;
 
@@ -146,11 +147,10 @@ fn rate(rate: AllocationRate) -> &'static str {
 
 /// Returns the columns of a line.
 pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
-    Columns::new([
-        Column::of(names::FRAME, |site: &AllocatingLine| {
-            site.line.site.frame.as_ref().map(ToString::to_string).into()
-        })
-        .or_null("the samples have no stack"),
+    let mut columns = facts::columns(AllocationSite::facts(), None, |site: &AllocatingLine| &site.line.site);
+    // What the suspect retains of it stands between the line and its rate.
+    let rate = columns.split_off(1);
+    columns.extend([
         Column::of(names::CALLER, |site: &AllocatingLine| {
             site.line.caller.as_ref().map(ToString::to_string).into()
         })
@@ -163,12 +163,15 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
         Column::of(names::SAMPLES, |site: &AllocatingLine| site.line.like.samples.into()),
         Column::of(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
         Column::of(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
-        Column::of(names::RATE, |site: &AllocatingLine| site.line.site.rate().name().into()),
+    ]);
+    columns.extend(rate);
+    columns.extend([
         Column::of(names::WEIGHT_BY_PART, |site: &AllocatingLine| list(site.line.site.parts)),
         Column::of(names::STACK, |site: &AllocatingLine| {
             list(site.line.site.stack.iter().map(ToString::to_string))
         }),
-    ])
+    ]);
+    Columns::new(columns)
 }
 
 /// Returns the lines of a suspect in one CSV cell.

@@ -1,7 +1,7 @@
 //! Suspects in JSON and CSV.
 
 use crate::cli::prelude::*;
-use hprof_query::containers::Container;
+use hprof_query::containers::{Container, ContainerRow};
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
@@ -12,8 +12,7 @@ use hprof_report::column::JsonField;
 use hprof_report::number::hundredths;
 use hprof_report::value::{id, list, record};
 
-use crate::cli::shared::containers::{self, ContainerRow};
-use crate::cli::shared::{facts, frameworks, paths};
+use crate::cli::shared::{containers, facts, frameworks, paths};
 
 use super::beside::{path_fields, step};
 use super::{LeaksReport, allocated, beside, loaders, parts, words};

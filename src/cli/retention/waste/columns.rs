@@ -7,6 +7,7 @@ use hprof_report::number::hundredths;
 use hprof_report::value::id;
 
 use super::WORDS;
+use crate::cli::shared::facts;
 use crate::cli::shared::keys::word_of;
 
 /// A kind of waste.
@@ -65,89 +66,79 @@ fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
 }
 
 pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
-    let most = |row: &WasteLine<'a>| {
-        let Some(field) = row.row.fields.first() else { return String::new() };
-        format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
-    };
-    Columns::new([
-        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name.into())
-            .header("kind")
-            .target(page)
-            .place(4),
-        Column::of(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()).header("count").place(3),
-        Column::of(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into())
-            .header("wasted")
-            .cell(|row| human_bytes(row.row.wasted_bytes))
-            .place(0),
+    let columns = Columns::new([
+        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name.into()),
+        Column::of(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()),
+        Column::of(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into()),
         Column::of(names::HEAP_PERCENT, |row: &WasteLine<'a>| {
             Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes))
-        })
-        .header("%")
-        .cell(|row| percent(row.row.wasted_bytes, row.waste.all_bytes))
-        .place(1),
-        Column::of(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into())
-            .header("added")
-            .cell(|row| human_bytes(row.row.added_bytes))
-            .fit(Fit::Secondary { priority: 0 })
-            .place(2),
-        Column::table(format!("most by {}", title(by)), Align::Left, most)
-            .fit(Fit::Shorten { priority: 0 })
-            .target(move |row| target(row.row.fields.first()?, by)),
+        }),
+        Column::of(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into()),
         Column::of(names::FIELD_COUNT, |row: &WasteLine<'a>| row.row.fields.len().into()),
         Column::records(names::FIELDS, fields(), |row: &WasteLine<'a>| row.fields()),
         Column::records(names::PARTS, parts(), |row: &WasteLine<'a>| &row.row.parts),
         Column::records(names::EXAMPLES, examples(), |row: &WasteLine<'a>| &row.row.examples),
+    ]);
+    let most = |row: &WasteLine<'a>| {
+        let Some(field) = row.row.fields.first() else { return String::new() };
+        format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
+    };
+    columns.table([
+        TableColumn::of(names::WASTED_BYTES, "wasted")
+            .cell(|row: &WasteLine<'a>| human_bytes(row.row.wasted_bytes)),
+        TableColumn::of(names::HEAP_PERCENT, "%")
+            .cell(|row: &WasteLine<'a>| percent(row.row.wasted_bytes, row.waste.all_bytes)),
+        TableColumn::of(names::ADDED_BYTES, "added")
+            .cell(|row: &WasteLine<'a>| human_bytes(row.row.added_bytes))
+            .fit(Fit::Secondary { priority: 0 }),
+        TableColumn::of(names::OBJECTS, "count"),
+        TableColumn::of(names::KIND, "kind").target(page),
+        TableColumn::derived(format!("most by {}", title(by)), Align::Left, most)
+            .fit(Fit::Shorten { priority: 0 })
+            .target(move |row: &WasteLine<'a>| target(row.row.fields.first()?, by)),
     ])
 }
 
 fn fields<'c>() -> Columns<'c, FieldSum> {
-    Columns::new([
-        Column::of(names::FIELD, |field: &FieldSum| field.name().into())
-            .or_null("only GC roots hold it, or it is the boot loader"),
-        Column::of(names::IS_STATIC, |field: &FieldSum| field.is_static.into()),
-        Column::of(names::LOADER_OBJECT, |field: &FieldSum| id(field.loader))
-            .or_null("fields are grouped by something else"),
-        Column::of(names::OBJECTS, |field: &FieldSum| field.count.into()),
-        Column::of(names::WASTED_BYTES, |field: &FieldSum| field.wasted_bytes.into()),
-    ])
+    Columns::new(facts::own_columns(FieldSum::facts()))
 }
 
 pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
-    Columns::new([
-        Column::of(names::WHAT, |part: &FindingPart| (&part.what).into()).header("what").place(4),
-        Column::of(names::OBJECTS, |part: &FindingPart| part.count.into()).header("count").place(2),
-        Column::of(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into())
-            .header("wasted")
-            .cell(|part| human_bytes(part.wasted_bytes))
-            .place(1),
+    let columns = Columns::new([
+        Column::of(names::WHAT, |part: &FindingPart| (&part.what).into()),
+        Column::of(names::OBJECTS, |part: &FindingPart| part.count.into()),
+        Column::of(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into()),
         Column::of(names::RATIO, |part: &FindingPart| {
             part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4))
         })
-        .header("ratio")
-        .cell(|part| part.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")))
-        .align(Align::Right)
-        .place(3)
         .or_null("nothing is full or empty"),
+    ]);
+    columns.table([
+        TableColumn::of(names::WASTED_BYTES, "wasted")
+            .cell(|part: &FindingPart| human_bytes(part.wasted_bytes)),
+        TableColumn::of(names::OBJECTS, "count"),
+        TableColumn::of(names::RATIO, "ratio")
+            .align(Align::Right)
+            .cell(|part: &FindingPart| part.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))),
+        TableColumn::of(names::WHAT, "what"),
     ])
 }
 
 pub(super) fn examples<'c>() -> Columns<'c, Example> {
-    Columns::new([
-        Column::of(names::OBJECT, |example: &Example| id(example.object)).header("object").place(2),
+    let columns = Columns::new([
+        Column::of(names::OBJECT, |example: &Example| id(example.object)),
         Column::of(names::CLASS, |example: &Example| example.class.as_ref().into())
-            .or_null("the dump does not say")
-            .header("class")
-            .place(3),
-        Column::of(names::LABEL, |example: &Example| example.label.as_ref().into())
-            .or_null("there are none")
-            .header("label")
-            .fit(Fit::Cut { priority: 0 })
-            .place(4),
-        Column::of(names::COPIES, |example: &Example| example.count.into()).header("count").place(1),
-        Column::of(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into())
-            .header("wasted")
-            .cell(|example| grouped(example.wasted_bytes))
-            .place(0),
+            .or_null("the dump does not say"),
+        Column::of(names::LABEL, |example: &Example| example.label.as_ref().into()).or_null("there are none"),
+        Column::of(names::COPIES, |example: &Example| example.count.into()),
+        Column::of(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into()),
+    ]);
+    columns.table([
+        TableColumn::of(names::WASTED_BYTES, "wasted"),
+        TableColumn::of(names::COPIES, "count"),
+        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::of(names::CLASS, "class"),
+        TableColumn::of(names::LABEL, "label").fit(Fit::Cut { priority: 0 }),
     ])
 }
 
@@ -194,12 +185,14 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
 
 /// Returns the columns of the fields of one kind.
 pub(super) fn of_fields<'a>(by: FieldGroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
-    Columns::new([
-        Column::table("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
-        Column::table("%", Align::Right, move |field: &&'a FieldSum| percent(field.wasted_bytes, bytes)),
-        Column::table("count", Align::Right, |field: &&'a FieldSum| grouped(field.count)),
-        Column::table(title(by), Align::Left, |field: &&'a FieldSum| name(field))
+    Columns::new([]).table([
+        TableColumn::derived("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
+        TableColumn::derived("%", Align::Right, move |field: &&'a FieldSum| {
+            percent(field.wasted_bytes, bytes)
+        }),
+        TableColumn::derived("count", Align::Right, |field: &&'a FieldSum| grouped(field.count)),
+        TableColumn::derived(title(by), Align::Left, |field: &&'a FieldSum| name(field))
             .fit(Fit::Shorten { priority: 0 })
-            .target(move |field| target(field, by)),
+            .target(move |field: &&'a FieldSum| target(field, by)),
     ])
 }

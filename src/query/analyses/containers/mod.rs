@@ -12,6 +12,7 @@
 mod circles;
 mod element_classes;
 mod elements;
+mod facts;
 mod field_names;
 mod instances;
 mod known;
@@ -42,6 +43,7 @@ use hprof_model::objects::collections::CollectionKind;
 use hprof_model::objects::reference_names::Edges;
 
 use elements::MapHints;
+pub use facts::ContainerRow;
 use instances::{Instance, Instances, MAX_TOPS};
 use known::CollectionReader;
 pub use nested::NestedElements;

@@ -13,6 +13,7 @@ mod collection_look;
 mod collections;
 mod equal;
 pub mod estimate;
+mod facts;
 pub mod fields;
 mod findings;
 mod holding;
@@ -69,6 +70,14 @@ pub struct WasteRow {
     pub fields: Vec<FieldSum>,
     /// Examples, most bytes first.
     pub examples: Vec<Example>,
+}
+
+impl WasteRow {
+    /// Returns the sum over all objects of the kind: the only one of a kind without fields.
+    pub fn sum(&self) -> FieldSum {
+        let (count, wasted_bytes) = (self.count, self.wasted_bytes);
+        FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes }
+    }
 }
 
 /// The waste of a heap.

@@ -1,6 +1,7 @@
 //! Queries about what keeps objects alive: GC roots and shortest paths from them.
 
 pub mod beyond_frames;
+mod facts;
 pub mod forest;
 pub mod merged;
 pub mod root_report;

@@ -3,12 +3,32 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition};
-use super::RowWriter;
+use super::super::fact_columns::{self, FactColumns};
+use super::super::{Batch, Context, Definition};
 use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
 use hprof_jfr::Recording;
-use hprof_recordings::allocation_sites::all_sites;
+use hprof_recordings::allocation_sites::{AllocationSite, all_sites};
 use hprof_recordings::profile::flight::allocations;
+
+/// Row of the table.
+struct AllocationEntry<'s> {
+    class: &'s str,
+    site: AllocationSite,
+}
+
+/// Returns the columns of the table.
+fn columns<'s>() -> FactColumns<'s, AllocationEntry<'s>> {
+    let own = vec![
+        Fact::new(names::CLASS, |entry: &AllocationEntry<'s>| entry.class.into()),
+        Fact::new(names::SAMPLES, |entry: &AllocationEntry<'s>| entry.site.sum.samples.into()),
+        Fact::new(names::WEIGHT_BYTES, |entry: &AllocationEntry<'s>| entry.site.sum.bytes.into()),
+    ];
+    let mut facts = fact_columns::columns(AllocationSite::facts(), |entry: &AllocationEntry<'s>| &entry.site);
+    facts.extend(fact_columns::own_columns(own));
+    let shown = [names::CLASS, names::FRAME, names::SAMPLES, names::WEIGHT_BYTES, names::RATE];
+    FactColumns::new(&shown, &[names::CLASS, names::RATE], facts)
+}
 
 /// Returns the definition of the table.
 pub(crate) fn definition() -> Definition {
@@ -18,30 +38,19 @@ pub(crate) fn definition() -> Definition {
                   is beside the dump"
             .into(),
         order: "by class; of a class most bytes first".into(),
-        columns: vec![
-            Column::of(names::CLASS).few(),
-            Column::of(names::FRAME).or_null("the samples have no stack"),
-            Column::of(names::SAMPLES),
-            Column::of(names::WEIGHT_BYTES),
-            Column::of(names::RATE).few(),
-        ],
+        columns: columns().definitions(),
     }
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let Some(file) = &context.about.recording else { return Ok(()) };
     // The file was read before: it is a recording.
     let Ok(recording) = Recording::new(file.bytes()) else { return Ok(()) };
-    for (class, sites) in all_sites(&allocations::read(&recording)) {
+    let (allocations, columns) = (allocations::read(&recording), columns());
+    for (class, sites) in all_sites(&allocations) {
         for site in sites {
-            let frame = site.frame.as_ref().map(ToString::to_string);
-            rows.text(class)
-                .text(frame.as_deref())
-                .count(site.sum.samples)
-                .count(site.sum.bytes)
-                .text(site.rate().name())
-                .end();
+            columns.add_with_names(&AllocationEntry { class, site }, context.dump.summary, rows);
         }
     }
     Ok(())

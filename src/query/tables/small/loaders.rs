@@ -3,8 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_base::dictionary::names;
 use hprof_model::loaders::loader_sets::{self, LoaderRow};
 use hprof_model::loaders::{self, LoaderOrder};
@@ -25,7 +24,7 @@ fn columns() -> FactColumns<'static, LoaderRow> {
         names::RETAINED_OBJECTS,
         names::LOADER_GROUP,
     ];
-    let facts = fact_columns::columns(LoaderRow::facts(), |row: &LoaderRow| row);
+    let facts = fact_columns::own_columns(LoaderRow::facts());
     FactColumns::new(&shown, &[names::CLASS], facts)
 }
 
@@ -40,13 +39,13 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let labels = Labels::new(dump);
     let found = loaders::loaders(&dump.objects, &labels, LoaderOrder::Retained);
     let columns = columns();
     for row in &loader_sets::with_classes(dump, found, LoaderOrder::Retained)?.rows {
-        rows.add(&columns, row, dump.summary);
+        columns.add_with_names(row, dump.summary, rows);
     }
     Ok(())
 }

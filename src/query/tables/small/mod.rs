@@ -24,10 +24,8 @@ use super::{
     TableChunk, TableQuery, Values, Wanted,
 };
 
-use rows::RowWriter;
-
 /// Function that makes all rows of a table.
-pub(super) type MakeRows = fn(&Context<'_>, &mut RowWriter) -> io::Result<()>;
+pub(super) type MakeRows = fn(&Context<'_>, &mut Batch) -> io::Result<()>;
 
 /// A table whose rows are made at once.
 struct Small<'a> {
@@ -81,9 +79,10 @@ impl Small<'_> {
 
     fn made(&self) -> Result<&Batch, io::Error> {
         let made = once(&self.made, || {
-            let mut rows = RowWriter::new(&self.definition.columns);
+            let columns = &self.definition.columns;
+            let mut rows = Batch::new(columns, Wanted::ALL, |_| ColumnNames::default());
             let made = (self.make)(&self.context, &mut rows);
-            made.map(|()| rows.finish()).map_err(|error| (error.kind(), error.to_string()))
+            made.map(|()| rows).map_err(|error| (error.kind(), error.to_string()))
         });
         made.as_ref().map_err(|(kind, text)| io::Error::new(*kind, text.clone()))
     }

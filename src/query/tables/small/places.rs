@@ -2,11 +2,62 @@
 
 use std::io;
 
-use super::super::{Column, Context, Definition};
-use super::RowWriter;
-use hprof_analyses::compare::places::{Aligned, DumpPlaces};
-use hprof_analyses::containers::Containers;
+use super::super::fact_columns::{self, FactColumns};
+use super::super::{Batch, Context, Definition};
+use hprof_analyses::compare::places::{Aligned, DumpPlaces, PlaceEntry};
+use hprof_analyses::containers::{Container, ContainerRow, Containers};
 use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+/// Row of the table.
+struct PlaceLine<'c> {
+    place: u32,
+    parent: Option<u32>,
+    text: String,
+    keys: Option<String>,
+    entry: PlaceEntry,
+    is_nesting: bool,
+    container: Option<&'c Container>,
+}
+
+impl ContainerRow for PlaceLine<'_> {
+    fn container(&self) -> Option<&Container> {
+        self.container
+    }
+}
+
+/// Returns the columns of the table.
+fn columns<'c>() -> FactColumns<'c, PlaceLine<'c>> {
+    let own = vec![
+        Fact::new(names::PLACE_NUMBER, |line: &PlaceLine<'c>| line.place.into()),
+        Fact::new(names::PARENT_PLACE_NUMBER, |line: &PlaceLine<'c>| line.parent.into())
+            .or_null("it is at the top"),
+        Fact::new(names::PLACE_TEXT, |line: &PlaceLine<'c>| (&line.text).into()),
+        Fact::new(names::KEYS, |line: &PlaceLine<'c>| line.keys.as_ref().into())
+            .or_null("there are none")
+            .secret(),
+        Fact::new(names::IS_NESTING, |line: &PlaceLine<'c>| line.is_nesting.into()),
+    ];
+    let mut facts = fact_columns::own_columns(own);
+    facts.extend(fact_columns::columns(PlaceEntry::facts(), |line: &PlaceLine<'c>| &line.entry));
+    facts.extend(fact_columns::own_columns(PlaceLine::container_facts()));
+    let shown = [
+        names::PLACE_NUMBER,
+        names::PARENT_PLACE_NUMBER,
+        names::DEPTH,
+        names::PLACE_TEXT,
+        names::KEYS,
+        names::CLASS,
+        names::IS_CLASS_OBJECT,
+        names::OBJECTS,
+        names::RETAINED_BYTES,
+        names::IS_NESTING,
+        names::EXAMPLE_OBJECT,
+        names::CONTAINER_FAMILY,
+        names::ELEMENTS,
+    ];
+    FactColumns::new(&shown, &[names::CLASS, names::CONTAINER_FAMILY], facts)
+}
 
 /// Returns the definition of the table.
 pub(crate) fn definition() -> Definition {
@@ -16,58 +67,37 @@ pub(crate) fn definition() -> Definition {
                   compares them. What is at a place retains what is at the places below it"
             .into(),
         order: "each after the place above it".into(),
-        columns: vec![
-            Column::of(names::PLACE_NUMBER),
-            Column::of(names::PARENT_PLACE_NUMBER).or_null("it is at the top"),
-            Column::of(names::DEPTH),
-            Column::of(names::PLACE_TEXT),
-            Column::of(names::KEYS)
-                .or_null("there are none")
-                .secret(),
-            Column::of(names::CLASS).few()
-                .or_null("the dump does not say"),
-            Column::of(names::IS_CLASS_OBJECT),
-            Column::of(names::OBJECTS),
-            Column::of(names::RETAINED_BYTES),
-            Column::of(names::IS_NESTING),
-            Column::of(names::EXAMPLE_OBJECT).or_null("there is none"),
-            Column::of(names::CONTAINER_FAMILY).few().or_null("it is no container"),
-            Column::of(names::ELEMENTS).or_null("it is no container"),
-        ],
+        columns: columns().definitions(),
     }
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let places = DumpPlaces::new(&context.dump)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
     let containers = Containers::find(&context.dump)?;
     let by_object = containers.by_object();
+    let columns = columns();
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());
     for place in aligned.places() {
         let at = place as usize;
         let parent = aligned.parents.get(at).copied().flatten();
         let depth = parent.and_then(|parent| depths.get(parent as usize)).map_or(1, |depth| depth + 1);
         depths.push(depth);
-        let (label, figures) = (aligned.label(place), aligned.figures(0, place));
-        let container = by_object.get(&figures.example).filter(|_| figures.objects == 1);
+        let entry = PlaceEntry::new(&aligned, place, depth, context.dump.graph.tree.reachable_bytes());
+        let container = by_object.get(&entry.figures.example).filter(|_| entry.figures.objects == 1);
         let keys = aligned.keys(place);
-        let keys = (!keys.is_empty()).then(|| serde_json::Value::from(keys).to_string());
-        rows.count(u64::from(place))
-            .count(parent.map(u64::from))
-            .count(depth)
-            .text(&*aligned.text_without_keys(place))
-            .text(keys.as_deref())
-            .text(label.class.as_deref())
-            .boolean(label.is_class_object)
-            .count(figures.objects)
-            .count(figures.retained_bytes)
-            .boolean(aligned.is_nesting.get(at) == Some(&true))
-            .id(figures.example.non_null())
-            .text(container.map(|one| one.family.name()))
-            .count(container.map(|one| one.elements))
-            .end();
+        let line = PlaceLine {
+            place,
+            parent,
+            text: aligned.text_without_keys(place),
+            keys: (!keys.is_empty()).then(|| serde_json::Value::from(keys).to_string()),
+            entry,
+            is_nesting: aligned.is_nesting(place),
+            container: container.copied(),
+        };
+        columns.add_with_names(&line, context.dump.summary, rows);
     }
     Ok(())
 }

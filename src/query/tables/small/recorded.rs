@@ -3,21 +3,47 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Column, Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_index::Quiet;
 use hprof_model::threads::frames::Frame;
 use hprof_recordings::cpu::RankedSamples;
 use hprof_recordings::profile::binary::{self, Want};
-use hprof_recordings::profile::{Profile, Traces};
+use hprof_recordings::profile::{Origin, Profile, Trace, Traces};
+use hprof_recordings::sites::RankedSite;
 use hprof_recordings::{cpu, sites};
-use hprof_values::TraceSerial;
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
     binary::read(context.dump.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
         .map_err(io::Error::other)
+}
+
+/// Row of `sites`.
+struct SiteEntry {
+    row: RankedSite,
+    origin: Origin,
+}
+
+/// Returns the columns of `sites`.
+fn site_columns() -> FactColumns<'static, SiteEntry> {
+    let own = vec![Fact::new(names::ORIGIN, |entry: &SiteEntry| entry.origin.name().into())];
+    let mut facts = fact_columns::columns(RankedSite::facts(), |entry: &SiteEntry| &entry.row);
+    facts.extend(fact_columns::own_columns(own));
+    let shown = [
+        names::RANK,
+        names::CLASS,
+        names::TRACE,
+        names::LIVE_BYTES,
+        names::LIVE_INSTANCES,
+        names::ALLOCATED_BYTES,
+        names::ALLOCATED_INSTANCES,
+        names::ORIGIN,
+        names::METHOD,
+    ];
+    // A heap dump has no samples of allocations.
+    let known = [names::LIVE_BYTES, names::LIVE_INSTANCES, names::ALLOCATED_INSTANCES];
+    FactColumns::new(&shown, &[names::CLASS, names::ORIGIN], facts).never_null(&known)
 }
 
 /// Returns the definition of `sites`.
@@ -26,22 +52,12 @@ pub(crate) fn sites() -> Definition {
         name: "sites".into(),
         meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
         order: "as `sites` lists them: by live bytes, or as recorded".into(),
-        columns: vec![
-            Column::of(names::RANK),
-            Column::of(names::CLASS).few(),
-            Column::of(names::TRACE),
-            Column::of(names::LIVE_BYTES),
-            Column::of(names::LIVE_INSTANCES),
-            Column::of(names::ALLOCATED_BYTES),
-            Column::of(names::ALLOCATED_INSTANCES),
-            Column::of(names::ORIGIN).few(),
-            Column::of(names::METHOD).or_null("the trace has no frame, or is not in the file"),
-        ],
+        columns: site_columns().definitions(),
     }
 }
 
 /// Makes the rows of `sites`.
-pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_sites(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.dump.summary.facts().max_trace.get() > 1 {
@@ -49,18 +65,9 @@ pub(crate) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Res
             binary::sites_of_objects(context.dump.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
     }
     let Some(of) = &profile.sites else { return Ok(()) };
+    let columns = site_columns();
     for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {
-        let site = row.site;
-        rows.count(row.rank)
-            .text(&*site.class)
-            .count(u64::from(site.trace.0))
-            .count(site.live_bytes)
-            .count(site.live_instances)
-            .count(site.allocated_bytes)
-            .count(site.allocated_instances)
-            .text(of.origin.name())
-            .text(row.method.as_deref())
-            .end();
+        columns.add_with_names(&SiteEntry { row, origin: of.origin }, context.dump.summary, rows);
     }
     Ok(())
 }
@@ -75,7 +82,7 @@ fn sample_columns() -> FactColumns<'static, RankedSamples> {
         names::ACCUMULATED_PERCENT,
         names::METHOD,
     ];
-    let facts = fact_columns::columns(RankedSamples::facts(), |row: &RankedSamples| row);
+    let facts = fact_columns::own_columns(RankedSamples::facts());
     FactColumns::new(&shown, &[], facts)
 }
 
@@ -91,35 +98,32 @@ pub(crate) fn samples() -> Definition {
 }
 
 /// Makes the rows of `samples`.
-pub(crate) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_samples(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     let columns = sample_columns();
     for row in &cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
-        rows.add(&columns, row, context.dump.summary);
+        columns.add_with_names(row, context.dump.summary, rows);
     }
     Ok(())
 }
 
 /// Row of `traces`: a frame, or an empty trace.
-struct TraceEntry {
-    trace: TraceSerial,
-    thread: Option<u32>,
+struct TraceEntry<'t> {
+    trace: &'t Trace,
     number: Option<u64>,
     frame: Frame,
 }
 
 /// Returns the columns of `traces`.
-fn trace_columns() -> FactColumns<'static, TraceEntry> {
+fn trace_columns<'t>() -> FactColumns<'t, TraceEntry<'t>> {
     let own = vec![
-        Fact::new(names::TRACE, |entry: &TraceEntry| entry.trace.into()),
-        Fact::new(names::THREAD_SERIAL, |entry: &TraceEntry| entry.thread.into())
-            .or_null("the trace names none"),
-        Fact::new(names::FRAME_NUMBER, |entry: &TraceEntry| entry.number.into())
+        Fact::new(names::FRAME_NUMBER, |entry: &TraceEntry<'t>| entry.number.into())
             .or_null("the trace is empty"),
     ];
-    let mut facts = fact_columns::columns(Frame::facts(), |entry: &TraceEntry| &entry.frame);
-    facts.extend(fact_columns::columns(own, |entry| entry));
+    let mut facts = fact_columns::columns(Trace::facts(), |entry: &TraceEntry<'t>| entry.trace);
+    facts.extend(fact_columns::columns(Frame::facts(), |entry: &TraceEntry<'t>| &entry.frame));
+    facts.extend(fact_columns::own_columns(own));
     let shown = [
         names::TRACE,
         names::THREAD_SERIAL,
@@ -144,7 +148,7 @@ pub(crate) fn traces() -> Definition {
 }
 
 /// Makes the rows of `traces`.
-pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make_traces(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     let columns = trace_columns();
     for trace in traces.iter() {
@@ -152,12 +156,11 @@ pub(crate) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Re
         let none = frames.peek().is_none().then_some(None);
         for frame in frames.chain(none) {
             let entry = TraceEntry {
-                trace: trace.serial,
-                thread: Some(trace.thread).filter(|serial| *serial > 0),
+                trace,
                 number: frame.map(|(number, _)| number),
                 frame: frame.map_or(Frame::UNKNOWN, |(_, frame)| frame.clone()),
             };
-            rows.add(&columns, &entry, context.dump.summary);
+            columns.add_with_names(&entry, context.dump.summary, rows);
         }
     }
     Ok(())

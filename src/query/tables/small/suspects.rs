@@ -3,8 +3,7 @@
 use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
-use super::super::{Context, Definition};
-use super::RowWriter;
+use super::super::{Batch, Context, Definition};
 use hprof_analyses::leaks::contents::Reason;
 use hprof_analyses::leaks::evidence::Owner;
 use hprof_analyses::leaks::heap_places::HeapPlaces;
@@ -72,7 +71,7 @@ impl SuspectEntry {
 /// Returns the columns of the table.
 fn columns() -> FactColumns<'static, SuspectEntry> {
     let mut facts = fact_columns::columns(Suspect::facts(), |entry: &SuspectEntry| &entry.suspect);
-    facts.extend(fact_columns::columns(SuspectEntry::facts(), |entry| entry));
+    facts.extend(fact_columns::own_columns(SuspectEntry::facts()));
     let shown = [
         names::RANK,
         names::OBJECT,
@@ -130,14 +129,14 @@ pub(crate) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let places = HeapPlaces::new(dump, &context.frameworks, DEFAULT_THRESHOLD)?;
     let found = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
     let columns = columns();
     for (rank, suspect) in (1u64..).zip(found.suspects) {
         let percent = hundredths(suspect.retained_bytes, found.reachable_bytes);
-        rows.add(&columns, &SuspectEntry { rank, percent, suspect }, dump.summary);
+        columns.add_with_names(&SuspectEntry { rank, percent, suspect }, dump.summary, rows);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::fact_columns::{FactColumns, columns};
+use super::super::fact_columns::{FactColumns, columns, own_columns};
 use super::super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
@@ -121,7 +121,7 @@ fn thread_columns() -> FactColumns<'static, ThreadEntry> {
         Fact::new(names::TRACE, |entry: &ThreadEntry| entry.trace.into()).or_null("it has none"),
     ];
     let mut facts = columns(JavaThread::facts(), |entry: &ThreadEntry| &entry.thread);
-    facts.extend(columns(own, |entry| entry));
+    facts.extend(own_columns(own));
     let shown = [
         names::OBJECT,
         names::NAME,
@@ -153,7 +153,7 @@ fn frame_columns() -> FactColumns<'static, FrameEntry> {
         Fact::new(names::LOCAL_COUNT, |entry: &FrameEntry| (entry.stack.locals.len() as u64).into()),
     ];
     let mut facts = columns(Frame::facts(), |entry: &FrameEntry| &entry.stack.frame);
-    facts.extend(columns(own, |entry| entry));
+    facts.extend(own_columns(own));
     let shown = [
         names::THREAD,
         names::FRAME_NUMBER,
@@ -174,7 +174,7 @@ fn local_columns() -> FactColumns<'static, LocalEntry> {
             .or_null("it is in no known frame"),
     ];
     let mut facts = columns(Local::facts(), |entry: &LocalEntry| &entry.local);
-    facts.extend(columns(own, |entry| entry));
+    facts.extend(own_columns(own));
     let shown = [
         names::THREAD,
         names::FRAME_NUMBER,

@@ -1,11 +1,45 @@
 //! The table `waste`.
 
+use std::borrow::Cow;
 use std::io;
 
-use super::super::{Column, Context, Definition};
-use super::RowWriter;
-use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
+use super::super::fact_columns::{self, FactColumns};
+use super::super::{Batch, Context, Definition};
+use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, WasteRow, waste};
 use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+/// Row of the table: a kind of waste and one of its fields, or the sum over all objects of a kind without fields.
+struct WasteEntry<'w> {
+    kind: &'w WasteRow,
+    field: Cow<'w, FieldSum>,
+}
+
+/// Returns the columns of the table.
+fn columns<'w>() -> FactColumns<'w, WasteEntry<'w>> {
+    let own = vec![
+        Fact::new(names::KIND, |entry: &WasteEntry<'w>| entry.kind.kind.name.into()),
+        Fact::new(names::CLASS, |entry: &WasteEntry<'w>| entry.field.class.as_deref().into())
+            .or_null("as `field`"),
+        Fact::new(names::KIND_OBJECTS, |entry: &WasteEntry<'w>| entry.kind.count.into()),
+        Fact::new(names::KIND_WASTED_BYTES, |entry: &WasteEntry<'w>| entry.kind.wasted_bytes.into()),
+        Fact::new(names::KIND_ADDED_BYTES, |entry: &WasteEntry<'w>| entry.kind.added_bytes.into()),
+    ];
+    let mut facts = fact_columns::columns(FieldSum::facts(), |entry: &WasteEntry<'w>| &*entry.field);
+    facts.extend(fact_columns::own_columns(own));
+    let shown = [
+        names::KIND,
+        names::FIELD,
+        names::CLASS,
+        names::IS_STATIC,
+        names::OBJECTS,
+        names::WASTED_BYTES,
+        names::KIND_OBJECTS,
+        names::KIND_WASTED_BYTES,
+        names::KIND_ADDED_BYTES,
+    ];
+    FactColumns::new(&shown, &[names::KIND, names::CLASS], facts)
+}
 
 /// Returns the definition of the table.
 pub(crate) fn definition() -> Definition {
@@ -13,37 +47,19 @@ pub(crate) fn definition() -> Definition {
         name: "waste".into(),
         meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
         order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
-        columns: vec![
-            Column::of(names::KIND).few(),
-            Column::of(names::FIELD).or_null("only GC roots hold it, or the kind has no fields"),
-            Column::of(names::CLASS).few().or_null("as `field`"),
-            Column::of(names::IS_STATIC),
-            Column::of(names::OBJECTS),
-            Column::of(names::WASTED_BYTES),
-            Column::of(names::KIND_OBJECTS),
-            Column::of(names::KIND_WASTED_BYTES),
-            Column::of(names::KIND_ADDED_BYTES),
-        ],
+        columns: columns().definitions(),
     }
 }
 
 /// Makes the rows.
-pub(crate) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(&context.dump, &question)?;
+    let columns = columns();
     for kind in &found.rows {
-        let none = kind.fields.is_empty().then_some(None);
-        for field in kind.fields.iter().map(Some).chain(none) {
-            rows.text(kind.kind.name)
-                .text(field.and_then(FieldSum::name).as_deref())
-                .text(field.and_then(|field| field.class.as_deref()))
-                .boolean(field.is_some_and(|field| field.is_static))
-                .count(field.map_or(kind.count, |field| field.count))
-                .count(field.map_or(kind.wasted_bytes, |field| field.wasted_bytes))
-                .count(kind.count)
-                .count(kind.wasted_bytes)
-                .count(kind.added_bytes)
-                .end();
+        let none = kind.fields.is_empty().then(|| Cow::Owned(kind.sum()));
+        for field in kind.fields.iter().map(Cow::Borrowed).chain(none) {
+            columns.add_with_names(&WasteEntry { kind, field }, context.dump.summary, rows);
         }
     }
     Ok(())

@@ -22,6 +22,7 @@
 mod adopted;
 mod aligned;
 mod change;
+mod facts;
 mod find;
 mod growth;
 mod held_by;
@@ -55,6 +56,7 @@ use structures::PlaceStructure;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
+pub use facts::PlaceEntry;
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap, library};

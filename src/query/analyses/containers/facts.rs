@@ -1,0 +1,51 @@
+//! What is known of rows that may be about containers.
+
+use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+use super::{Container, NestedElements};
+
+/// A row that may be about a container.
+pub trait ContainerRow: Sized {
+    /// Returns the container.
+    fn container(&self) -> Option<&Container>;
+
+    /// Returns what is in the collections in it.
+    fn nested_elements(&self) -> Option<&NestedElements> {
+        self.container()?.nested.as_ref()
+    }
+
+    /// Returns the facts of the container.
+    fn container_facts() -> Vec<Fact<Self>> {
+        const NONE: &str = "it is no container";
+        vec![
+            Fact::new(names::CONTAINER_FAMILY, |row: &Self| {
+                row.container().map(|one| one.family.name()).into()
+            })
+            .or_null(NONE),
+            Fact::new(names::ELEMENTS, |row: &Self| row.container().map(|one| one.elements).into())
+                .or_null(NONE),
+            Fact::new(names::IS_EXACT, |row: &Self| row.container().map(|one| one.is_exact).into())
+                .or_null(NONE),
+        ]
+    }
+
+    /// Returns the facts of what is in the collections in it.
+    fn nested_facts() -> Vec<Fact<Self>> {
+        const NONE: &str = "its elements are no collections, or these have little of it, or different things";
+        vec![
+            Fact::new(names::NESTED_ELEMENTS, |row: &Self| {
+                row.nested_elements().map(|nested| nested.elements).into()
+            })
+            .or_null(NONE),
+            Fact::new(names::IS_NESTED_EXACT, |row: &Self| {
+                row.nested_elements().map(|nested| nested.is_exact).into()
+            })
+            .or_null(NONE),
+            Fact::new(names::NESTED_CLASS, |row: &Self| {
+                row.nested_elements().and_then(|nested| nested.element_class.as_ref()).into()
+            })
+            .or_null(NONE),
+        ]
+    }
+}

@@ -1,0 +1,21 @@
+//! What is known of the fields that hold waste.
+
+use hprof_base::dictionary::names;
+use hprof_base::fact::Fact;
+
+use super::FieldSum;
+
+impl FieldSum {
+    /// Returns the facts of a field, or of a group of fields.
+    pub fn facts() -> Vec<Fact<Self>> {
+        vec![
+            Fact::new(names::FIELD, |field: &Self| field.name().into())
+                .or_null("only GC roots hold it, it is the boot loader, or the kind has no fields"),
+            Fact::new(names::IS_STATIC, |field: &Self| field.is_static.into()),
+            Fact::new(names::LOADER_OBJECT, |field: &Self| field.loader.into())
+                .or_null("fields are grouped by something else"),
+            Fact::new(names::OBJECTS, |field: &Self| field.count.into()),
+            Fact::new(names::WASTED_BYTES, |field: &Self| field.wasted_bytes.into()),
+        ]
+    }
+}
