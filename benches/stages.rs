@@ -62,7 +62,7 @@ impl Progress for Clock {
     fn begin(&self, stage: &str, _: u64) {
         self.begun.lock().unwrap().push((stage.to_owned(), used(self.start)));
     }
-    fn beside(&self, stage: &str, is_over: bool) {
+    fn report_parallel(&self, stage: &str, is_over: bool) {
         let now = self.start.elapsed().as_secs_f64();
         let mut beside = self.beside.lock().unwrap();
         match beside.iter_mut().find(|(name, _)| name == stage) {

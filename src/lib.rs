@@ -90,7 +90,7 @@ pub mod open {
     pub use hprof_index::storage::store::Stage;
     pub use hprof_input::file::OpenError;
     pub use hprof_input::packed::{Compression, Members, Size};
-    pub use hprof_parser::sniff::Looks;
+    pub use hprof_parser::sniff::FileKind;
     pub use hprof_parser::{FormatError, FormatErrorKind};
 }
 
@@ -166,8 +166,8 @@ pub mod sizes {
 /// ```
 pub mod histogram {
     pub use hprof_query::histogram::{
-        Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Loader, Scope, Totals,
-        With, histogram, histogram_of,
+        Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, HistogramTotals, Loader,
+        Scope, With, histogram, histogram_of,
     };
     pub use hprof_query::naming::pattern::ClassPattern;
 }
@@ -194,9 +194,9 @@ pub mod histogram {
 pub mod dominators {
     pub use hprof_index::graph::tree::{ByPosition, Children, Tree};
     pub use hprof_query::dominators::preorder::Start;
-    pub use hprof_query::dominators::retained_of_set::{Retained, retained, retained_set};
+    pub use hprof_query::dominators::retained_of_set::{RetainedTotals, retained, retained_set};
     pub use hprof_query::histogram::listing::{
-        GroupRow, Listing, ListingQuery, ListingRow, group, list, row,
+        DominatedGroupRow, Listing, ListingQuery, ListingRow, group, list, row,
     };
     pub use roaring::RoaringBitmap;
 }
@@ -225,7 +225,7 @@ pub mod paths {
     pub use hprof_query::objects::reference_kind::ReferenceKind;
     pub use hprof_query::objects::reference_names::{Edges, Holding};
     pub use hprof_query::objects::root_index::RootIndex;
-    pub use hprof_query::objects::strength::{Excluded, Strength, Strengths};
+    pub use hprof_query::objects::strength::{Exclusions, Strength, Strengths};
     pub use hprof_query::paths::beyond_frames;
     pub use hprof_query::paths::shortest::{ShortestPaths, paths};
     pub use hprof_query::paths::steps::{ObjectStep, RootView, StepThread, View};
@@ -264,7 +264,7 @@ pub mod objects {
     pub use hprof_index::objects::object_table::ObjectTable;
     pub use hprof_index::objects::reader::{
         Bits, Characters, ClassObject, FieldPlace, FieldSlot, Instance, ObjectArray, ObjectReader,
-        ObjectVisitor, PrimitiveArray, Record,
+        ObjectRecord, ObjectVisitor, PrimitiveArray,
     };
     pub use hprof_query::objects::label::Labels;
 }

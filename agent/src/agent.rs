@@ -24,7 +24,7 @@ use crate::state::AgentState;
 use crate::tags::Tag;
 use crate::tracker::is_wanted;
 
-static AGENT: Latest<Agent> = Latest::none();
+static AGENT: Latest<Agent> = Latest::empty();
 
 /// Returns the agent of the last recording, if there was one.
 #[inline]
@@ -171,7 +171,7 @@ impl Agent {
         }
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for thread in self.jvmti.threads(jni).unwrap_or_default() {
-                self.threads.started(self.jvmti, jni, &self.ids, thread);
+                self.threads.register_running(self.jvmti, jni, &self.ids, thread);
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
@@ -343,7 +343,7 @@ impl Agent {
     }
 
     #[inline]
-    fn allocated(
+    fn record_allocation(
         &self,
         jni: &Jni<'_>,
         object: Ref<'_>,
@@ -375,7 +375,7 @@ impl Agent {
             if !again {
                 site.add(self.sampling.weight(size));
                 match seen_by {
-                    SeenBy::Sampler => sites::sampled((hash, class, size)),
+                    SeenBy::Sampler => sites::record_sampled((hash, class, size)),
                     SeenBy::Jvm => sites::counted_by_jvm(),
                 }
             }
@@ -435,12 +435,12 @@ impl Handler for Agent {
 
     fn thread_start(&self, jni: &Jni<'_>, thread: Ref<'_>) {
         let Some(_event) = self.enter() else { return };
-        self.threads.started(self.jvmti, jni, &self.ids, thread);
+        self.threads.register_running(self.jvmti, jni, &self.ids, thread);
     }
 
     fn thread_end(&self, _: &Jni<'_>, thread: Ref<'_>) {
         let Some(_event) = self.enter() else { return };
-        self.threads.ended(self.jvmti, thread);
+        self.threads.remove_ended(self.jvmti, thread);
     }
 
     fn data_dump_request(&self) {
@@ -460,7 +460,7 @@ impl Handler for Agent {
             sites::was_counted();
             return;
         }
-        self.allocated(jni, object, (class, size), Tag::default(), SeenBy::Sampler);
+        self.record_allocation(jni, object, (class, size), Tag::default(), SeenBy::Sampler);
     }
 
     fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64) {
@@ -471,7 +471,7 @@ impl Handler for Agent {
         let Some(_event) = self.enter().filter(|_| !OWN.get()) else { return };
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
-            self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);
+            self.record_allocation(jni, object, (class, size), tag, SeenBy::Jvm);
         } else {
             let _ = sites::take_sampled();
         }
@@ -485,8 +485,8 @@ impl Handler for Agent {
 
     fn contended_entered(&self, jni: &Jni<'_>, thread: Ref<'_>, _: Ref<'_>) {
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
-        if let Some(waiting) = monitors::waited() {
-            self.monitors.entered(waiting);
+        if let Some(waiting) = monitors::end_wait() {
+            self.monitors.add_contention(waiting);
         }
     }
 
@@ -500,7 +500,7 @@ impl Handler for Agent {
 
     fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
-        let waited = monitors::waited().map_or(0, |waiting| waiting.since.elapsed().as_millis());
+        let waited = monitors::end_wait().map_or(0, |waiting| waiting.since.elapsed().as_millis());
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
         let waited = i64::try_from(waited).unwrap_or(i64::MAX);
@@ -527,10 +527,10 @@ impl Handler for Agent {
     }
 
     fn collection_started(&self) {
-        self.collector.started();
+        self.collector.begin_pause();
     }
 
     fn collection_finished(&self) {
-        self.collector.finished();
+        self.collector.end_pause();
     }
 }

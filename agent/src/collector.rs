@@ -93,13 +93,13 @@ impl Collector {
     }
 
     /// Handles the start of a pause. Must not call the JVM.
-    pub fn started(&self) {
+    pub fn begin_pause(&self) {
         self.paused.store(true, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Handles the end of a pause. Must not call the JVM.
-    pub fn finished(&self) {
+    pub fn end_pause(&self) {
         self.paused.store(false, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }

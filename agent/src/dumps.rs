@@ -12,14 +12,14 @@ use crate::heap::records::{self, Out, RecordForm, RecordTarget};
 use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
-use crate::messages::{self, complain, say};
+use crate::messages::{self, complain, write_message};
 use crate::options::{Cpu, Dumper, Format};
 use crate::output::Output;
 use crate::output::sections::AllSites;
 use crate::output::serial;
 use crate::record::lock;
 use crate::record::samples::Samples;
-use crate::suspended::Suspended;
+use crate::suspended::SuspendedThreads;
 
 impl Agent {
     /// Writes the requested sections, one dump at a time. Returns whether all of it was written.
@@ -80,7 +80,7 @@ impl Agent {
             complain("too many distinct stack traces: later ones are counted as trace 300000");
         }
         if self.options.verbose && !told.is_empty() && whole {
-            say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
+            write_message(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
         }
         heap && output.sink.failure().is_none()
     }
@@ -101,7 +101,7 @@ impl Agent {
         let sites = AllSites::new(self, &live.counts);
         // Traces and classes that the walk reached.
         output.definitions(self);
-        output.unloaded(self, &live.classes);
+        output.unloaded_classes(self, &live.classes);
         if what.summary {
             output.heap_summary(&sites.totals());
         }
@@ -114,7 +114,7 @@ impl Agent {
             }
         }
         if self.sampling.is_estimate() && self.options.verbose {
-            say(&format!(
+            write_message(&format!(
                 "counts and bytes of sites are estimates: allocations were sampled every {} bytes on average",
                 self.options.sample
             ));
@@ -184,7 +184,7 @@ impl Agent {
         let before = Before::new(self, jni).ok_or("java.lang.Object is not found")?;
         let classes_held = self.classes.hold();
         let threads_held = self.threads.hold();
-        let suspended = Suspended::all(self, jni);
+        let suspended = SuspendedThreads::suspend_others(self, jni);
         output.sink.hold();
         self.classes.register_all(self.jvmti, jni, &self.ids);
         let classes = self.jvmti.loaded_classes(jni).map_err(|error| error.to_string())?;
@@ -196,9 +196,9 @@ impl Agent {
         let micros = output.micros();
         let is_text = output.format() == Format::Text;
         let (form, format) = if is_text {
-            (RecordForm::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
+            (RecordForm::Lines, write::HeapFormat::Text(rustc_hash::FxHashMap::default()))
         } else {
-            (RecordForm::Segments, write::Format::Binary(names))
+            (RecordForm::Segments, write::HeapFormat::Binary(names))
         };
         let epoch = self.next_epoch();
         if is_text {
@@ -241,7 +241,7 @@ impl Agent {
     fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return false };
-        let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
+        let path = if output.is_behind_jvm() { unused_path(first) } else { first.clone() };
         if !self.collector.collect() {
             complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
@@ -281,7 +281,7 @@ impl Agent {
 }
 
 /// Returns `NAME.2`, or the next unused name.
-fn numbered(path: &std::path::Path) -> std::path::PathBuf {
+fn unused_path(path: &std::path::Path) -> std::path::PathBuf {
     let mut number = 2u32;
     loop {
         let mut name = path.as_os_str().to_owned();

@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// Writes a message.
-pub fn say(message: &str) {
+pub fn write_message(message: &str) {
     // A closed stderr is not an error.
     let _ = writeln!(std::io::stderr(), "{message}");
     hear([message.to_owned()]);
@@ -18,7 +18,7 @@ pub fn say(message: &str) {
 
 /// Writes a message about an error.
 pub fn complain(message: &str) {
-    say(&format!("HPROF: {message}"));
+    write_message(&format!("HPROF: {message}"));
 }
 
 /// Calls `run`, and returns the messages of this thread meanwhile.

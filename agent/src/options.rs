@@ -114,7 +114,7 @@ pub const MAX_DEPTH: usize = 4096;
 
 /// Request in an option string.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum AgentRequest {
     /// `help`.
     Help,
     /// `dump`: a running agent writes what it has recorded so far.
@@ -129,11 +129,11 @@ pub enum Asked {
 ///
 /// # Errors
 /// A message about the invalid option, with valid values.
-pub fn parse(text: &str) -> Result<Asked, String> {
+pub fn parse(text: &str) -> Result<AgentRequest, String> {
     match text {
-        "help" => return Ok(Asked::Help),
-        "dump" => return Ok(Asked::Dump),
-        "stop" => return Ok(Asked::Stop),
+        "help" => return Ok(AgentRequest::Help),
+        "dump" => return Ok(AgentRequest::Dump),
+        "stop" => return Ok(AgentRequest::Stop),
         _ => {}
     }
     let mut options = Options::default();
@@ -168,7 +168,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
     if options.net.is_some() && options.file.is_some() {
         return Err("net= and file= cannot be used together".to_owned());
     }
-    Ok(Asked::Record(Box::new(options)))
+    Ok(AgentRequest::Record(Box::new(options)))
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
@@ -270,7 +270,7 @@ mod tests {
 
     fn options(text: &str) -> Options {
         match parse(text).unwrap() {
-            Asked::Record(options) => *options,
+            AgentRequest::Record(options) => *options,
             other => panic!("{other:?}"),
         }
     }

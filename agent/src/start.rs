@@ -5,8 +5,8 @@ use std::io::Write;
 use crate::agent::{self, Agent};
 use crate::commands::{Command, DumpContents};
 use crate::jvm::{Argument, Capability, Event, Events, Jni, Jvmti};
-use crate::messages::{self, complain, say};
-use crate::options::{self, Asked, Cpu, Options, USAGE};
+use crate::messages::{self, complain, write_message};
+use crate::options::{self, AgentRequest, Cpu, Options, USAGE};
 use crate::output::Output;
 use crate::output::sink::Sink;
 use crate::state::AgentState;
@@ -26,7 +26,7 @@ pub enum Start {
 /// Does what [`start`] does. The JVM passes only a number to the process that loads the agent into a
 /// running JVM: the messages are stored in the system property [`hprof_format::AGENT_ANSWER`], where
 /// `hprof-cli agent load` and `jcmd` find them.
-pub fn answered(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
+pub fn start_with_answer(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let Some(jni) = jni else { return start(jvmti, text, None) };
     let (start, said) = messages::listen(|| start(jvmti, text, Some(jni)));
     jni.frame(8, |jni| {
@@ -51,19 +51,19 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let last = agent::get();
     let running = last.filter(|agent| !agent.has_ended());
     match (asked, running, jni) {
-        (Asked::Help, _, None) => {
+        (AgentRequest::Help, _, None) => {
             let _ = writeln!(std::io::stdout(), "{USAGE}");
             Start::Exit(0)
         }
-        (Asked::Help, _, Some(_)) => {
-            say(USAGE);
+        (AgentRequest::Help, _, Some(_)) => {
+            write_message(USAGE);
             Start::Runs
         }
-        (Asked::Dump, Some(agent), Some(_)) => {
+        (AgentRequest::Dump, Some(agent), Some(_)) => {
             done(agent.ask(Command::Dump(DumpContents::all(&agent.options))))
         }
-        (Asked::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
-        (Asked::Dump | Asked::Stop, ..) => {
+        (AgentRequest::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
+        (AgentRequest::Dump | AgentRequest::Stop, ..) => {
             complain(match last {
                 Some(_) => {
                     "no recording is running in this JVM: it was stopped; use other options to start a new one"
@@ -72,16 +72,16 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             });
             Start::Refuses
         }
-        (Asked::Record(_), Some(_), _) => {
+        (AgentRequest::Record(_), Some(_), _) => {
             complain(
                 "a recording is already running in this JVM: dump writes it, stop ends it so that another can start",
             );
             Start::Refuses
         }
-        (Asked::Record(options), None, _) => {
+        (AgentRequest::Record(options), None, _) => {
             let ids = match (last, jni) {
                 (Some(last), Some(jni)) => match last.retire(jni, 0) {
-                    Ok(()) => last.ids.behind(),
+                    Ok(()) => last.ids.successor(),
                     Err(error) => {
                         complain(&format!("{error}; try again later"));
                         return Start::Refuses;
@@ -104,7 +104,7 @@ fn done(done: bool) -> Start {
 }
 
 /// Returns the capabilities that the options need, with the consequence of the lack of each.
-fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> {
+fn needed_capabilities(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> {
     let mut needed = vec![
         (Capability::TagObjects, "nothing can be recorded"),
         (Capability::LineNumbers, "traces have no line numbers"),
@@ -144,7 +144,7 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
 
 fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> Start {
     let attached = jni.is_some();
-    let needed = needed(&options, attached);
+    let needed = needed_capabilities(&options, attached);
     let wanted: Vec<_> = needed.iter().map(|(capability, _)| *capability).collect();
     let given = jvmti.add_capabilities(&wanted);
     for (capability, lost) in &needed {

@@ -4,19 +4,19 @@ use crate::jvm::{Jni, Ref};
 use crate::state::AgentState;
 
 /// Suspended threads, which are resumed when this is dropped.
-pub struct Suspended<'a, 'j> {
+pub struct SuspendedThreads<'a, 'j> {
     state: &'a AgentState,
     threads: Vec<Ref<'j>>,
     virtual_threads: bool,
 }
 
-impl<'a, 'j> Suspended<'a, 'j> {
+impl<'a, 'j> SuspendedThreads<'a, 'j> {
     /// Suspends all threads except this one.
     ///
     /// The caller holds the locks that those threads may hold while they call the JVM
     /// ([`crate::record::classes::Classes::hold`], [`crate::record::threads::Threads::hold`]), so that
     /// none of them is suspended with a lock.
-    pub fn all(state: &'a AgentState, jni: &'j Jni<'_>) -> Self {
+    pub fn suspend_others(state: &'a AgentState, jni: &'j Jni<'_>) -> Self {
         let jvmti = state.jvmti;
         let this = jvmti.current_thread(jni).ok();
         // A virtual thread that called `System.exit` would suspend itself too.
@@ -35,7 +35,7 @@ impl<'a, 'j> Suspended<'a, 'j> {
     }
 }
 
-impl Drop for Suspended<'_, '_> {
+impl Drop for SuspendedThreads<'_, '_> {
     fn drop(&mut self) {
         self.state.jvmti.resume(&self.threads);
         if self.virtual_threads {

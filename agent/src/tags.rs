@@ -96,7 +96,7 @@ impl Default for Ids {
 impl Ids {
     /// Returns a generator that continues after this one: for the next recording, as ended threads may
     /// still have a tag of this one.
-    pub fn behind(&self) -> Self {
+    pub fn successor(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 

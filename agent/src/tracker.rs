@@ -93,9 +93,9 @@ pub fn instrument(
     if mounts || !is_wanted(&options.filter, &name, boot) {
         return None;
     }
-    let mut number = |method: &rewrite::Method<'_>| {
+    let mut number = |method: &rewrite::ClassFileMethod<'_>| {
         let source = method.source_file.map(text);
-        let method = Method::named(name.clone(), text(method.name), text(method.descriptor), source);
+        let method = Method::from_names(name.clone(), text(method.name), text(method.descriptor), source);
         Some(times.method(method, boot))
     };
     match rewrite::rewrite(bytes, &TRACKER, &mut number) {

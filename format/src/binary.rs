@@ -54,14 +54,14 @@ pub fn record_head(tag: u8, micros: u32, length: u32) -> [u8; 9] {
 }
 
 /// A number that is written as big-endian bytes.
-pub trait Put {
+pub trait BigEndian {
     /// Appends the number to `out`.
     fn put(self, out: &mut Vec<u8>);
 }
 
 macro_rules! put {
     ($($number:ty)*) => {$(
-        impl Put for $number {
+        impl BigEndian for $number {
             #[inline(always)]
             fn put(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_be_bytes());
@@ -151,7 +151,7 @@ impl Site {
 /// Maximum number of sites in an ALLOC SITES record, whose length has four bytes.
 pub const MAX_SITES: usize = 100_000_000;
 
-fn saturated(number: u64) -> u32 {
+fn saturate(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -163,7 +163,7 @@ impl<'o> Records<'o> {
     }
 
     fn record(&mut self, tag: u8, body: &[u8]) {
-        self.out.extend_from_slice(&record_head(tag, self.micros, saturated(body.len() as u64)));
+        self.out.extend_from_slice(&record_head(tag, self.micros, saturate(body.len() as u64)));
         self.out.extend_from_slice(body);
     }
 
@@ -207,7 +207,7 @@ impl<'o> Records<'o> {
         let mut body = Vec::with_capacity(12 + 8 * frames.len());
         serial.put(&mut body);
         thread.put(&mut body);
-        saturated(frames.len() as u64).put(&mut body);
+        saturate(frames.len() as u64).put(&mut body);
         for frame in frames {
             frame.put(&mut body);
         }
@@ -224,15 +224,15 @@ impl<'o> Records<'o> {
         u16::from(by_allocation).wrapping_mul(2).put(&mut body);
         cutoff.put(&mut body);
         put_totals(&mut body, totals);
-        saturated(sites.len() as u64).put(&mut body);
+        saturate(sites.len() as u64).put(&mut body);
         for site in sites {
             site.array.put(&mut body);
             site.class.put(&mut body);
             site.trace.put(&mut body);
-            saturated(site.totals.live_bytes).put(&mut body);
-            saturated(site.totals.live_objects).put(&mut body);
-            saturated(site.totals.allocated_bytes).put(&mut body);
-            saturated(site.totals.allocated_objects).put(&mut body);
+            saturate(site.totals.live_bytes).put(&mut body);
+            saturate(site.totals.live_objects).put(&mut body);
+            saturate(site.totals.allocated_bytes).put(&mut body);
+            saturate(site.totals.allocated_objects).put(&mut body);
         }
         self.record(tag::ALLOC_SITES, &body);
     }
@@ -264,10 +264,10 @@ impl<'o> Records<'o> {
     /// Appends CPU SAMPLES: the total number of samples, and the number of each trace.
     pub fn cpu_samples(&mut self, total: u64, rows: &[(u64, u32)]) {
         let mut body = Vec::with_capacity(8 + 8 * rows.len());
-        saturated(total).put(&mut body);
-        saturated(rows.len() as u64).put(&mut body);
+        saturate(total).put(&mut body);
+        saturate(rows.len() as u64).put(&mut body);
         for (samples, trace) in rows {
-            saturated(*samples).put(&mut body);
+            saturate(*samples).put(&mut body);
             trace.put(&mut body);
         }
         self.record(tag::CPU_SAMPLES, &body);
@@ -284,8 +284,8 @@ impl<'o> Records<'o> {
 }
 
 fn put_totals(body: &mut Vec<u8>, totals: &Totals) {
-    saturated(totals.live_bytes).put(body);
-    saturated(totals.live_objects).put(body);
+    saturate(totals.live_bytes).put(body);
+    saturate(totals.live_objects).put(body);
     totals.allocated_bytes.put(body);
     totals.allocated_objects.put(body);
 }

@@ -108,12 +108,12 @@ pub enum Incoming {
     /// A valid command.
     Request(Request),
     /// An invalid command. Its body was skipped, and the next one can be read.
-    Wrong(Wrong),
+    Wrong(CommandError),
 }
 
 /// An invalid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong {
+pub struct CommandError {
     /// Tag.
     pub tag: u8,
     /// Serial number.
@@ -121,12 +121,12 @@ pub struct Wrong {
     /// Length of the body in bytes.
     pub length: u32,
     /// Reason why it is invalid.
-    pub why: Why,
+    pub why: CommandErrorKind,
 }
 
 /// Reason why a command is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum CommandErrorKind {
     /// There is no command with this tag.
     Tag,
     /// The length of the body does not match the command.
@@ -137,14 +137,18 @@ pub enum Why {
     Cutoff,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tag, serial, length, why } = self;
         match why {
-            Why::Tag => write!(f, "unknown command {tag:#04x}")?,
-            Why::Length => write!(f, "command {tag:#04x} with a body of {length} bytes")?,
-            Why::Option(option) => write!(f, "command {tag:#04x} with the unknown sub-option {option:#x}")?,
-            Why::Cutoff => write!(f, "command {tag:#04x} with a cutoff that is not from 0 to 1")?,
+            CommandErrorKind::Tag => write!(f, "unknown command {tag:#04x}")?,
+            CommandErrorKind::Length => write!(f, "command {tag:#04x} with a body of {length} bytes")?,
+            CommandErrorKind::Option(option) => {
+                write!(f, "command {tag:#04x} with the unknown sub-option {option:#x}")?
+            }
+            CommandErrorKind::Cutoff => {
+                write!(f, "command {tag:#04x} with a cutoff that is not from 0 to 1")?
+            }
         }
         write!(f, " (serial number {serial})")
     }
@@ -209,8 +213,8 @@ impl Control {
     }
 
     /// Parses CONTROL. The length of the body determines that of an ID.
-    fn decode(body: &[u8]) -> Result<Self, Why> {
-        let (option, argument) = body.split_first_chunk().ok_or(Why::Length)?;
+    fn decode(body: &[u8]) -> Result<Self, CommandErrorKind> {
+        let (option, argument) = body.split_first_chunk().ok_or(CommandErrorKind::Length)?;
         let option = u16::from_be_bytes(*option);
         let thread = || match argument.len() {
             4 => argument.first_chunk().map(|id| u64::from(u32::from_be_bytes(*id))),
@@ -225,15 +229,15 @@ impl Control {
             4 => thread().map(|thread| Self::CpuSamplingOff { thread }),
             5 => plain(Self::ClearCpuSamples),
             6 => <[u8; 2]>::try_from(argument).ok().map(|depth| Self::Depth(u16::from_be_bytes(depth))),
-            _ => return Err(Why::Option(option)),
+            _ => return Err(CommandErrorKind::Option(option)),
         };
-        control.ok_or(Why::Length)
+        control.ok_or(CommandErrorKind::Length)
     }
 }
 
 impl Command {
-    fn decode(tag: u8, body: &[u8]) -> Result<Self, Why> {
-        let plain = |command| if body.is_empty() { Ok(command) } else { Err(Why::Length) };
+    fn decode(tag: u8, body: &[u8]) -> Result<Self, CommandErrorKind> {
+        let plain = |command| if body.is_empty() { Ok(command) } else { Err(CommandErrorKind::Length) };
         match tag {
             tag::FORCE_GC => plain(Self::ForceGc),
             tag::DUMP_HEAP => plain(Self::DumpHeap),
@@ -244,19 +248,19 @@ impl Command {
             tag::CPU_SAMPLES => cutoff(body).map(|(_, cutoff)| Self::CpuSamples { cutoff }),
             tag::CONTROL => Control::decode(body).map(Self::Control),
             tag::EOF => plain(Self::Eof),
-            _ => Err(Why::Tag),
+            _ => Err(CommandErrorKind::Tag),
         }
     }
 }
 
 /// Parses the body of ALLOC SITES and CPU SAMPLES.
-fn cutoff(body: &[u8]) -> Result<(u16, f32), Why> {
-    let [flags_high, flags_low, ratio @ ..] = body else { return Err(Why::Length) };
-    let ratio = f32::from_be_bytes(ratio.try_into().map_err(|_| Why::Length)?);
+fn cutoff(body: &[u8]) -> Result<(u16, f32), CommandErrorKind> {
+    let [flags_high, flags_low, ratio @ ..] = body else { return Err(CommandErrorKind::Length) };
+    let ratio = f32::from_be_bytes(ratio.try_into().map_err(|_| CommandErrorKind::Length)?);
     if (0.0..=1.0).contains(&ratio) {
         Ok((u16::from_be_bytes([*flags_high, *flags_low]), ratio))
     } else {
-        Err(Why::Cutoff)
+        Err(CommandErrorKind::Cutoff)
     }
 }
 
@@ -287,7 +291,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
     }
     Ok(Some(match Command::decode(tag, &body) {
         Ok(command) => Incoming::Request(Request { serial, command }),
-        Err(why) => Incoming::Wrong(Wrong { tag, serial, length, why }),
+        Err(why) => Incoming::Wrong(CommandError { tag, serial, length, why }),
     }))
 }
 
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
 
     /// Returns each command with its bytes by the specification.
-    fn all() -> Vec<(Command, IdBytes, &'static [u8])> {
+    fn all_commands() -> Vec<(Command, IdBytes, &'static [u8])> {
         use IdBytes::{Eight, Four};
         let control = Command::Control;
         vec![
@@ -348,13 +352,13 @@ mod tests {
     #[test]
     fn commands_are_the_bytes_of_the_specification_and_back() {
         let mut stream = Vec::new();
-        for (command, ids, bytes) in all() {
+        for (command, ids, bytes) in all_commands() {
             let request = Request { serial: 7, command };
             assert_eq!(request.encode(ids).unwrap(), bytes, "{command:?}");
             stream.extend_from_slice(bytes);
         }
         let mut stream = stream.as_slice();
-        for (command, ..) in all() {
+        for (command, ..) in all_commands() {
             let request = Incoming::Request(Request { serial: 7, command });
             assert_eq!(read(&mut stream).unwrap(), Some(request));
         }
@@ -369,15 +373,15 @@ mod tests {
 
     #[test]
     fn wrong_commands_are_skipped() {
-        let wrong: [(&[u8], Why); 8] = [
-            (b"\x09\0\0\0\x01\0\0\0\x03abc", Why::Tag),
-            (b"\x02\0\0\0\x01\0\0\0\x01a", Why::Length),
-            (b"\x03\0\0\0\x01\0\0\0\x04\0\0\0\0", Why::Length),
-            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x7f\xc0\0\0", Why::Cutoff),
-            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x40\0\0\0", Why::Cutoff),
-            (b"\x08\0\0\0\x01\0\0\0\x01\0", Why::Length),
-            (b"\x08\0\0\0\x01\0\0\0\x02\0\x07", Why::Option(7)),
-            (b"\x08\0\0\0\x01\0\0\0\x05\0\x03\0\0\0", Why::Length),
+        let wrong: [(&[u8], CommandErrorKind); 8] = [
+            (b"\x09\0\0\0\x01\0\0\0\x03abc", CommandErrorKind::Tag),
+            (b"\x02\0\0\0\x01\0\0\0\x01a", CommandErrorKind::Length),
+            (b"\x03\0\0\0\x01\0\0\0\x04\0\0\0\0", CommandErrorKind::Length),
+            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x7f\xc0\0\0", CommandErrorKind::Cutoff),
+            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x40\0\0\0", CommandErrorKind::Cutoff),
+            (b"\x08\0\0\0\x01\0\0\0\x01\0", CommandErrorKind::Length),
+            (b"\x08\0\0\0\x01\0\0\0\x02\0\x07", CommandErrorKind::Option(7)),
+            (b"\x08\0\0\0\x01\0\0\0\x05\0\x03\0\0\0", CommandErrorKind::Length),
         ];
         for (bytes, why) in wrong {
             let mut stream = [bytes, b"\x02\0\0\0\x02\0\0\0\0"].concat();
@@ -395,7 +399,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_no_command_and_a_long_body_is_an_error() {
-        for (command, ids, bytes) in all() {
+        for (command, ids, bytes) in all_commands() {
             for cut in 0..bytes.len() {
                 let found = read(&mut bytes.get(..cut).unwrap()).unwrap();
                 let is_eof = command == Command::Eof && cut == 1;

@@ -1,6 +1,6 @@
 //! Sub-records of a heap dump, appended to bytes.
 
-use crate::binary::Put;
+use crate::binary::BigEndian;
 
 /// Tags of sub-records other than roots.
 pub mod tag {

@@ -12,7 +12,7 @@ pub const END: &str = "HEAP DUMP END\n";
 
 /// Kind of a GC root, with its details in the text. Unknown frames are -1.
 #[derive(Debug, Clone, Copy)]
-pub enum Root<'a> {
+pub enum RootLine<'a> {
     /// Of unknown kind.
     Unknown,
     /// A global JNI reference: its ID, and the trace of its creation.
@@ -36,18 +36,18 @@ pub enum Root<'a> {
 }
 
 /// Appends `ROOT %x (kind=...)`.
-pub fn root(out: &mut Vec<u8>, id: u64, kind: Root<'_>) {
+pub fn root(out: &mut Vec<u8>, id: u64, kind: RootLine<'_>) {
     let kind = match kind {
-        Root::Unknown => "<unknown>".to_owned(),
-        Root::JniGlobal(reference, trace) => format!("<JNI global ref>, id={reference:x}, trace={trace}"),
-        Root::JniLocal(thread, frame) => format!("<JNI local ref>, thread={thread}, frame={frame}"),
-        Root::JavaFrame(thread, frame) => format!("<Java stack>, thread={thread}, frame={frame}"),
-        Root::NativeStack(thread) => format!("<native stack>, thread={thread}"),
-        Root::SystemClass(name) => format!("<system class>, name={name}"),
-        Root::ThreadBlock(thread) => format!("<thread block>, thread={thread}"),
-        Root::BusyMonitor => "<busy monitor>".to_owned(),
-        Root::Thread(thread, trace) => format!("<thread>, id={thread}, trace={trace}"),
-        Root::Other(words) => words.to_owned(),
+        RootLine::Unknown => "<unknown>".to_owned(),
+        RootLine::JniGlobal(reference, trace) => format!("<JNI global ref>, id={reference:x}, trace={trace}"),
+        RootLine::JniLocal(thread, frame) => format!("<JNI local ref>, thread={thread}, frame={frame}"),
+        RootLine::JavaFrame(thread, frame) => format!("<Java stack>, thread={thread}, frame={frame}"),
+        RootLine::NativeStack(thread) => format!("<native stack>, thread={thread}"),
+        RootLine::SystemClass(name) => format!("<system class>, name={name}"),
+        RootLine::ThreadBlock(thread) => format!("<thread block>, thread={thread}"),
+        RootLine::BusyMonitor => "<busy monitor>".to_owned(),
+        RootLine::Thread(thread, trace) => format!("<thread>, id={thread}, trace={trace}"),
+        RootLine::Other(words) => words.to_owned(),
     };
     out.extend_from_slice(b"ROOT ");
     push_hex(out, id);

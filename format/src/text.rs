@@ -54,7 +54,7 @@ pub fn thread_end(out: &mut dyn Write, serial: u32) -> io::Result<()> {
 
 /// A frame of a stack trace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Frame<'a> {
+pub struct FrameLine<'a> {
     /// Class name in Java source form.
     pub class: Option<&'a str>,
     /// Method name.
@@ -70,7 +70,7 @@ pub fn trace<'a>(
     out: &mut dyn Write,
     serial: u32,
     thread: u32,
-    frames: impl IntoIterator<Item = Frame<'a>>,
+    frames: impl IntoIterator<Item = FrameLine<'a>>,
 ) -> io::Result<()> {
     write!(out, "TRACE {serial}:")?;
     if thread != 0 {
@@ -85,7 +85,7 @@ pub fn trace<'a>(
     if empty { writeln!(out, "\t<empty>") } else { Ok(()) }
 }
 
-fn frame<'a>(out: &mut dyn Write, frame: &Frame<'a>) -> io::Result<()> {
+fn frame<'a>(out: &mut dyn Write, frame: &FrameLine<'a>) -> io::Result<()> {
     let text = |text: Option<&'a str>, none: &'a str| escape::text(text.unwrap_or(none));
     let class = text(frame.class, UNKNOWN_CLASS);
     let method = text(frame.method, UNKNOWN_METHOD);

@@ -1,7 +1,7 @@
 //! Any bytes as what reaches the agent inside a JVM: its options, commands over its socket, class files; and as lines that
 //! are typed to `listen`.
 
-use hprof_agent::options::{Asked, MAX_DEPTH, Options, parse};
+use hprof_agent::options::{AgentRequest, MAX_DEPTH, Options, parse};
 use hprof_agent::rewrite::{Tracker, rewrite};
 use hprof_cli::fuzzing::is_command;
 use hprof_format::commands::{self, IdBytes, Incoming, MAX_BODY};
@@ -21,7 +21,7 @@ pub fn agent(bytes: &[u8]) {
         let typed = is_command(line);
         assert!(!line.trim().is_empty() || typed == Ok(false), "an empty line is {typed:?}");
         match parse(line) {
-            Ok(Asked::Record(options)) => check(&options),
+            Ok(AgentRequest::Record(options)) => check(&options),
             Ok(_) => {}
             Err(error) => assert!(!error.is_empty()),
         }

@@ -18,11 +18,11 @@ use hprof_query::histogram::hierarchy;
 use hprof_query::histogram::histogram;
 use hprof_query::histogram::listing;
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::leaks::{self, LeakEvidence, SuspectKind, SuspectRule, Verdict};
+use hprof_query::leaks::{self, LeakEvidence, LeakVerdict, SuspectKind, SuspectRule};
 use hprof_query::loaders;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
-use hprof_query::objects::strength::Excluded;
+use hprof_query::objects::strength::Exclusions;
 use hprof_query::paths::root_report;
 use hprof_query::paths::shortest::paths;
 use hprof_query::paths::steps::View;
@@ -132,7 +132,7 @@ fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
     let (Ok(bytes), Ok(mut profile)) = (heap.bytes(&Quiet), binary::read(heap, want, &Quiet)) else { return };
     sum.add(&profile);
     profile.sites = profile.sites.or(binary::sites_of_objects(heap, sizes, &Quiet).ok().flatten());
-    for of in stacks::held(&profile) {
+    for of in stacks::available_weights(&profile) {
         if let Ok(stacks) = stacks::stacks(&profile, &stacks::StackQuery::new(of)) {
             folded::write(sum, &stacks).expect("a hash takes everything");
         }
@@ -213,7 +213,7 @@ fn explained(graph: &ObjectGraph, places: &HeapPlaces, sum: &mut Sum) {
 fn suspects(dump: &Dump<'_>, sum: &mut Sum) {
     for percent in [1, 10, 100] {
         // No place for a file to work in says nothing of the dump.
-        let Ok(places) = HeapPlaces::new(dump, &Frameworks::bundled(), percent) else {
+        let Ok(places) = HeapPlaces::new(dump, &Frameworks::builtin(), percent) else {
             continue;
         };
         let Ok(found) = leaks::leaks(dump, percent, &places, LeakEvidence::All) else {
@@ -232,8 +232,11 @@ fn suspects(dump: &Dump<'_>, sum: &mut Sum) {
                 "a group without a class",
             );
             let has_reason = suspect.reason.is_some();
-            sum.check(suspect.verdict != Verdict::Accumulation || has_reason, "a verdict without a reason");
-            sum.check(suspect.verdict != Verdict::Holder || !has_reason, "a reason for nothing");
+            sum.check(
+                suspect.verdict != LeakVerdict::Accumulation || has_reason,
+                "a verdict without a reason",
+            );
+            sum.check(suspect.verdict != LeakVerdict::Holder || !has_reason, "a reason for nothing");
             let others = 0..found.suspects.len();
             sum.check(suspect.related.iter().all(|at| others.contains(at)), "related to no suspect");
             last = retained;
@@ -251,7 +254,7 @@ fn check_tree(tree: &Tree, sum: &Sum) {
     sum.check(retained == tree.reachable_bytes(), "the tops of the tree do not retain what is reachable");
     for position in some(tree.reachable()).map(TreePosition) {
         let end = tree.end(position);
-        sum.check(end > position && end <= tree.all().end, "a part of the tree outside of it");
+        sum.check(end > position && end <= tree.positions().end, "a part of the tree outside of it");
         let sizes = [tree.retained_bytes(position), tree.shallow_bytes(position)];
         sum.check(
             sizes.is_sorted_by(|retained, shallow| retained >= shallow),
@@ -268,7 +271,7 @@ fn check_tree(tree: &Tree, sum: &Sum) {
 fn objects(dump: &Dump<'_>, sum: &mut Sum) {
     let (summary, graph, bytes) = (dump.summary, dump.graph, dump.bytes());
     let mut last = None;
-    for object in ObjectIndex::range(graph.objects.all()) {
+    for object in ObjectIndex::range(graph.objects.indices()) {
         let id = graph.objects.addresses.id_of(object);
         sum.check(id.is_some() && last < id, "ids do not ascend");
         last = id;
@@ -327,7 +330,7 @@ fn look(dump: &Dump<'_>, sum: &mut Sum) {
             refs.rows(object, direction).take(ROWS).for_each(|row| sum.add(&row));
             sum.add(&refs.count(object, direction));
         }
-        let found = paths(&edges, object, 2, Excluded::all());
+        let found = paths(&edges, object, 2, Exclusions::all_but_strong());
         let is_reachable = graph.tree.reachable_position(object).is_some();
         sum.check(
             found.paths.is_empty() != is_reachable,

@@ -34,7 +34,7 @@ pub fn flight(bytes: &[u8]) {
         }
         assert_eq!(all, in_parts, "events of all parts");
     }
-    for of in stacks::held(&one.profile) {
+    for of in stacks::available_weights(&one.profile) {
         let _ = stacks::stacks(&one.profile, &stacks::StackQuery::new(of));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::Place;
-use hprof_cli::fuzzing::{Received, receive};
+use hprof_cli::fuzzing::{ReceivedRecording, receive};
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::sniff::sniff;
@@ -44,7 +44,7 @@ pub fn listen(bytes: &[u8]) {
 }
 
 /// Receives into a directory of its own, and checks the file.
-fn received(place: &Place, bytes: &[u8], size: usize, max_bytes: u64) -> Result<Received, String> {
+fn received(place: &Place, bytes: &[u8], size: usize, max_bytes: u64) -> Result<ReceivedRecording, String> {
     let dir = tempfile::tempdir_in(place.dir.path()).expect("a temporary directory can be made");
     let blocks = bytes.chunks(size).map(<[u8]>::to_vec).collect();
     let mut received = receive(dir.path(), blocks, max_bytes)?;

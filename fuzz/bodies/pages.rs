@@ -9,7 +9,7 @@ mod html;
 mod targets;
 
 use super::{DUMP, Place};
-use hprof_cli::fuzzing::{DumpPages, Reply, is_harmful};
+use hprof_cli::fuzzing::{DumpPages, PageReply, is_harmful};
 
 /// Number of objects whose pages are requested.
 const OBJECTS: usize = 3;
@@ -44,7 +44,7 @@ pub fn pages(bytes: &[u8]) {
 }
 
 /// Objects that a page links to.
-fn links(html: &Reply, objects: &mut Vec<String>) {
+fn links(html: &PageReply, objects: &mut Vec<String>) {
     let text = String::from_utf8_lossy(&html.body);
     for (_, rest) in text.match_indices("/1/object/").map(|(at, found)| text.split_at(at + found.len())) {
         let id: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
@@ -75,7 +75,7 @@ fn requests(bytes: &[u8]) {
 }
 
 /// A page and its JSON.
-fn both(pages: &DumpPages, target: &str) -> (Reply, Reply) {
+fn both(pages: &DumpPages, target: &str) -> (PageReply, PageReply) {
     let replies = [false, true].map(|wants_json| pages.reply(target, wants_json));
     for reply in &replies {
         check(reply, target);
@@ -86,8 +86,8 @@ fn both(pages: &DumpPages, target: &str) -> (Reply, Reply) {
 }
 
 /// Checks the invariants of a reply.
-fn check(reply: &Reply, target: &str) {
-    let Reply { status, content_type, body, location } = reply;
+fn check(reply: &PageReply, target: &str) {
+    let PageReply { status, content_type, body, location } = reply;
     assert!(matches!(status, 200 | 303 | 400 | 404 | 414), "{target}: {status}");
     assert_eq!(*status == 303, location.is_some(), "{target}: {location:?}");
     if let Some(location) = location {

@@ -26,7 +26,7 @@ fn opened() -> &'static [Arc<SqlDump>] {
             schema: "main".to_owned(),
             heap,
             graph,
-            frameworks: Frameworks::bundled(),
+            frameworks: Frameworks::builtin(),
             recording: None,
         };
         [Arc::new(SqlDump::new(source).expect("the dump has tables"))]

@@ -53,7 +53,7 @@ fn ask(file: &TextFile, mut report: TextReport) -> u64 {
     assert!(found.is_ok(), "the file was read a moment ago");
     assert!(report.malformed.len() as u64 <= report.not_understood);
     sum.add(&(&report.profile, &report.heap, report.run));
-    for of in stacks::held(&report.profile) {
+    for of in stacks::available_weights(&report.profile) {
         if let Ok(stacks) = stacks::stacks(&report.profile, &stacks::StackQuery::new(of)) {
             folded::write(&mut sum, &stacks).expect("a hash takes everything");
         }

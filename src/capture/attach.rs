@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::perfdata::PerfData;
 use crate::place::{Door, Doors, PlaceDir};
-use crate::processes::{Mapped, Process};
+use crate::processes::{MappedFiles, Process};
 use crate::vm_kind::VmKind;
 use crate::waiting::Waiting;
 
@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Jvm<'d> {
     process: Process,
-    mapped: Mapped,
+    mapped: MappedFiles,
     door: Arc<Door>,
     doors: &'d Doors,
     limit: Option<Duration>,
@@ -74,10 +74,10 @@ impl<'d> Jvm<'d> {
     pub fn find(pid: u32, doors: &'d Doors) -> Result<Self, Error> {
         let process = Process::find(pid)?;
         check_user(&process)?;
-        let mapped = process.mapped()?;
+        let mapped = process.mapped_files()?;
         check_vm(&process, &mapped)?;
         let door = Arc::new(doors.of_process(&process)?);
-        Self::of(process, mapped, door, doors)
+        Self::from_process(process, mapped, door, doors)
     }
 
     /// Takes a process for a JVM.
@@ -85,9 +85,9 @@ impl<'d> Jvm<'d> {
     /// # Errors
     ///
     /// As [`Jvm::find`].
-    pub(crate) fn of(
+    pub(crate) fn from_process(
         process: Process,
-        mapped: Mapped,
+        mapped: MappedFiles,
         door: Arc<Door>,
         doors: &'d Doors,
     ) -> Result<Self, Error> {
@@ -121,7 +121,7 @@ impl<'d> Jvm<'d> {
 
     /// Returns its counters.
     pub(crate) fn counters(&self) -> Option<PerfData> {
-        PerfData::of(&self.door, &self.process, &self.mapped)
+        PerfData::read(&self.door, &self.process, &self.mapped)
     }
 
     /// Returns whether it sees an ordinary file under this path.
@@ -230,9 +230,9 @@ impl<'d> Jvm<'d> {
     fn talk(&self, command: &str, request: &[u8], waiting: &Waiting<'_>) -> Result<Reply, Error> {
         let pid = self.process.pid();
         let place = self.process.proc_path("root/tmp").display().to_string();
-        let tmp = self.door.root().and_then(|root| root.below("tmp"));
+        let tmp = self.door.root().and_then(|root| root.open_below("tmp"));
         let tmp = tmp.map_err(|source| Error::Place { pid, place, source })?;
-        let mut stream = match self.connected(&tmp)? {
+        let mut stream = match self.try_connect(&tmp)? {
             Some(stream) => stream,
             None => self.open(&tmp)?,
         };
@@ -260,7 +260,7 @@ impl<'d> Jvm<'d> {
             // Also while it answers: an answer may have no end.
             waiting.check()?;
         }
-        match Reply::of(&answer) {
+        match Reply::parse(&answer) {
             // JVMs since JDK 24 answer while they work: what they said may not be all.
             Some(reply) if self.process.status_now().is_some() => Ok(reply),
             None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
@@ -270,7 +270,7 @@ impl<'d> Jvm<'d> {
 
     /// Connects to the socket of the JVM, if it exists and the JVM listens: another process of its user may have one of
     /// that name.
-    fn connected(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
+    fn try_connect(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
         let (pid, name) = (self.process.pid(), self.socket());
         let place = || tmp.place().join(&name).display().to_string();
         let stream = tmp.connect(&name).map_err(|source| Error::Place { pid, place: place(), source })?;
@@ -296,20 +296,20 @@ impl<'d> Jvm<'d> {
         }
         let place = || tmp.place().join(&trigger).display().to_string();
         tmp.share_file(&trigger).map_err(|source| Error::Place { pid, place: place(), source })?;
-        let opened = self.opened(tmp);
+        let opened = self.signal_and_connect(tmp);
         // The JVM may have removed it.
         let _ = tmp.remove(&trigger);
         opened
     }
 
-    fn opened(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
+    fn signal_and_connect(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
         let pid = self.process.pid();
         self.process.signal(Signal::QUIT)?;
         let start = Instant::now();
         let mut is_again = false;
         loop {
             std::thread::sleep(Duration::from_millis(10));
-            if let Some(stream) = self.connected(tmp)? {
+            if let Some(stream) = self.try_connect(tmp)? {
                 return Ok(stream);
             }
             let status = self.process.status_now().ok_or(Error::Ended { pid })?;
@@ -337,7 +337,7 @@ pub(crate) fn check_user(process: &Process) -> Result<(), Error> {
 }
 
 /// Checks that a process is a JVM of HotSpot.
-pub(crate) fn check_vm(process: &Process, mapped: &Mapped) -> Result<(), Error> {
+pub(crate) fn check_vm(process: &Process, mapped: &MappedFiles) -> Result<(), Error> {
     let pid = process.pid();
     match process.vm(mapped) {
         Some(VmKind::HotSpot) => Ok(()),
@@ -387,7 +387,7 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
 pub const TRIGGER: &str = ".attach_pid";
 
 impl Reply {
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let (code, text) = text.split_once('\n')?;
         Some(Self { code: code.trim().parse().ok()?, text: text.to_owned() })
@@ -427,10 +427,10 @@ mod tests {
 
     #[test]
     fn replies_have_a_code_and_text() {
-        let reply = Reply::of(b"0\nreturn code: -1\n").unwrap();
+        let reply = Reply::parse(b"0\nreturn code: -1\n").unwrap();
         assert_eq!((reply.code, reply.text.as_str()), (0, "return code: -1\n"));
-        assert_eq!(Reply::of(b"hello\n"), None);
-        assert_eq!(Reply::of(b""), None);
+        assert_eq!(Reply::parse(b"hello\n"), None);
+        assert_eq!(Reply::parse(b""), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Directory {
     /// # Errors
     ///
     /// If it does not exist below this directory.
-    pub(crate) fn below(&self, inner: &str) -> std::io::Result<Self> {
+    pub(crate) fn open_below(&self, inner: &str) -> std::io::Result<Self> {
         Ok(Self { fd: self.resolve(inner, Self::FLAGS)? })
     }
 
@@ -91,7 +91,7 @@ impl Directory {
     }
 
     /// Opens this directory again, to read it.
-    pub(crate) fn reopened(&self) -> std::io::Result<OwnedFd> {
+    pub(crate) fn reopen(&self) -> std::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.fd, ".", flags, Mode::empty())?)
     }
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn opened(path: &Path) -> Directory {
+    fn open_directory(path: &Path) -> Directory {
         Directory::from(rustix::fs::open(path, Directory::FLAGS, Mode::empty()).unwrap())
     }
 
@@ -132,12 +132,12 @@ mod tests {
             let _ = fs::remove_file(root.join("tmp"));
             symlink(target, root.join("tmp")).unwrap();
             assert!(root.join("tmp").is_dir(), "it leads out");
-            assert!(opened(&root).below("tmp").is_err(), "{target}");
+            assert!(open_directory(&root).open_below("tmp").is_err(), "{target}");
         }
         // A link that leads below the root is followed there, if at all.
         fs::remove_file(root.join("tmp")).unwrap();
         symlink("../elsewhere", root.join("tmp")).unwrap();
-        if let Ok(tmp) = opened(&root).below("tmp") {
+        if let Ok(tmp) = open_directory(&root).open_below("tmp") {
             create(&tmp, "file");
             assert!(root.join("elsewhere/file").is_file());
             assert!(!outside.path().join("elsewhere/file").exists());
@@ -148,7 +148,7 @@ mod tests {
     fn a_link_that_comes_later_is_not_followed() {
         let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(root.path().join("tmp")).unwrap();
-        let tmp = opened(root.path()).below("tmp").unwrap();
+        let tmp = open_directory(root.path()).open_below("tmp").unwrap();
         fs::rename(root.path().join("tmp"), root.path().join("moved")).unwrap();
         symlink(outside.path(), root.path().join("tmp")).unwrap();
         create(&tmp, "file");
@@ -162,7 +162,7 @@ mod tests {
         symlink("secret", root.path().join("link")).unwrap();
         fs::create_dir(root.path().join("dir")).unwrap();
         rustix::fs::mkfifoat(CWD, root.path().join("fifo"), Mode::from_raw_mode(0o600)).unwrap();
-        let dir = opened(root.path());
+        let dir = open_directory(root.path());
         assert_eq!(dir.file("secret").unwrap().1.st_size, 4);
         for name in ["link", "dir", "fifo", "missing"] {
             assert!(dir.file(name).is_err(), "{name}");

@@ -52,7 +52,7 @@ pub trait Watch {
 
 /// What a dump did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dumped {
+pub struct DumpOutcome {
     /// Length of the dump before compression.
     pub dump_bytes: u64,
     /// Time for which the JVM's threads stood still.
@@ -65,7 +65,7 @@ pub struct Dumped {
 }
 
 /// The JVM's answer to the command.
-struct Written {
+struct DumpReply {
     /// Number of bytes that it wrote, if it says so.
     bytes: Option<u64>,
     time: Duration,
@@ -88,7 +88,7 @@ pub(crate) fn run(
     parent: PlaceDir,
     target: Target<'_>,
     watch: &dyn Watch,
-) -> Result<Dumped, Error> {
+) -> Result<DumpOutcome, Error> {
     let pid = jvm.process().pid();
     let owner = jvm.process().status().identity;
     let dir = PrivateDir::create(parent, &plan.inner, owner, jvm.door())?;
@@ -110,7 +110,7 @@ pub(crate) fn run(
         .zip(written.standstill)
         .map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
     let measured = measured.filter(|time| !time.is_zero());
-    Ok(Dumped {
+    Ok(DumpOutcome {
         dump_bytes: received.or(written.bytes).unwrap_or(0),
         standstill: measured.unwrap_or(written.time),
         is_measured: measured.is_some(),
@@ -125,13 +125,13 @@ fn into_file(
     dir: &PrivateDir,
     target: Target<'_>,
     watch: &dyn Watch,
-) -> Result<Written, Error> {
+) -> Result<DumpReply, Error> {
     let pid = jvm.process().pid();
     let mode = if plan.is_live { "-live" } else { "-all" };
     let path = dir.inner(NAME);
     let waiting = jvm.waiting(DUMP, None);
     let written = std::thread::scope(|scope| {
-        let ask = || answered(jvm, "dumpheap", &[&path, mode], &waiting);
+        let ask = || request_dump(jvm, "dumpheap", &[&path, mode], &waiting);
         let asked = spawn(scope, ask)?;
         let (mut seen, mut last) = (0, 0);
         while !asked.is_finished() {
@@ -146,14 +146,14 @@ fn into_file(
             watch.advance(bytes.saturating_sub(seen));
             seen = seen.max(bytes);
         }
-        joined(asked)
+        join_dump(asked)
     })?;
     let (mut file, facts) = dir.open(NAME, pid)?;
     let length = facts.bytes;
     if let Some(said) = written.bytes.filter(|said| *said != length) {
         return Err(Error::Incomplete { pid, said, received: length });
     }
-    let written = Written { bytes: Some(length), ..written };
+    let written = DumpReply { bytes: Some(length), ..written };
     match target {
         Target::Linked(link) => link(file)?,
         Target::Renamed { name, is_forced } => {
@@ -187,7 +187,7 @@ fn through_fifo(
     dir: &PrivateDir,
     out: &mut (dyn Write + Send),
     watch: &dyn Watch,
-) -> Result<(Written, u64), Error> {
+) -> Result<(DumpReply, u64), Error> {
     let fail = |source| Error::File { what: "cannot read".into(), path: dir.place(NAME), source };
     ready(jvm)?;
     let reader = FifoReader::new(dir.dir().create_fifo(NAME).map_err(fail)?);
@@ -197,7 +197,7 @@ fn through_fifo(
     let waiting = jvm.waiting(DUMP, None);
     let (written, received) = std::thread::scope(|scope| {
         let ask = || {
-            let written = answered(jvm, "jcmd", &[&command], &waiting);
+            let written = request_dump(jvm, "jcmd", &[&command], &waiting);
             is_over.store(true, Ordering::SeqCst);
             written
         };
@@ -214,7 +214,7 @@ fn through_fifo(
         });
         // Also if it has written everything: one that opens the FIFO once more would wait for a reader.
         dir.release();
-        let written = joined(asked);
+        let written = join_dump(asked);
         // What is incomplete does not get an end.
         let is_whole = |received: u64| {
             written.as_ref().is_ok_and(|written| written.bytes.is_none_or(|said| said == received))
@@ -243,12 +243,12 @@ fn ready(jvm: &Jvm<'_>) -> Result<(), Error> {
     jvm.check_running()
 }
 
-type Asked<'s> = ScopedJoinHandle<'s, Result<Written, Error>>;
+type DumpThread<'s> = ScopedJoinHandle<'s, Result<DumpReply, Error>>;
 
 fn spawn<'s, 'e>(
     scope: &'s std::thread::Scope<'s, 'e>,
-    ask: impl FnOnce() -> Result<Written, Error> + Send + 's,
-) -> Result<Asked<'s>, Error> {
+    ask: impl FnOnce() -> Result<DumpReply, Error> + Send + 's,
+) -> Result<DumpThread<'s>, Error> {
     let thread = std::thread::Builder::new().name("dump".to_owned());
     thread.spawn_scoped(scope, ask).map_err(|source| Error::File {
         what: "cannot start a thread for".into(),
@@ -257,17 +257,17 @@ fn spawn<'s, 'e>(
     })
 }
 
-fn joined(asked: Asked<'_>) -> Result<Written, Error> {
+fn join_dump(asked: DumpThread<'_>) -> Result<DumpReply, Error> {
     asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
-fn answered(
+fn request_dump(
     jvm: &Jvm<'_>,
     command: &str,
     arguments: &[&str],
     waiting: &Waiting<'_>,
-) -> Result<Written, Error> {
+) -> Result<DumpReply, Error> {
     let start = Instant::now();
     let reply = jvm.ask_while(command, arguments, waiting).map_err(|error| match error {
         Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },
@@ -282,7 +282,7 @@ fn answered(
         let text = if text.is_empty() { "no reason given".to_owned() } else { shortened(&text) };
         return Err(Error::Refused { pid, command: DUMP.to_owned(), text });
     }
-    Ok(Written { bytes: bytes_of(&reply.text), time, standstill })
+    Ok(DumpReply { bytes: bytes_of(&reply.text), time, standstill })
 }
 
 /// Returns the number of bytes that a JVM says it wrote: `Heap dump file created [607123456 bytes in 2.345 secs]`.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::perfdata::PerfData;
 use crate::place::{Door, Doors, PlaceDir};
-use crate::processes::{Mapped, Process};
+use crate::processes::{MappedFiles, Process};
 use crate::users;
 use crate::vm_kind::VmKind;
 
@@ -57,7 +57,7 @@ pub struct JvmList {
 pub fn list(doors: &Doors) -> JvmList {
     let mut list = JvmList::default();
     for process in Process::all() {
-        match process.mapped() {
+        match process.mapped_files() {
             Ok(mapped) => {
                 let door = process.vm(&mapped).and_then(|_| doors.reader_of_process(&process).ok());
                 list.jvms.extend(row(&process, &mapped, door.map(Arc::new).as_ref()));
@@ -72,13 +72,13 @@ pub fn list(doors: &Doors) -> JvmList {
 }
 
 /// Returns what can be said about a process, if it is a JVM. Its counters are in its file system, `door`.
-pub(crate) fn row(process: &Process, mapped: &Mapped, door: Option<&Arc<Door>>) -> Option<JvmRow> {
+pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Door>>) -> Option<JvmRow> {
     let kind = process.vm(mapped)?;
     let status = process.status();
     let arguments = process.arguments();
-    let counters = door.and_then(|door| PerfData::of(door, process, mapped));
+    let counters = door.and_then(|door| PerfData::read(door, process, mapped));
     let told = counters.clone().unwrap_or_default();
-    let launched = Launched::of(&arguments);
+    let launched = LaunchArguments::parse(&arguments);
     let main_class = match kind {
         VmKind::NativeImage => arguments.first().cloned(),
         _ => told.text("sun.rt.javaCommand").map(main_class_of).or(launched.main_class),
@@ -114,7 +114,7 @@ fn main_class_of(command: &str) -> String {
 
 /// What the arguments of `java` say.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Launched {
+struct LaunchArguments {
     main_class: Option<String>,
     collector: Option<&'static str>,
     heap_max_bytes: Option<u64>,
@@ -158,8 +158,8 @@ const COLLECTORS: [(&str, &str); 13] = [
     ("Z", "ZGC"),
 ];
 
-impl Launched {
-    fn of(arguments: &[String]) -> Self {
+impl LaunchArguments {
+    fn parse(arguments: &[String]) -> Self {
         let mut launched = Self::default();
         let mut words = arguments.iter().skip(1).map(String::as_str);
         while let Some(word) = words.next() {
@@ -229,7 +229,7 @@ fn heap_used(told: &PerfData) -> Option<u64> {
 }
 
 /// Returns the version that the file `release` of the JDK has, two or three directories above the library.
-fn version_of_files(process: &Process, mapped: &Mapped, door: &Arc<Door>) -> Option<String> {
+fn version_of_files(process: &Process, mapped: &MappedFiles, door: &Arc<Door>) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
     // The path of the library is as this process sees it, unless it sees other mounts.
     let outside = fs::read_link(process.proc_path("root")).ok();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn arguments_tell_what_a_jvm_without_counters_does_not() {
-        let of = |line: &str| Launched::of(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let of = |line: &str| LaunchArguments::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         let launched = of(
             "/jdk/bin/java -Xmx512m -XX:+UseZGC -cp a:b --add-opens java.base/java.lang=ALL-UNNAMED app.Main x",
         );
@@ -283,7 +283,7 @@ mod tests {
             assert_eq!(launched.main_class.as_deref(), Some("app.Main"), "{option}");
         }
         assert_eq!(of("java -XX:+UseConcMarkSweepGC app.Main").collector, Some("CMS"));
-        assert_eq!(of("java"), Launched::default());
+        assert_eq!(of("java"), LaunchArguments::default());
         assert_eq!(
             (size_of("4G"), size_of("1k"), size_of("12"), size_of("x"), size_of("")),
             (Some(4 << 30), Some(1024), Some(12), None, None)

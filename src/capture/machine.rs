@@ -7,13 +7,13 @@ use std::time::Duration;
 use crate::attach::{self, Jvm};
 use crate::compress::Compression;
 use crate::error::Error;
-use crate::heap_dump::{self, Dumped, Target, Watch};
+use crate::heap_dump::{self, DumpOutcome, Target, Watch};
 use crate::identity::Identity;
 use crate::jvms::{self, JvmList, JvmRow};
 use crate::native_image;
 use crate::place::{Door, Doors, ForeignDir, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
-use crate::processes::{Mapped, Process};
+use crate::processes::{MappedFiles, Process};
 
 /// A place in which JVMs run.
 pub trait Machine {
@@ -56,7 +56,7 @@ pub trait Machine {
     /// # Errors
     ///
     /// If the JVM does not write the dump, or it does not arrive whole.
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error>;
+    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error>;
 
     /// Checks that a native image can be asked for a dump.
     ///
@@ -77,14 +77,14 @@ pub trait Machine {
         compression: Option<Compression>,
         limit: Option<Duration>,
         out: &mut (dyn Write + Send),
-    ) -> Result<Dumped, Error>;
+    ) -> Result<DumpOutcome, Error>;
 }
 
 /// A process that was found, and its file system.
 #[derive(Debug)]
 struct FoundProcess {
     process: Process,
-    mapped: Mapped,
+    mapped: MappedFiles,
     door: Arc<Door>,
     row: JvmRow,
 }
@@ -105,7 +105,7 @@ impl<'d> LocalMachine<'d> {
     }
 
     /// Returns the process that was found last, if it has this ID.
-    fn found(&mut self, pid: u32) -> Result<FoundProcess, Error> {
+    fn found_process(&mut self, pid: u32) -> Result<FoundProcess, Error> {
         match self.found.take().filter(|found| found.process.pid() == pid) {
             Some(found) => Ok(found),
             None => self.process(pid),
@@ -115,7 +115,7 @@ impl<'d> LocalMachine<'d> {
     fn process(&self, pid: u32) -> Result<FoundProcess, Error> {
         let process = Process::find(pid)?;
         attach::check_user(&process)?;
-        let mapped = process.mapped()?;
+        let mapped = process.mapped_files()?;
         let name = process.status().name.clone();
         let not_jvm = Error::NotJvm { pid, name };
         if process.vm(&mapped).is_none() {
@@ -145,7 +145,7 @@ impl Machine for LocalMachine<'_> {
         dir: ForeignDir<'_>,
         caller: Option<Identity>,
     ) -> Result<OutputPlace, Error> {
-        let found = self.found(pid)?;
+        let found = self.found_process(pid)?;
         let status = found.process.status();
         let place = OutputPlace::open(self.doors, dir, caller, Some((status.identity, &status.groups)));
         self.found = Some(found);
@@ -153,22 +153,22 @@ impl Machine for LocalMachine<'_> {
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        let FoundProcess { process, mapped, door, row } = self.found(pid)?;
+        let FoundProcess { process, mapped, door, row } = self.found_process(pid)?;
         attach::check_vm(&process, &mapped)?;
-        let mut jvm = Jvm::of(process, mapped, door, self.doors)?;
+        let mut jvm = Jvm::from_process(process, mapped, door, self.doors)?;
         jvm.set_limit(request.limit);
         let (plan, dir) = Plan::new(&jvm, row, request)?;
         self.planned = Some((jvm, plan.clone(), dir));
         Ok(plan)
     }
 
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
+    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error> {
         let (jvm, plan, dir) = self.planned.take().ok_or(Error::Unplanned)?;
         heap_dump::run(&jvm, &plan, dir, target, watch)
     }
 
     fn check_native(&mut self, pid: u32) -> Result<(), Error> {
-        let found = self.found(pid)?;
+        let found = self.found_process(pid)?;
         native_image::check(&found.process)?;
         self.found = Some(found);
         Ok(())
@@ -180,13 +180,18 @@ impl Machine for LocalMachine<'_> {
         compression: Option<Compression>,
         limit: Option<Duration>,
         out: &mut (dyn Write + Send),
-    ) -> Result<Dumped, Error> {
-        let found = self.found(pid)?;
+    ) -> Result<DumpOutcome, Error> {
+        let found = self.found_process(pid)?;
         let mut dump = native_image::dump(&found.process, &found.door, limit, self.doors.on_notice())?;
         let copied = dump.copy(compression, out);
         // It is full of secrets, also if it could not be copied.
         dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;
         copied?;
-        Ok(Dumped { dump_bytes: dump.bytes, standstill: dump.time, is_measured: false, sent_bytes: None })
+        Ok(DumpOutcome {
+            dump_bytes: dump.bytes,
+            standstill: dump.time,
+            is_measured: false,
+            sent_bytes: None,
+        })
     }
 }

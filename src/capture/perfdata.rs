@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::place::Door;
-use crate::processes::{Mapped, Process};
+use crate::processes::{MappedFiles, Process};
 
 /// Maximum length of the file. JVMs use 32 KiB unless told otherwise.
 const MAX_BYTES: u64 = 4 << 20;
@@ -33,12 +33,12 @@ enum PerfValue {
 }
 
 /// The bytes, and how numbers in them are written.
-struct Bytes<'b> {
+struct ByteReader<'b> {
     bytes: &'b [u8],
     is_big_endian: bool,
 }
 
-impl<'b> Bytes<'b> {
+impl<'b> ByteReader<'b> {
     fn slice(&self, at: usize, length: usize) -> Option<&'b [u8]> {
         self.bytes.get(at..at.checked_add(length)?)
     }
@@ -66,7 +66,7 @@ fn text(bytes: &[u8]) -> String {
 
 impl PerfData {
     /// Reads the counters of a JVM: the file that it has mapped, so that no other file is taken for it.
-    pub(crate) fn of(door: &Arc<Door>, process: &Process, mapped: &Mapped) -> Option<Self> {
+    pub(crate) fn read(door: &Arc<Door>, process: &Process, mapped: &MappedFiles) -> Option<Self> {
         // The directory is always `/tmp` for the JVM, whatever it is here.
         let mut names = mapped.perfdata.as_deref()?.rsplit('/');
         let (pid, dir) = (names.next()?, names.next()?);
@@ -87,7 +87,7 @@ impl PerfData {
         if major != 2 || accessible == 0 {
             return None;
         }
-        let bytes = Bytes { bytes, is_big_endian: order == 0 };
+        let bytes = ByteReader { bytes, is_big_endian: order == 0 };
         let (mut at, count) = (bytes.length(24)?, bytes.u32(28)?.min(MAX_COUNTERS));
         let mut found = Self::default();
         for _ in 0..count {
@@ -127,10 +127,10 @@ impl PerfData {
 }
 
 /// Reads an entry: name, value and length. Values of kinds that no counter here has are skipped.
-fn entry(bytes: &Bytes<'_>, at: usize) -> Option<(String, Option<PerfValue>, usize)> {
+fn entry(bytes: &ByteReader<'_>, at: usize) -> Option<(String, Option<PerfValue>, usize)> {
     // Length, offset of the name, length of the vector, type, flags, unit, variability, offset of the value.
     let length = bytes.length(at)?;
-    let entry = Bytes { bytes: bytes.slice(at, length)?, is_big_endian: bytes.is_big_endian };
+    let entry = ByteReader { bytes: bytes.slice(at, length)?, is_big_endian: bytes.is_big_endian };
     let (name, elements, value) = (entry.length(4)?, entry.length(8)?, entry.length(16)?);
     let kind = *entry.bytes.get(12)?;
     let name = text(entry.bytes.get(name..)?);
@@ -147,12 +147,12 @@ fn entry(bytes: &Bytes<'_>, at: usize) -> Option<(String, Option<PerfValue>, usi
 mod tests {
     use super::*;
 
-    enum Given<'t> {
+    enum CounterValue<'t> {
         Number(i64),
         Text(&'t str),
     }
 
-    fn file(is_big_endian: bool, counters: &[(&str, Given<'_>)]) -> Vec<u8> {
+    fn file(is_big_endian: bool, counters: &[(&str, CounterValue<'_>)]) -> Vec<u8> {
         let number = |number: u32| if is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
         let long = |number: i64| if is_big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
         let mut file = MAGIC.to_vec();
@@ -163,8 +163,8 @@ mod tests {
         for (name, value) in counters {
             let padded = name.len().div_ceil(8) * 8 + 8;
             let (kind, elements, bytes) = match value {
-                Given::Number(value) => (b'J', 0, long(*value).to_vec()),
-                Given::Text(text) => (b'B', text.len() + 1, [text.as_bytes(), &[0]].concat()),
+                CounterValue::Number(value) => (b'J', 0, long(*value).to_vec()),
+                CounterValue::Text(text) => (b'B', text.len() + 1, [text.as_bytes(), &[0]].concat()),
             };
             let length = (20 + padded + bytes.len()).div_ceil(8) * 8;
             let start = file.len();
@@ -185,12 +185,12 @@ mod tests {
         file(
             is_big_endian,
             &[
-                ("sun.rt.javaCommand", Given::Text("app.Main --port 80")),
-                ("sun.rt.safepointTime", Given::Number(3_000)),
-                ("sun.rt.safepointSyncTime", Given::Number(500)),
-                ("sun.os.hrt.frequency", Given::Number(1_000_000)),
-                ("java.rt.vmFlags", Given::Text("")),
-                ("negative", Given::Number(-1)),
+                ("sun.rt.javaCommand", CounterValue::Text("app.Main --port 80")),
+                ("sun.rt.safepointTime", CounterValue::Number(3_000)),
+                ("sun.rt.safepointSyncTime", CounterValue::Number(500)),
+                ("sun.os.hrt.frequency", CounterValue::Number(1_000_000)),
+                ("java.rt.vmFlags", CounterValue::Text("")),
+                ("negative", CounterValue::Number(-1)),
             ],
         )
     }

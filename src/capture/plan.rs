@@ -184,7 +184,7 @@ impl Plan {
             Some((dir, inner)) if way != Way::Fifo => (dir, inner),
             _ => {
                 let place = process.proc_path("root/tmp");
-                let tmp = jvm.door().root().and_then(|root| root.below("tmp"));
+                let tmp = jvm.door().root().and_then(|root| root.open_below("tmp"));
                 (tmp.map_err(|source| cannot_open(&place, source))?, "/tmp".to_owned())
             }
         };
@@ -275,7 +275,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
         OutputDir::Foreign(_) => return Ok(None),
         OutputDir::Own { fd, path } => {
             let id = EntryFacts::new(&fstat(fd).map_err(|error| fail(error.into()))?).id();
-            let reached = jvm.door().root().and_then(|root| root.below(&inner));
+            let reached = jvm.door().root().and_then(|root| root.open_below(&inner));
             let is_it = |dir: PlaceDir| dir.facts().id() == id && dir.check_searchable().is_ok();
             if !reached.is_ok_and(is_it) {
                 return Ok(None);

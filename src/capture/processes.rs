@@ -55,7 +55,7 @@ pub struct Status {
 
 /// What a process has mapped into its memory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Mapped {
+pub struct MappedFiles {
     /// Path of `libjvm.so` as the process sees it.
     pub libjvm: Option<PathBuf>,
     /// Whether the JVM is OpenJ9.
@@ -66,7 +66,7 @@ pub struct Mapped {
 
 impl Status {
     /// Parses the file.
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
         };
@@ -113,12 +113,12 @@ impl Process {
     pub fn find(pid: u32) -> Result<Self, Error> {
         // Opened first: what is read later is about this process, or it has ended.
         let handle = raw(pid).and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
-        let status = lossy(&format!("/proc/{pid}/status")).and_then(|text| Status::of(&text));
+        let status = lossy(&format!("/proc/{pid}/status")).and_then(|text| Status::parse(&text));
         let status = status.ok_or(Error::NoProcess { pid })?;
         if status.process != pid {
             return Err(Error::Thread { id: pid, pid: status.process });
         }
-        let started = started(pid).ok_or(Error::NoProcess { pid })?;
+        let started = start_time(pid).ok_or(Error::NoProcess { pid })?;
         Ok(Self { pid, status, started, handle })
     }
 
@@ -143,8 +143,8 @@ impl Process {
 
     /// Reads its status again; `None` if it has ended, or is ending.
     pub fn status_now(&self) -> Option<Status> {
-        let status = Status::of(&self.text("status")?)?;
-        let lives = status.has_memory && status.state != 'Z' && started(self.pid) == Some(self.started);
+        let status = Status::parse(&self.text("status")?)?;
+        let lives = status.has_memory && status.state != 'Z' && start_time(self.pid) == Some(self.started);
         lives.then_some(status)
     }
 
@@ -156,7 +156,7 @@ impl Process {
     pub(crate) fn signal(&self, signal: Signal) -> Result<(), Error> {
         let sent = match &self.handle {
             Some(handle) => pidfd_send_signal(handle, signal),
-            None if started(self.pid) == Some(self.started) => {
+            None if start_time(self.pid) == Some(self.started) => {
                 raw(self.pid).ok_or(Errno::SRCH).and_then(|pid| kill_process(pid, signal))
             }
             None => Err(Errno::SRCH),
@@ -197,21 +197,21 @@ impl Process {
     /// # Errors
     ///
     /// If it belongs to another user, may not be looked into, or has ended.
-    pub fn mapped(&self) -> Result<Mapped, Error> {
+    pub fn mapped_files(&self) -> Result<MappedFiles, Error> {
         match self.bytes("maps") {
-            Ok(maps) => Ok(Mapped::of(&maps)),
+            Ok(maps) => Ok(MappedFiles::parse(&maps)),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Err(denied(self.pid, self.status.identity.user, Identity::own().user))
+                Err(access_error(self.pid, self.status.identity.user, Identity::own().user))
             }
             Err(_) => Err(Error::Ended { pid: self.pid }),
         }
     }
 
     /// Returns the kind of its virtual machine, if it has one.
-    pub fn vm(&self, mapped: &Mapped) -> Option<VmKind> {
+    pub fn vm(&self, mapped: &MappedFiles) -> Option<VmKind> {
         match mapped {
-            Mapped { is_openj9: true, .. } => Some(VmKind::OpenJ9),
-            Mapped { libjvm: Some(_), .. } => Some(VmKind::HotSpot),
+            MappedFiles { is_openj9: true, .. } => Some(VmKind::OpenJ9),
+            MappedFiles { libjvm: Some(_), .. } => Some(VmKind::HotSpot),
             // What GraalVM compiles has the image of its first heap in a section of its own.
             _ => {
                 let program = File::open(self.proc_path("exe")).ok()?;
@@ -251,7 +251,7 @@ fn raw(pid: u32) -> Option<Pid> {
 }
 
 /// Returns the error about a process that may not be looked into: its user may, and root with all capabilities.
-fn denied(pid: u32, user: u32, own: u32) -> Error {
+fn access_error(pid: u32, user: u32, own: u32) -> Error {
     if user == own || own == 0 { Error::Hidden { pid } } else { Error::OtherUser { pid, user, own } }
 }
 
@@ -261,15 +261,15 @@ fn lossy(path: &str) -> Option<String> {
 }
 
 /// Returns the time at which a process started.
-fn started(pid: u32) -> Option<u64> {
+fn start_time(pid: u32) -> Option<u64> {
     let stat = lossy(&format!("/proc/{pid}/stat"))?;
     // The name may contain spaces and parentheses.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-impl Mapped {
+impl MappedFiles {
     /// Parses `/proc/PID/maps`.
-    fn of(maps: &[u8]) -> Self {
+    fn parse(maps: &[u8]) -> Self {
         let mut mapped = Self::default();
         for line in maps.split(|byte| *byte == b'\n') {
             // Address, permissions, offset, device, inode, path.
@@ -335,18 +335,18 @@ mod tests {
     fn a_process_in_a_container_has_another_id_there() {
         let text = "Name:\tjava\nState:\tT (stopped)\nTgid:\t4711\nPid:\t4711\nUid:\t1000\t1001\t1000\t1000\n\
                     Gid:\t100\t101\t100\t100\nGroups:\t4 27 100 \nNStgid:\t4711\t7\nNSpid:\t4711\t7\nSigCgt:\t0000000181005ccf\n";
-        let status = Status::of(text).unwrap();
+        let status = Status::parse(text).unwrap();
         assert_eq!(status.identity, Identity { user: 1001, group: 101 });
         assert_eq!(status.groups, [4, 27, 100]);
         assert!(!status.has_one_user);
         assert_eq!((status.process, status.namespace_pid, status.state), (4711, 7, 'T'));
         assert!(status.handles(Signal::QUIT) && !status.handles(Signal::KILL));
         let old = "Tgid:\t4711\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nSigCgt:\t0000000000000001\n";
-        let status = Status::of(old).unwrap();
+        let status = Status::parse(old).unwrap();
         assert_eq!(status.namespace_pid, 4711);
         assert!(status.has_one_user);
         assert!(!status.handles(Signal::QUIT));
-        assert_eq!(Status::of("Pid:\t1\n"), None);
+        assert_eq!(Status::parse("Pid:\t1\n"), None);
     }
 
     #[test]
@@ -354,11 +354,11 @@ mod tests {
         let maps = b"7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/jvm/a b/lib/server/libjvm.so\n\
             7f01-7f02 rw-p 00000000 00:00 0 \n7f02-7f03 rw-s 00000000 fe:00 9    /tmp/hsperfdata_app/7\n\
             7f04-7f05 r--p 00000000 fe:00 12 /opt/libjvm.so.bak\n";
-        let mapped = Mapped::of(maps);
+        let mapped = MappedFiles::parse(maps);
         assert_eq!(mapped.libjvm.as_deref(), Some(Path::new("/usr/lib/jvm/a b/lib/server/libjvm.so")));
         assert_eq!(mapped.perfdata.as_deref(), Some("/tmp/hsperfdata_app/7"));
         assert!(!mapped.is_openj9);
-        let replaced = Mapped::of(
+        let replaced = MappedFiles::parse(
             b"1-2 r-xp 0 0:0 1 /jre/lib/server/libjvm.so (deleted)\n1-2 r 0 0:0 1 /jre/lib/libj9vm29.so\n",
         );
         assert_eq!(replaced.libjvm.as_deref(), Some(Path::new("/jre/lib/server/libjvm.so")));
@@ -366,7 +366,7 @@ mod tests {
         for path in ["/tmp/hsperfdata_app/", "/tmp/hsperfdata_app/7x", "/tmp/other/7", "7"] {
             assert!(!is_perfdata(path), "{path}");
         }
-        assert_eq!(Mapped::of(b"\xff\xfe\n/\n"), Mapped::default());
+        assert_eq!(MappedFiles::parse(b"\xff\xfe\n/\n"), MappedFiles::default());
     }
 
     #[test]
@@ -397,9 +397,9 @@ mod tests {
 
     #[test]
     fn what_may_not_be_looked_into_is_not_always_another_users() {
-        assert!(matches!(denied(7, 1000, 1000), Error::Hidden { pid: 7 }));
-        assert!(matches!(denied(7, 1000, 0), Error::Hidden { .. }));
-        assert!(matches!(denied(7, 1000, 1001), Error::OtherUser { user: 1000, own: 1001, .. }));
+        assert!(matches!(access_error(7, 1000, 1000), Error::Hidden { pid: 7 }));
+        assert!(matches!(access_error(7, 1000, 0), Error::Hidden { .. }));
+        assert!(matches!(access_error(7, 1000, 1001), Error::OtherUser { user: 1000, own: 1001, .. }));
     }
 
     #[test]
@@ -428,7 +428,7 @@ mod tests {
         let own = Process::find(std::process::id()).unwrap();
         assert_eq!(own.status().identity, Identity::own());
         assert!(own.sees_our_files() && own.uptime().is_some() && own.status_now().is_some());
-        assert_eq!(own.vm(&own.mapped().unwrap()), None);
+        assert_eq!(own.vm(&own.mapped_files().unwrap()), None);
         assert!(own.arguments().first().is_some_and(|program| program.contains("hprof_capture")));
         let thread = std::thread::spawn(|| {
             let id = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();

@@ -8,7 +8,7 @@ use super::agent::listen;
 use super::pages::{self, site::Site};
 use super::shared::context::RunContext;
 
-pub use listen::Received;
+pub use listen::ReceivedRecording;
 
 /// The pages of a dump, as a worker of `serve` makes them.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct DumpPages {
 
 /// Response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct PageReply {
     /// HTTP status code.
     pub status: u16,
     /// Media type of the body.
@@ -43,11 +43,11 @@ impl DumpPages {
     }
 
     /// Answers a request for this path and query.
-    pub fn reply(&self, target: &str, wants_json: bool) -> Reply {
+    pub fn reply(&self, target: &str, wants_json: bool) -> PageReply {
         let pages::Reply { status, content_type, body, location } =
             pages::reply(&self.cx, &self.site, target, wants_json);
         let body = std::sync::Arc::unwrap_or_clone(body);
-        Reply { status, content_type, body, location }
+        PageReply { status, content_type, body, location }
     }
 }
 
@@ -61,7 +61,7 @@ pub fn is_harmful(text: &str) -> bool {
 /// # Errors
 ///
 /// The reason why there is no recording.
-pub fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<Received, String> {
+pub fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<ReceivedRecording, String> {
     listen::receive(dir, blocks, max_bytes)
 }
 

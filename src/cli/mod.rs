@@ -41,7 +41,7 @@ use shared::{color, hiding, messages, signals, spool, worker};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use hprof_report::answer::Declared;
+use hprof_report::answer::ResultSchema;
 
 /// Analyze Java heap dumps and HPROF reports on the command line.
 ///
@@ -70,8 +70,8 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 
 /// The commands, each listed once, in the groups of `--help`: type name, command name, and module.
 macro_rules! commands {
-    (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
-    (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
+    (@row_schema $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::row_schema()); };
+    (@row_schema $all:ident [$without_rows:literal] $($module:ident)::+) => {};
     ($($group:literal { $($(#[$on:meta])* $name:ident($args:ident) = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
@@ -93,7 +93,7 @@ macro_rules! commands {
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
         /// Returns one command for the parser.
-        fn one(name: &str) -> Option<clap::Command> {
+        fn subcommand(name: &str) -> Option<clap::Command> {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
                     let command = clap::Command::new($word);
@@ -106,9 +106,9 @@ macro_rules! commands {
 
         /// Returns the declared answers of all commands.
         #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/json-schema.md of it"))]
-        fn declared() -> Vec<Declared> {
+        fn row_schemas() -> Vec<ResultSchema> {
             let mut all = Vec::new();
-            $($($(#[$on])* { commands!(@declared all [$($without_rows)?] $($module)::+); })*)*
+            $($($(#[$on])* { commands!(@row_schema all [$($without_rows)?] $($module)::+); })*)*
             all
         }
     };
@@ -249,8 +249,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => arguments,
         Err(none) => {
-            cx.say("error", &format!("there is no command {}", none.word));
-            cx.say("hint", &none.hint);
+            cx.emit("error", &format!("there is no command {}", none.word));
+            cx.emit("hint", &none.hint);
             return ExitCode::from(2);
         }
     };
@@ -258,7 +258,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parser = || parser(words.get(1).map(String::as_str));
     let matches =
         parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = color::color_of(matches));
-    let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
+    let matches = matches.map_err(|error| match words.get(1).and_then(|name| subcommand(name)) {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,
     });
@@ -279,7 +279,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         cx.hides_values = hiding::is_asked(of);
     }
     match Command::from_arg_matches(&line.matches) {
-        Ok(command) => exit_code(&cx, checked(&cx, &line.matches).and_then(|()| command.run(&cx))),
+        Ok(command) => exit_code(&cx, check_hiding(&cx, &line.matches).and_then(|()| command.run(&cx))),
         Err(error) => usage(&cx, error),
     }
 }
@@ -293,7 +293,7 @@ fn ready(matches: &clap::ArgMatches) -> anyhow::Result<()> {
 }
 
 /// Checks that a command reads no values where they are hidden.
-fn checked(cx: &RunContext, matches: &clap::ArgMatches) -> anyhow::Result<()> {
+fn check_hiding(cx: &RunContext, matches: &clap::ArgMatches) -> anyhow::Result<()> {
     match matches.subcommand() {
         Some((name, of)) if cx.hides_values => hiding::check(name, of),
         _ => Ok(()),
@@ -327,7 +327,7 @@ pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
 pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
-    checked(cx, &matches)?;
+    check_hiding(cx, &matches)?;
     only_answers(&matches)?;
     Command::from_arg_matches(&matches)?.run(cx)
 }
@@ -336,7 +336,7 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
 fn only_answers(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     let Some((name, of)) = matches.subcommand() else { return Ok(()) };
     for argument in
-        one(name).iter().flat_map(clap::Command::get_arguments).filter(|argument| is_file(argument))
+        subcommand(name).iter().flat_map(clap::Command::get_arguments).filter(|argument| is_file(argument))
     {
         let is_given =
             of.value_source(argument.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
@@ -357,7 +357,7 @@ pub(crate) fn is_file(argument: &clap::Arg) -> bool {
 
 /// Returns the command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
-    let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
+    let command = Program::command().subcommands(NAMES.iter().filter_map(|name| subcommand(name)));
     let groups = groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
@@ -371,7 +371,7 @@ fn parser(first: Option<&str>) -> clap::Command {
 
 /// Returns the program with one command: building all of them takes longer than many an answer.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
-    Some(Program::command().subcommand(one(name)?))
+    Some(Program::command().subcommand(subcommand(name)?))
 }
 
 /// Returns the commands by group, one line each: clap does not group subcommands.

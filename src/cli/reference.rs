@@ -8,7 +8,7 @@ use std::fmt::Write;
 use hprof_query::dictionary::{self, Name, ValueKind};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::tables;
-use hprof_report::answer::Declared;
+use hprof_report::answer::ResultSchema;
 use hprof_report::column::JsonField;
 
 /// Marker line: everything after it is generated.
@@ -23,7 +23,7 @@ fn page(present: &str, begin: &str, generated: &str) -> Option<String> {
 }
 
 /// Returns the keys of all commands.
-fn keys(answers: &[Declared]) -> String {
+fn keys(answers: &[ResultSchema]) -> String {
     let mut out = String::new();
     let mut command = "";
     for answer in answers {
@@ -35,7 +35,7 @@ fn keys(answers: &[Declared]) -> String {
             let _ = write!(out, "\n### `{command}` {}\n", answer.variant);
         }
         let _ = write!(out, "\n{}\n", answer.about);
-        for (title, fields) in [("A row", &answer.rows), ("Beside `rows`", &answer.beside)] {
+        for (title, fields) in [("A row", &answer.rows), ("Beside `rows`", &answer.summary)] {
             if !fields.is_empty() {
                 let _ = write!(out, "\n{title}: {}\n", list(fields));
             }
@@ -67,20 +67,20 @@ fn table_columns() -> impl Iterator<Item = tables::Column> {
 }
 
 /// Returns all names with their types, meanings, and when they are `null`.
-fn names(answers: &[Declared]) -> String {
+fn names(answers: &[ResultSchema]) -> String {
     let mut nulls = Nulls::default();
     answers.iter().for_each(|answer| nulls.add(&answer.rows));
-    answers.iter().for_each(|answer| nulls.add(&answer.beside));
+    answers.iter().for_each(|answer| nulls.add(&answer.summary));
     for column in table_columns() {
         if let Some(when) = &column.null {
-            nulls.one(&column.name, when);
+            nulls.insert(&column.name, when);
         }
     }
     let mut out = String::new();
     for (title, topic) in dictionary::topics() {
         let _ = write!(out, "\n## {title}\n\n| name | type | meaning | null |\n|---|---|---|---|\n");
         for Name { key, kind, meaning } in topic {
-            let _ = writeln!(out, "| `{key}` | {} | {meaning} | {} |", type_of(*kind), nulls.of(key));
+            let _ = writeln!(out, "| `{key}` | {} | {meaning} | {} |", type_of(*kind), nulls.conditions(key));
         }
     }
     out
@@ -88,7 +88,7 @@ fn names(answers: &[Declared]) -> String {
 
 fn frameworks() -> String {
     let mut out = String::new();
-    for about in Frameworks::bundled().about() {
+    for about in Frameworks::builtin().summaries() {
         let _ = write!(
             out,
             "\n## {}\n\nVersions: {}. Written from the source of {}.",
@@ -119,20 +119,20 @@ impl Nulls {
     fn add(&mut self, fields: &[JsonField]) {
         for field in fields {
             if let Some(when) = field.null {
-                self.one(field.key.name.key, when);
+                self.insert(field.key.name.key, when);
             }
             self.add(&field.fields);
         }
     }
 
-    fn one(&mut self, name: &str, when: &str) {
+    fn insert(&mut self, name: &str, when: &str) {
         let known = self.0.entry(name.to_owned()).or_default();
         if !known.iter().any(|known| known == when) {
             known.push(when.to_owned());
         }
     }
 
-    fn of(&self, name: &str) -> String {
+    fn conditions(&self, name: &str) -> String {
         self.0.get(name).map(|when| when.join("; ")).unwrap_or_default()
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_pages_say_what_the_declarations_say() {
-        let declared = super::super::declared();
+        let declared = super::super::row_schemas();
         let pages = [
             ("json-schema", BEGIN, keys(&declared)),
             ("names", BEGIN, names(&declared)),
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_key_is_declared_once_an_answer() {
-        for answer in super::super::declared() {
-            for fields in [&answer.rows, &answer.beside] {
+        for answer in super::super::row_schemas() {
+            for fields in [&answer.rows, &answer.summary] {
                 let mut keys: Vec<&str> = fields.iter().map(|field| field.key.text.as_ref()).collect();
                 let count = keys.len();
                 keys.sort_unstable();
@@ -208,9 +208,9 @@ mod tests {
                 check(&field.fields);
             }
         }
-        for answer in super::super::declared() {
+        for answer in super::super::row_schemas() {
             check(&answer.rows);
-            check(&answer.beside);
+            check(&answer.summary);
         }
     }
 
@@ -224,9 +224,9 @@ mod tests {
             }
         }
         let mut used = BTreeSet::new();
-        for answer in super::super::declared() {
+        for answer in super::super::row_schemas() {
             add(&mut used, &answer.rows);
-            add(&mut used, &answer.beside);
+            add(&mut used, &answer.summary);
         }
         used.extend(table_columns().map(|column| column.name.into_owned()));
         let names = dictionary::topics().into_iter().flat_map(|(_, names)| names);

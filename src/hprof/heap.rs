@@ -116,7 +116,7 @@ pub trait HeapVisitor<'a> {
 
 /// End of a walk.
 #[derive(Debug)]
-pub struct Walked {
+pub struct WalkEnd {
     /// Offset of the first byte that was not read.
     pub next: usize,
     /// Error that ended it before `end`, if any.
@@ -135,7 +135,7 @@ pub fn walk<'a, V: HeapVisitor<'a>>(
     end: usize,
     limit: usize,
     visitor: &mut V,
-) -> Walked {
+) -> WalkEnd {
     match id_size {
         IdSize::Four => walk_sized::<4, V>(bytes, start, end, limit, visitor),
         IdSize::Eight => walk_sized::<8, V>(bytes, start, end, limit, visitor),
@@ -148,17 +148,17 @@ fn walk_sized<'a, const W: usize, V: HeapVisitor<'a>>(
     end: usize,
     limit: usize,
     visitor: &mut V,
-) -> Walked {
+) -> WalkEnd {
     let mut at = start;
     while at < end && visitor.go_on() {
         match step::<W, V>(bytes, at, limit, visitor) {
             Ok(next) => at = next,
             Err(error) => {
-                return Walked { next: at, error: Some(error) };
+                return WalkEnd { next: at, error: Some(error) };
             }
         }
     }
-    Walked { next: at, error: None }
+    WalkEnd { next: at, error: None }
 }
 
 /// Visits the sub-record at `at` and returns the offset of the next.

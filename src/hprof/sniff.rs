@@ -5,7 +5,7 @@ use crate::text;
 /// Apparent format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Looks {
+pub enum FileKind {
     /// An HPROF binary.
     Hprof,
     /// gzip.
@@ -43,54 +43,54 @@ pub enum Looks {
 }
 
 /// Detects the format of `bytes`, the start of a file. 600 bytes suffice.
-pub fn sniff(bytes: &[u8]) -> Looks {
+pub fn sniff(bytes: &[u8]) -> FileKind {
     let text = bytes.trim_ascii_start();
     let head = bytes.get(..bytes.len().min(600)).unwrap_or_default();
     let lower: Vec<u8> = text.iter().take(16).map(u8::to_ascii_lowercase).collect();
     match bytes {
-        [0x1f, 0x8b, ..] => return Looks::Gzip,
-        _ if behind_skippable_frames(head).starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => return Looks::Zstd,
-        [0x7f, b'E', b'L', b'F', ..] => return Looks::Elf,
-        [b'F', b'L', b'R', 0, ..] => return Looks::Jfr,
-        [b'P', b'K', 3, 4, ..] => return Looks::Zip,
-        [b'B', b'Z', b'h', ..] => return Looks::Bzip2,
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Looks::Xz,
+        [0x1f, 0x8b, ..] => return FileKind::Gzip,
+        _ if behind_skippable_frames(head).starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => return FileKind::Zstd,
+        [0x7f, b'E', b'L', b'F', ..] => return FileKind::Elf,
+        [b'F', b'L', b'R', 0, ..] => return FileKind::Jfr,
+        [b'P', b'K', 3, 4, ..] => return FileKind::Zip,
+        [b'B', b'Z', b'h', ..] => return FileKind::Bzip2,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return FileKind::Xz,
         _ => {}
     }
     if let Some(rest) = bytes.strip_prefix(b"JAVA PROFILE 1.0") {
         let version_end = rest.iter().position(|b| !matches!(b, b'.' | b'0'..=b'9'));
         return match version_end.and_then(|at| rest.get(at)) {
-            Some(0) => Looks::Hprof,
-            Some(b',' | b'\r' | b'\n') => Looks::HprofText,
-            _ => Looks::MangledHprof,
+            Some(0) => FileKind::Hprof,
+            Some(b',' | b'\r' | b'\n') => FileKind::HprofText,
+            _ => FileKind::MangledHprof,
         };
     }
     // The length-prefixed magic of a PHD file is Java's modified UTF-8.
     if head.windows(18).take(4).any(|window| window == b"portable heap dump") {
-        return Looks::Phd;
+        return FileKind::Phd;
     }
     if bytes.get(257..262) == Some(b"ustar") {
-        return Looks::Tar;
+        return FileKind::Tar;
     }
     if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") || lower.starts_with(b"<?xml") {
-        return Looks::Html;
+        return FileKind::Html;
     }
     let is_text = head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..));
     // JSON is UTF-8 (RFC 8259); the last character of the head may be truncated.
     let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
     if is_text && is_utf8 && starts_as_json(text) {
-        return Looks::Json;
+        return FileKind::Json;
     }
     if !head.is_empty() && head.iter().all(|b| *b == 0) {
-        return Looks::Zeros;
+        return FileKind::Zeros;
     }
     if text::is_report(bytes) {
-        return Looks::HprofText;
+        return FileKind::HprofText;
     }
     if is_text {
-        return Looks::Text;
+        return FileKind::Text;
     }
-    Looks::Other
+    FileKind::Other
 }
 
 /// Returns whether a text starts with an object or a list of JSON (RFC 8259), and not, for example, with a section of TOML.
@@ -115,7 +115,7 @@ fn behind_skippable_frames(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-impl Looks {
+impl FileKind {
     /// Returns a clause for an error message.
     pub fn describe(self) -> String {
         match self {
@@ -149,42 +149,42 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], Looks); 35] = [
-            (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
-            (b"JAVA PROFILE 1.0\0", Looks::Hprof),
-            (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
-            (b"count callee caller time\n1 a.b()V", Looks::HprofText),
-            (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", Looks::HprofText),
-            (b"THREAD START (obj=8b87a0, id = 4, name=\"main\", group=\"main\")\n", Looks::HprofText),
-            (b"TRACE is a word", Looks::Text),
-            (b"JAVA PROFILE 1.0.2\xef\xbf\xbd", Looks::MangledHprof),
-            (b"\x1f\x8b\x08", Looks::Gzip),
-            (b"\x28\xb5\x2f\xfd", Looks::Zstd),
-            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", Looks::Zstd),
-            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x04\x22\x4d\x18", Looks::Other),
-            (b"\x50\x2a\x4d\x18\xff\xff\xff\xffabcd", Looks::Other),
-            (b"\n <!DOCTYPE HTML><title>", Looks::Html),
-            (b"<html>", Looks::Html),
-            (b"\x7fELF\x02", Looks::Elf),
-            (b"\0\x12portable heap dump", Looks::Phd),
-            (b"FLR\0\0\x02", Looks::Jfr),
-            (&tar, Looks::Tar),
-            (b"PK\x03\x04", Looks::Zip),
-            (b"BZh9", Looks::Bzip2),
-            (b"\xfd7zXZ\0", Looks::Xz),
-            (b" {\"a\": 1}", Looks::Json),
-            (b"[\"Gr\xc3\xbc\xc3", Looks::Json),
-            (b"[\n  [1]]", Looks::Json),
-            (b"[false]", Looks::Json),
-            (b"{", Looks::Json),
-            (b"[features]\nx = 1", Looks::Text),
-            (b"[package]\n", Looks::Text),
-            (b"{\n  key = 1\n}", Looks::Text),
-            (b"{\0\0\x01binary", Looks::Other),
-            (b"{\xff\xfe\x80 1", Looks::Text),
-            (&[0; 64], Looks::Zeros),
-            (b"hello", Looks::Text),
-            (b"\x01\x02\x03", Looks::Other),
+        let cases: [(&[u8], FileKind); 35] = [
+            (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", FileKind::Hprof),
+            (b"JAVA PROFILE 1.0\0", FileKind::Hprof),
+            (b"JAVA PROFILE 1.0.1, created Fri Feb  6", FileKind::HprofText),
+            (b"count callee caller time\n1 a.b()V", FileKind::HprofText),
+            (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", FileKind::HprofText),
+            (b"THREAD START (obj=8b87a0, id = 4, name=\"main\", group=\"main\")\n", FileKind::HprofText),
+            (b"TRACE is a word", FileKind::Text),
+            (b"JAVA PROFILE 1.0.2\xef\xbf\xbd", FileKind::MangledHprof),
+            (b"\x1f\x8b\x08", FileKind::Gzip),
+            (b"\x28\xb5\x2f\xfd", FileKind::Zstd),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", FileKind::Zstd),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x04\x22\x4d\x18", FileKind::Other),
+            (b"\x50\x2a\x4d\x18\xff\xff\xff\xffabcd", FileKind::Other),
+            (b"\n <!DOCTYPE HTML><title>", FileKind::Html),
+            (b"<html>", FileKind::Html),
+            (b"\x7fELF\x02", FileKind::Elf),
+            (b"\0\x12portable heap dump", FileKind::Phd),
+            (b"FLR\0\0\x02", FileKind::Jfr),
+            (&tar, FileKind::Tar),
+            (b"PK\x03\x04", FileKind::Zip),
+            (b"BZh9", FileKind::Bzip2),
+            (b"\xfd7zXZ\0", FileKind::Xz),
+            (b" {\"a\": 1}", FileKind::Json),
+            (b"[\"Gr\xc3\xbc\xc3", FileKind::Json),
+            (b"[\n  [1]]", FileKind::Json),
+            (b"[false]", FileKind::Json),
+            (b"{", FileKind::Json),
+            (b"[features]\nx = 1", FileKind::Text),
+            (b"[package]\n", FileKind::Text),
+            (b"{\n  key = 1\n}", FileKind::Text),
+            (b"{\0\0\x01binary", FileKind::Other),
+            (b"{\xff\xfe\x80 1", FileKind::Text),
+            (&[0; 64], FileKind::Zeros),
+            (b"hello", FileKind::Text),
+            (b"\x01\x02\x03", FileKind::Other),
         ];
         for (bytes, looks) in cases {
             assert_eq!(sniff(bytes), looks, "{:?}", String::from_utf8_lossy(bytes));

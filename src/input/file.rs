@@ -11,11 +11,11 @@ use memmap2::{Advice, Mmap, MmapMut, UncheckedAdvice};
 
 use super::mapped_files::{self, Content, KnownMap};
 pub use super::packed::Compression;
-use hprof_parser::sniff::{self, Looks};
+use hprof_parser::sniff::{self, FileKind};
 
 /// A file, mapped for reading.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedFile {
     path: PathBuf,
     // Before the map: it has to be dropped first.
     _known: KnownMap,
@@ -54,7 +54,7 @@ impl Stamp {
     ///
     /// # Errors
     /// If the file's metadata cannot be read.
-    pub fn of(file: &File) -> io::Result<Self> {
+    pub fn from_file(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let modified_ns =
             metadata.modified().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
@@ -86,7 +86,7 @@ pub enum OpenError {
     },
 }
 
-impl Mapped {
+impl MappedFile {
     /// Opens and maps a file. An empty file maps to no bytes.
     ///
     /// # Errors
@@ -102,21 +102,21 @@ impl Mapped {
             return Err(OpenError::NotAFile(path.to_owned()));
         }
         let file = File::open(path).map_err(fail("open"))?;
-        Self::of(&file, path.to_owned(), Content::File)
+        Self::from_file(&file, path.to_owned(), Content::File)
     }
 
     /// Maps an open file. `path`, for messages, is that of its directory if the file has no name.
     ///
     /// # Errors
     /// If it cannot be mapped.
-    pub fn of(file: &File, path: PathBuf, content: Content) -> Result<Self, OpenError> {
+    pub fn from_file(file: &File, path: PathBuf, content: Content) -> Result<Self, OpenError> {
         let fail = |what| {
             let path = path.clone();
             move |error| OpenError::Io { what, path, error }
         };
-        let stamp = Stamp::of(file).map_err(fail("read the metadata of"))?;
+        let stamp = Stamp::from_file(file).map_err(fail("read the metadata of"))?;
         let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
-        let known = mapped_files::known(map.as_deref().unwrap_or_default(), &path, content);
+        let known = mapped_files::register(map.as_deref().unwrap_or_default(), &path, content);
         Ok(Self { path, _known: known, map, stamp, id: file_id(file) })
     }
 
@@ -137,7 +137,7 @@ impl Mapped {
 
     /// Returns whether the file's metadata is unchanged since it was opened.
     pub fn is_unchanged(&self) -> bool {
-        File::open(&self.path).and_then(|file| Stamp::of(&file)).is_ok_and(|now| now == self.stamp)
+        File::open(&self.path).and_then(|file| Stamp::from_file(&file)).is_ok_and(|now| now == self.stamp)
     }
 
     /// Returns whether somebody has written to the file since it was opened. A file that was replaced by another of its
@@ -145,7 +145,7 @@ impl Mapped {
     pub fn was_written(&self) -> bool {
         let Ok(file) = File::open(&self.path) else { return false };
         let same = file_id(&file) == self.id;
-        same && Stamp::of(&file).is_ok_and(|now| now != self.stamp)
+        same && Stamp::from_file(&file).is_ok_and(|now| now != self.stamp)
     }
 
     /// Tells the kernel that the file will be read from start to end.
@@ -157,7 +157,7 @@ impl Mapped {
     }
 }
 
-impl Mapped {
+impl MappedFile {
     /// Tells the kernel that these bytes will not be read soon: they no longer count as memory of this process, and
     /// reading them again uses the page cache.
     #[cfg(target_os = "linux")]
@@ -209,15 +209,15 @@ impl TextFile {
     /// # Errors
     /// As [`Mapped::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
-        let map = Mapped::open(path)?;
+        let map = MappedFile::open(path)?;
         // Text reports in archives are not supported.
-        let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
+        let compression = Compression::detect(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
             None => sniff::sniff(map.bytes()),
             Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
         };
         let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
-        Ok((looks == Looks::HprofText).then_some(file))
+        Ok((looks == FileKind::HprofText).then_some(file))
     }
 
     /// Returns the path of the file.

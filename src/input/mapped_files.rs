@@ -59,8 +59,8 @@ static SLOTS_OF_PROCESS: [MapSlot; SLOTS] = [const { MapSlot::new() }; SLOTS];
 pub struct KnownMap(Option<&'static MapSlot>);
 
 /// Registers a map, if [`watch`] was called.
-pub fn known(bytes: &[u8], path: &Path, content: Content) -> KnownMap {
-    MAPS.known(bytes, path, content)
+pub fn register(bytes: &[u8], path: &Path, content: Content) -> KnownMap {
+    MAPS.register(bytes, path, content)
 }
 
 impl Drop for KnownMap {
@@ -77,8 +77,8 @@ impl Drop for KnownMap {
 ///
 /// Neither locks nor allocates: may be called in a signal handler. The map must be in use, such as one that a thread is
 /// reading: then it does not change meanwhile.
-pub fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
-    MAPS.at(address, text)
+pub fn copy_map_text(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
+    MAPS.copy_map_text(address, text)
 }
 
 impl MapSlot {
@@ -103,7 +103,7 @@ impl Maps {
         let _ = self.describe.set(describe);
     }
 
-    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> KnownMap {
+    fn register(&'static self, bytes: &[u8], path: &Path, content: Content) -> KnownMap {
         let Some(describe) = self.describe.get().filter(|_| !bytes.is_empty()) else {
             return KnownMap(None);
         };
@@ -126,7 +126,7 @@ impl Maps {
         KnownMap(Some(slot))
     }
 
-    fn at(&self, address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
+    fn copy_map_text(&self, address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
         let holds = |slot: &&MapSlot| {
             let start = slot.start.load(Ordering::Acquire);
             let end = slot.end.load(Ordering::Relaxed);
@@ -152,7 +152,7 @@ mod tests {
 
     fn text_at(address: usize) -> Option<String> {
         let mut text = [0; TEXT];
-        let len = OWN.at(address, &mut text)?;
+        let len = OWN.copy_map_text(address, &mut text)?;
         Some(String::from_utf8(text[..len].to_vec()).unwrap())
     }
 
@@ -160,9 +160,9 @@ mod tests {
     fn maps_are_known_while_they_are_there() {
         let bytes = vec![7u8; 5000];
         let (first, last) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + 4999);
-        assert!(OWN.known(&bytes, "before".as_ref(), Content::File).0.is_none(), "nobody watches yet");
+        assert!(OWN.register(&bytes, "before".as_ref(), Content::File).0.is_none(), "nobody watches yet");
         OWN.watch(|path, content| format!("{} {content:?}", path.display()));
-        let map = OWN.known(&bytes, "a file".as_ref(), Content::File);
+        let map = OWN.register(&bytes, "a file".as_ref(), Content::File);
         for address in [first, first + 2000, last] {
             assert_eq!(text_at(address).as_deref(), Some("a file File"));
         }
@@ -173,7 +173,7 @@ mod tests {
         // A long text is truncated between characters; once all slots are taken, maps stay unregistered.
         let long = "ü".repeat(TEXT);
         let maps: Vec<KnownMap> =
-            bytes.chunks(4).map(|part| OWN.known(part, long.as_ref(), Content::Scratch)).collect();
+            bytes.chunks(4).map(|part| OWN.register(part, long.as_ref(), Content::Scratch)).collect();
         assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
         assert_eq!(text_at(first + 6).unwrap(), "ü".repeat(TEXT / 2));
         assert_eq!(text_at(last), None);

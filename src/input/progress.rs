@@ -9,7 +9,7 @@ pub trait Progress: Sync {
         self.begin(what, 0);
     }
     /// Reports the start or the end of work that runs in parallel to the current stage.
-    fn beside(&self, _what: &str, _is_over: bool) {}
+    fn report_parallel(&self, _what: &str, _is_over: bool) {}
     /// Reports another `bytes` of the stage as done.
     fn advance(&self, bytes: u64);
     /// Ends the stage.

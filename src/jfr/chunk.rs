@@ -48,12 +48,12 @@ pub struct ChunkTables {
     pub(crate) pools: Pools,
     /// Offsets of the events that can be read, one after the other: one range, and one more after each damaged region.
     pub(crate) runs: Vec<Range<usize>>,
-    pub(crate) selected: Selected,
+    pub(crate) selected: SelectedEvents,
 }
 
 /// Events of selected types, whose places are stored when a chunk is visited: their headers are read once.
 #[derive(Debug)]
-pub(crate) struct Selected {
+pub(crate) struct SelectedEvents {
     /// By index of the type.
     pub(crate) is_selected: Vec<bool>,
     pub(crate) places: Vec<EventPlace>,
@@ -107,11 +107,11 @@ impl<'a> Chunk<'a> {
         span: &ChunkSpan,
         select: impl Fn(&Class) -> bool,
     ) -> Result<Self, FlightError> {
-        Ok(Self::of(file, span, Arc::new(ChunkTables::read_selecting(file, span, &select)?)))
+        Ok(Self::from_tables(file, span, Arc::new(ChunkTables::read_selecting(file, span, &select)?)))
     }
 
     /// Returns the chunk whose tables were read before.
-    pub fn of(file: &'a [u8], span: &ChunkSpan, tables: Arc<ChunkTables>) -> Self {
+    pub fn from_tables(file: &'a [u8], span: &ChunkSpan, tables: Arc<ChunkTables>) -> Self {
         Self { tables, reader: reader_of(file, span) }
     }
 
@@ -142,10 +142,10 @@ impl ChunkTables {
     ) -> Result<Self, FlightError> {
         let reader = reader_of(file, span);
         let (mut counts, mut checkpoints, mut last) = (Counts::new(reader.end()), Vec::new(), None);
-        let Stated { starts, metadata } = Stated::of(reader, span);
+        let HeaderFacts { starts, metadata } = HeaderFacts::new(reader, span);
         let selection = |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
-        let mut selected = Selected::new(metadata.as_ref().map(selection));
-        let Walk { runs, mut problems } = Walk::over(reader, starts, |event| {
+        let mut selected = SelectedEvents::new(metadata.as_ref().map(selection));
+        let Walk { runs, mut problems } = Walk::visit_headers(reader, starts, |event| {
             counts.add(event);
             match event.type_id {
                 METADATA => last = Some(*event),
@@ -197,7 +197,7 @@ impl ChunkTables {
 pub fn parts(file: &[u8], span: &ChunkSpan) -> Vec<Range<usize>> {
     let (mut starts, mut events) = (Vec::new(), 0u64);
     let reader = reader_of(file, span);
-    let Walk { runs, .. } = Walk::over(reader, Stated::of(reader, span).starts, |event| {
+    let Walk { runs, .. } = Walk::visit_headers(reader, HeaderFacts::new(reader, span).starts, |event| {
         if events.is_multiple_of(PART_EVENTS) {
             starts.push(event.start);
         }
@@ -228,7 +228,7 @@ struct Walk {
 impl Walk {
     /// Visits the headers of all events that can be read. No event extends into one whose offset is stated, so damage ends there
     /// at the latest.
-    fn over(reader: Reader<'_>, starts: Vec<usize>, mut visit: impl FnMut(&EventHeader)) -> Self {
+    fn visit_headers(reader: Reader<'_>, starts: Vec<usize>, mut visit: impl FnMut(&EventHeader)) -> Self {
         let mut problems = Vec::new();
         let (mut runs, mut at): (Vec<Range<usize>>, usize) = (Vec::new(), HEADER);
         for end in starts.into_iter().chain([reader.end()]) {
@@ -258,7 +258,7 @@ impl Walk {
     }
 }
 
-impl Selected {
+impl SelectedEvents {
     /// Creates a list of events of types that are selected, if they are known already.
     fn new(is_selected: Option<Vec<bool>>) -> Self {
         let rest = if is_selected.is_some() { usize::MAX } else { 0 };
@@ -286,14 +286,14 @@ impl Selected {
 
 /// What the header of a chunk says about its events.
 #[derive(Default)]
-struct Stated {
+struct HeaderFacts {
     /// Offsets of the metadata, and of the checkpoints, each of which states the offset of the one before; ascending.
     starts: Vec<usize>,
     metadata: Option<Metadata>,
 }
 
-impl Stated {
-    fn of(reader: Reader<'_>, span: &ChunkSpan) -> Self {
+impl HeaderFacts {
+    fn new(reader: Reader<'_>, span: &ChunkSpan) -> Self {
         // A header that the JVM was still writing states nothing that is certain.
         let is_stated = span.is_whole || !span.header.is_in_flight();
         if is_stated { Self::read(reader, &span.header) } else { Self::default() }

@@ -138,7 +138,7 @@ impl Metadata {
     }
 
     /// Returns the index of the type with this name.
-    pub fn named(&self, name: &str) -> Option<usize> {
+    pub fn index_of_name(&self, name: &str) -> Option<usize> {
         self.classes.iter().position(|class| &*class.name == name)
     }
 }

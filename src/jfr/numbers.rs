@@ -210,7 +210,7 @@ impl<'c> Array<'c> {
         let integers = chunk.plans.integers(self.place.class).filter(|integers| *integers <= MAX_INTEGERS);
         let Some(integers) = integers.filter(|_| self.has_fields() && fields.class == self.place.class)
         else {
-            return self.each(fields, count, |numbers| visit(number(numbers)));
+            return self.for_each_element(fields, count, |numbers| visit(number(numbers)));
         };
         let mut reader = self.place.reader();
         let count = self.len().min(count);
@@ -238,7 +238,7 @@ impl<'c> Array<'c> {
     /// Visits the numbers in the selected fields of the first elements, at most `count`, up to the first that is damaged.
     /// Elements that have no fields are left out, and so are keys of constants: the JVM writes the frames of stacks where they are,
     /// and each of many keys could refer to one long value.
-    pub fn each<const N: usize>(
+    pub fn for_each_element<const N: usize>(
         &self,
         fields: &NumberFields<N>,
         count: usize,

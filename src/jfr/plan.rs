@@ -26,7 +26,7 @@ pub(crate) enum Primitive {
 }
 
 impl Primitive {
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "boolean" | "byte" => Self::Byte,
             "short" => Self::Short,
@@ -103,13 +103,13 @@ pub(crate) fn plans(metadata: &Metadata, compressed: bool) -> Plans {
         flattening.flatten(class, 0);
     }
     for plan in &mut flattening.plans {
-        plan.joined = joined(plan.steps.iter().flatten().copied());
+        plan.joined = join_variables(plan.steps.iter().flatten().copied());
     }
     Plans { of_class: flattening.plans, compressed }
 }
 
 /// Joins steps over integers of variable length.
-fn joined(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+fn join_variables(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let mut joined: Vec<Step> = Vec::new();
     for step in steps {
         match (step, joined.last_mut()) {
@@ -148,7 +148,7 @@ impl Flattening<'_> {
             return;
         }
         self.set(index, State::Begun);
-        let mut plan = ClassPlan { primitive: Primitive::of(&class.name), ..ClassPlan::default() };
+        let mut plan = ClassPlan { primitive: Primitive::from_name(&class.name), ..ClassPlan::default() };
         // Fields without steps take time, too.
         let mut steps = (class.fields.len() <= MAX_STEPS).then(Vec::<Step>::new);
         if let (Some(primitive), Some(steps)) = (plan.primitive, &mut steps) {
@@ -247,7 +247,7 @@ impl Plans {
             FieldEdge::End(field) => Some(self.start_of(class, field + 1).unwrap_or(steps.len())),
             FieldEdge::OfAll => Some(steps.len()),
         };
-        Some(joined(steps.get(at(from)?..at(to)?)?.iter().copied()))
+        Some(join_variables(steps.get(at(from)?..at(to)?)?.iter().copied()))
     }
 
     fn steps(&self, class: usize) -> Option<&[Step]> {

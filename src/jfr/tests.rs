@@ -137,7 +137,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
                 for count in [1, usize::MAX] {
                     let fields = array.fields([Key("text"), Integer("number")]);
                     let mut together = Vec::new();
-                    array.each(&fields, count, |numbers| together.push(numbers));
+                    array.for_each_element(&fields, count, |numbers| together.push(numbers));
                     // An element whose end is damaged is none.
                     let apart = array.records().map(|record| [None, record.integer("number")]).take(count);
                     assert_eq!(together, apart.collect::<Vec<_>>(), "{damaged:?}");
@@ -168,7 +168,7 @@ fn a_part_of_a_chunk_is_read_without_the_parts_before_it() {
     let tables = Arc::new(ChunkTables::read(&bytes, &span).unwrap());
     let parts = crate::chunk::parts(&bytes, &span);
     let numbers = |bytes: &[u8], part: &std::ops::Range<usize>| {
-        let chunk = Chunk::of(bytes, &span, tables.clone());
+        let chunk = Chunk::from_tables(bytes, &span, tables.clone());
         let events = chunk.events_in(part.clone());
         events.map(|event| event.fields.integer("number").unwrap()).collect::<Vec<i64>>()
     };
@@ -194,7 +194,7 @@ fn selected_events_are_those_of_the_types() {
         let bytes = if is_finished { made.finish() } else { made.unfinished() };
         let span = Recording::new(&bytes).unwrap().chunks()[0];
         let chunk = Chunk::read_selecting(&bytes, &span, |class| &*class.name == "jdk.Sample").unwrap();
-        let selected: Vec<_> = chunk.selected().collect();
+        let selected: Vec<_> = chunk.selected_events().collect();
         let numbers: Vec<i64> = selected.iter().filter_map(|event| event.fields.integer("number")).collect();
         assert_eq!(numbers, (0..count).collect::<Vec<_>>());
         let starts = chunk.events().filter(|event| event.class == 4).map(|event| event.start);
@@ -202,7 +202,7 @@ fn selected_events_are_those_of_the_types() {
         // Their headers were read once, unless there are many, or the types were not known.
         assert_eq!(chunk.selected.places.len(), if is_finished { numbers.len().min(4) } else { 0 });
         assert_eq!(chunk.selected.rest == usize::MAX, is_finished && count <= 4);
-        assert_eq!(Chunk::read(&bytes, &span).unwrap().selected().count(), 0);
+        assert_eq!(Chunk::read(&bytes, &span).unwrap().selected_events().count(), 0);
     }
 }
 
@@ -237,7 +237,7 @@ fn elements_with_equal_bytes_have_one_number() {
             let array = event.fields.array("array").unwrap();
             let fields = array.fields([Integer("c"), Key("b")]);
             let (mut one_by_one, mut together) = (Vec::new(), Vec::new());
-            array.each(&fields, count, |numbers| one_by_one.push(numbers));
+            array.for_each_element(&fields, count, |numbers| one_by_one.push(numbers));
             let number = |numbers| {
                 asked.push(numbers);
                 asked.len() as u32 - 1
@@ -541,7 +541,7 @@ fn what_is_cut_off_of_a_constant_is_not_skipped() {
     // Where the units were, from the third one, there are bytes with which no integer ends: to skip them fails.
     let mut changed = bytes.clone();
     changed[bytes.len() - UNITS + 2..].fill(0xff);
-    let chunk = Chunk::of(&changed, &span, tables);
+    let chunk = Chunk::from_tables(&changed, &span, tables);
     let name = |max_bytes| chunk.events().next().unwrap().fields.text("name", max_bytes).map(String::from);
     assert_eq!(name(2).as_deref(), Some("aa"));
     assert_eq!(name(UNITS), None);
@@ -561,7 +561,7 @@ fn elements_that_are_keys_are_left_out() {
     assert_eq!((array.len(), array.records().count()), (3, 3));
     let fields = array.fields([NumberField::Integer("value")]);
     let mut visits = 0;
-    array.each(&fields, usize::MAX, |_| visits += 1);
+    array.for_each_element(&fields, usize::MAX, |_| visits += 1);
     array.each_numbered(&fields, usize::MAX, &mut ElementNumbers::default(), |_| 0, |_| visits += 1);
     assert_eq!(visits, 0);
 }

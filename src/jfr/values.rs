@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::chunk::{Chunk, EventPlace, Selected};
+use crate::chunk::{Chunk, EventPlace, SelectedEvents};
 use crate::error::FlightError;
 use crate::events::Events;
 use crate::metadata::Class;
@@ -62,10 +62,10 @@ pub enum Value<'c> {
 
 /// A string, which is decoded only by [`StringValue::decode`]: any number of values can refer to one long text.
 #[derive(Debug, Clone, Copy)]
-pub struct StringValue<'c>(Encoded<'c>);
+pub struct StringValue<'c>(EncodedText<'c>);
 
 #[derive(Debug, Clone, Copy)]
-enum Encoded<'c> {
+enum EncodedText<'c> {
     Null,
     Constant(Constant<'c>),
     Inline(InlineText<'c>),
@@ -124,8 +124,8 @@ impl Chunk<'_> {
     }
 
     /// Returns the events that were selected when the chunk was read ([`Chunk::read_selecting`]), in the order of the file.
-    pub fn selected(&self) -> impl Iterator<Item = Event<'_>> {
-        let Selected { is_selected, places, rest } = &self.selected;
+    pub fn selected_events(&self) -> impl Iterator<Item = Event<'_>> {
+        let SelectedEvents { is_selected, places, rest } = &self.selected;
         let stored = places.iter().filter_map(|place| {
             let EventPlace { class, start, fields, end } = *place;
             let fields = Record::new(self, class as usize, fields as usize, end as usize)?;
@@ -267,9 +267,9 @@ impl<'c> StringValue<'c> {
     /// does not contain.
     pub fn stated_len(&self) -> usize {
         let text = match self.0 {
-            Encoded::Null => None,
-            Encoded::Constant(constant) => constant.inline(),
-            Encoded::Inline(text) => Some(text),
+            EncodedText::Null => None,
+            EncodedText::Constant(constant) => constant.inline(),
+            EncodedText::Inline(text) => Some(text),
         };
         text.map_or(0, |text| text.stated_len())
     }
@@ -278,9 +278,9 @@ impl<'c> StringValue<'c> {
     /// for a text that is damaged.
     pub fn decode(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
         match self.0 {
-            Encoded::Null => None,
-            Encoded::Constant(constant) => constant.inline()?.decode(max_bytes).ok(),
-            Encoded::Inline(text) => text.decode(max_bytes).ok(),
+            EncodedText::Null => None,
+            EncodedText::Constant(constant) => constant.inline()?.decode(max_bytes).ok(),
+            EncodedText::Inline(text) => text.decode(max_bytes).ok(),
         }
     }
 }
@@ -327,7 +327,7 @@ impl<'c> Constant<'c> {
 
     /// Returns the constant as a string. One that is again a key of a constant is not followed.
     pub fn string(&self) -> StringValue<'c> {
-        StringValue(Encoded::Constant(*self))
+        StringValue(EncodedText::Constant(*self))
     }
 
     /// Returns the text of a string.
@@ -441,9 +441,9 @@ impl FieldRead {
             Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
             Some(Primitive::Double) => Value::Number(reader.f64()?),
             Some(Primitive::Text) => Value::Text(StringValue(match reader.text()? {
-                Text::Null => Encoded::Null,
-                Text::Inline(text) => Encoded::Inline(text),
-                Text::Constant(key) => Encoded::Constant(Constant::new(chunk, class, key)),
+                Text::Null => EncodedText::Null,
+                Text::Inline(text) => EncodedText::Inline(text),
+                Text::Constant(key) => EncodedText::Constant(Constant::new(chunk, class, key)),
             })),
             None => {
                 let (at, end) = (reader.position(), reader.end());

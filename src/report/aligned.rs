@@ -9,9 +9,9 @@ use super::layout::GAP;
 
 /// Columns whose cells are first measured and then written.
 #[derive(Debug)]
-pub(super) struct Aligned(Vec<(usize, Align)>);
+pub(super) struct AlignedColumns(Vec<(usize, Align)>);
 
-impl Aligned {
+impl AlignedColumns {
     /// Creates columns of width 0.
     pub(super) fn new(columns: impl Iterator<Item = Align>) -> Self {
         Self(columns.map(|align| (0, align)).collect())
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn cells_stand_one_below_the_other() {
-        let mut table = Aligned::new([Align::Right, Align::Left, Align::Left, Align::Right].into_iter());
+        let mut table =
+            AlignedColumns::new([Align::Right, Align::Left, Align::Left, Align::Right].into_iter());
         let rows = [
             ["1", "one", "", "1"],
             ["1000", "東京 is\nwide", "", ""],

@@ -14,10 +14,10 @@ pub use super::grid::RowLine;
 use super::grid::{self, Grid};
 use super::json::{self, DumpHeader};
 use super::line::TextSink;
-use super::number::grouped;
-use super::rows::{Below, Cells, ColumnRows, RowCursor};
+use super::number::group_digits;
+use super::rows::{Cells, ColumnRows, LinesBelow, RowCursor};
 use super::screen::Screen;
-pub use super::section::{Section, WholeLine};
+pub use super::section::{Section, UnwrappedLine};
 use super::table::{self, Parts, Style, TableBuilder};
 use super::tree::Branch;
 use super::value::Value;
@@ -40,14 +40,14 @@ pub enum NoRows {
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
-    below: Option<Box<Below<'a, R>>>,
+    below: Option<Box<LinesBelow<'a, R>>>,
     around: Around,
 }
 
 /// Content around the rows of a result.
 #[derive(Debug)]
 struct Around {
-    beside: Value<'static>,
+    summary: Value<'static>,
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
@@ -73,19 +73,19 @@ impl<'a, R> Answer<'a, R> {
     }
 
     /// Sets the keys beside `rows` in JSON, declared as columns of one row.
-    pub fn beside<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
-        self.around.beside = columns.record(of);
+    pub fn with_summary<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
+        self.around.summary = columns.record(of);
         self
     }
 
     /// Adds a section above the table.
-    pub fn above(mut self, section: Section) -> Self {
+    pub fn with_section_above(mut self, section: Section) -> Self {
         self.around.above.push(section);
         self
     }
 
     /// Adds a section below the table, after the line about omitted rows.
-    pub fn under(mut self, section: Section) -> Self {
+    pub fn with_section_below(mut self, section: Section) -> Self {
         self.around.under.push(section);
         self
     }
@@ -100,11 +100,11 @@ impl<'a, R> Answer<'a, R> {
     pub fn instead_of_table(mut self, table: TableBuilder) -> Self {
         self.columns.hide_from_tables();
         self.around.no_rows = NoRows::Nothing;
-        self.above(Section::Table(table))
+        self.with_section_above(Section::Table(table))
     }
 
     /// Sets the lines below each row of a table.
-    pub fn below(mut self, lines: impl Fn(&R) -> Vec<RowLine> + 'a) -> Self {
+    pub fn with_lines_below(mut self, lines: impl Fn(&R) -> Vec<RowLine> + 'a) -> Self {
         self.below = Some(Box::new(lines));
         self
     }
@@ -162,7 +162,7 @@ impl<'a, R> Answer<'a, R> {
 impl Default for Around {
     fn default() -> Self {
         Self {
-            beside: Value::Record(Vec::new()),
+            summary: Value::Record(Vec::new()),
             above: Vec::new(),
             under: Vec::new(),
             totals: Vec::new(),
@@ -205,7 +205,7 @@ impl ErasedAnswer<'_> {
             Format::Csv => csv::write_rows(out, self.schema, self.rows),
             Format::Json => {
                 let rows = JsonRows { keys: self.schema.keys(), rows: self.rows.into(), count: 0.into() };
-                json::write(out, command, dump, &rows, &self.around.beside)?;
+                json::write(out, command, dump, &rows, &self.around.summary)?;
                 Ok(rows.count.get())
             }
         }
@@ -224,9 +224,9 @@ impl ErasedAnswer<'_> {
         dump: &DumpHeader<'_>,
     ) -> io::Result<u64> {
         let Self { schema, rows, around } = self;
-        let mut rows = TabledRows { table: TableBuilder::of(schema), schema, rows };
+        let mut rows = TabledRows { table: TableBuilder::from_schema(schema), schema, rows };
         let json = JsonRows { keys: schema.keys(), rows: RefCell::new(&mut rows), count: 0.into() };
-        json::write(&mut *out, command, dump, &json, &around.beside)?;
+        json::write(&mut *out, command, dump, &json, &around.summary)?;
         let shown = json.count.get();
         out.write_all(b"\0")?;
         let mut lines = TextSink { out, color: style.color };
@@ -240,7 +240,7 @@ impl ErasedAnswer<'_> {
                 table.write_lines(&mut lines, style)?;
             }
         }
-        if let Some((more, what)) = more(around.matching, shown, rows) {
+        if let Some((more, what)) = omitted_count(around.matching, shown, rows) {
             let all = table::option(around.all.unwrap_or(style.all_rows), "shows all");
             table::write_text(&mut lines, &(more_rows(more, what) + &all), style)?;
         }
@@ -268,7 +268,7 @@ impl ErasedAnswer<'_> {
         };
         let totals = around.totals.iter().map(of_total).collect();
         let is_empty = shown == 0 && around.no_rows != NoRows::Titles;
-        let more = more(around.matching, shown, all);
+        let more = omitted_count(around.matching, shown, all);
         let grid = Grid {
             columns: if is_empty { Vec::new() } else { columns },
             rows,
@@ -289,7 +289,7 @@ impl ErasedAnswer<'_> {
     pub fn into_screen(self, window: &RowWindow) -> (Screen, u64) {
         let Self { schema, rows, around } = self;
         let is_shown = |section: &Section| !matches!(section, Section::Options(_));
-        let mut table = TableBuilder::of(schema);
+        let mut table = TableBuilder::from_schema(schema);
         let total = around.matching.and_then(|(total, _)| usize::try_from(total?).ok());
         let place = window.read(schema, rows, &mut table, total);
         let mut screen = Screen::new(place);
@@ -303,13 +303,13 @@ impl ErasedAnswer<'_> {
         match around.no_rows {
             NoRows::Nothing if shown == 0 => {}
             NoRows::Line(line) if shown == 0 => screen.push(Section::Line(line.into_owned())),
-            _ if schema.shown().next().is_none() => {}
+            _ if schema.table_columns().next().is_none() => {}
             _ => screen.push_rows(table),
         }
         if !place.has_more {
             // Those that the options of the command leave out.
             if !window.is_part()
-                && let Some((more, what)) = more(around.matching, shown, rows)
+                && let Some((more, what)) = omitted_count(around.matching, shown, rows)
             {
                 screen.push(Section::Line(more_rows(more, what)));
             }
@@ -338,7 +338,7 @@ impl ErasedAnswer<'_> {
                 break;
             }
         }
-        if let Some((more, what)) = more(around.matching, shown, rows) {
+        if let Some((more, what)) = omitted_count(around.matching, shown, rows) {
             let all = table::option(around.all.unwrap_or(style.all_rows), "shows all");
             table::write_text(&mut lines, &(more_rows(more, what) + &all), style)?;
         }
@@ -348,7 +348,7 @@ impl ErasedAnswer<'_> {
 }
 
 /// Returns the number of rows beyond those shown, if counted; `None` if there are none.
-fn more(
+fn omitted_count(
     matching: Option<(Option<u64>, &'static str)>,
     shown: u64,
     rows: &mut dyn RowCursor,
@@ -364,7 +364,7 @@ fn more_rows(more: Option<u64>, what: &str) -> String {
     // "classes", "rows"
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
-    format!("{} more {one}", grouped(more))
+    format!("{} more {one}", group_digits(more))
 }
 
 /// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.
@@ -428,8 +428,8 @@ impl RowCursor for TabledRows<'_> {
         self.rows.has_more()
     }
 
-    fn below(&self) -> Vec<RowLine> {
-        self.rows.below()
+    fn lines_below(&self) -> Vec<RowLine> {
+        self.rows.lines_below()
     }
 }
 
@@ -455,7 +455,7 @@ impl Serialize for JsonRows<'_> {
 
 /// Declaration of one variant of a command's result, for the reference.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct ResultSchema {
     /// Command.
     pub command: &'static str,
     /// Variant, as a heading: `--group-by package`; empty if there is one.
@@ -465,7 +465,7 @@ pub struct Declared {
     /// Keys of a row.
     pub rows: Vec<JsonField>,
     /// Keys beside `rows`.
-    pub beside: Vec<JsonField>,
+    pub summary: Vec<JsonField>,
 }
 
 #[cfg(test)]
@@ -475,7 +475,7 @@ mod tests {
 
     use super::*;
     use crate::column::{Align, Column, ColumnKey, TableColumn, ValueKind};
-    use crate::value::Each;
+    use crate::value::LazyList;
 
     fn dump() -> DumpHeader<'static> {
         DumpHeader {
@@ -493,9 +493,9 @@ mod tests {
     #[test]
     fn a_list_beside_a_key_with_a_dot_is_made_while_it_is_written() {
         /// Accepts 64 KiB.
-        struct Full(usize);
+        struct LimitedSink(usize);
 
-        impl Write for Full {
+        impl Write for LimitedSink {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0 += bytes.len();
                 if self.0 < 1 << 16 { Ok(bytes.len()) } else { Err(io::ErrorKind::StorageFull.into()) }
@@ -508,17 +508,17 @@ mod tests {
 
         static MADE: AtomicU64 = AtomicU64::new(0);
         let columns = Columns::new([
-            Column::of(ColumnKey::chosen("a.b", ValueKind::Integer), |_: &()| 1u64.into()),
-            Column::of(ColumnKey::chosen("c", ValueKind::Any), |_: &()| {
+            Column::new(ColumnKey::chosen("a.b", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::new(ColumnKey::chosen("c", ValueKind::Any), |_: &()| {
                 let one = |number: u64| {
                     MADE.fetch_add(1, Ordering::Relaxed);
                     Value::Integer(number)
                 };
-                Each::new(move || (0..1_000_000).map(one)).into()
+                LazyList::new(move || (0..1_000_000).map(one)).into()
             }),
         ]);
         let answer = Answer::new(columns, [()]);
-        answer.write(&mut Full(0), Format::Json, Style::default(), "a", &dump()).unwrap_err();
+        answer.write(&mut LimitedSink(0), Format::Json, Style::default(), "a", &dump()).unwrap_err();
         assert!(MADE.load(Ordering::Relaxed) < 100_000);
     }
 
@@ -526,7 +526,7 @@ mod tests {
     fn what_dots_put_into_one_object_is_together() {
         let columns = || {
             let key = |key: &'static str| {
-                Column::of(ColumnKey::chosen(key, ValueKind::Text), move |_: &()| key.into())
+                Column::new(ColumnKey::chosen(key, ValueKind::Text), move |_: &()| key.into())
             };
             Columns::new(["a.b", "c", "a.d.e", "a.f", "a.d.g"].map(key))
         };
@@ -546,14 +546,14 @@ mod tests {
     fn a_table_has_the_columns_of_its_list_in_its_order() {
         let key = |text: &'static str| ColumnKey::chosen(text, ValueKind::Integer);
         let columns = Columns::new([
-            Column::of(key("a"), |_: &()| 1u64.into()),
-            Column::of(key("b"), |_: &()| 2u64.into()),
-            Column::of(key("c"), |_: &()| 3u64.into()),
+            Column::new(key("a"), |_: &()| 1u64.into()),
+            Column::new(key("b"), |_: &()| 2u64.into()),
+            Column::new(key("c"), |_: &()| 3u64.into()),
         ]);
         let columns = columns.table([
-            TableColumn::of(key("b"), "first"),
-            TableColumn::derived("second", Align::Left, |()| "x".to_owned()),
-            TableColumn::of(key("a"), "third").align(Align::Left),
+            TableColumn::new(key("b"), "first"),
+            TableColumn::table_only("second", Align::Left, |()| "x".to_owned()),
+            TableColumn::new(key("a"), "third").align(Align::Left),
         ]);
         let mut out = Vec::new();
         Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();

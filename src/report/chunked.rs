@@ -12,7 +12,7 @@ use super::rows::{ColumnRows, RowCursor};
 
 /// Result with rows `R` in CSV or JSON, equal to the output of [`super::answer::Answer`].
 #[derive(Debug)]
-pub struct Chunked<'a, R> {
+pub struct ChunkedAnswer<'a, R> {
     columns: Columns<'a, R>,
     form: ChunkedForm,
 }
@@ -23,7 +23,7 @@ enum ChunkedForm {
     Json(json::DocumentFrame),
 }
 
-impl<'a, R> Chunked<'a, R> {
+impl<'a, R> ChunkedAnswer<'a, R> {
     /// Creates CSV. Declared records must have fields: titles do not depend on rows.
     pub fn csv(columns: Columns<'a, R>) -> Self {
         Self { columns, form: ChunkedForm::Csv }
@@ -138,26 +138,26 @@ mod tests {
 
     fn columns() -> Columns<'static, u64> {
         Columns::new([
-            Column::of(ColumnKey::chosen("id", ValueKind::Id), |row: &u64| {
+            Column::new(ColumnKey::chosen("id", ValueKind::Id), |row: &u64| {
                 Value::Id(hprof_values::ObjectId(*row))
             }),
-            Column::of(ColumnKey::chosen("a.text", ValueKind::Text), |row: &u64| {
+            Column::new(ColumnKey::chosen("a.text", ValueKind::Text), |row: &u64| {
                 format!("{TEXT} {row}").into()
             }),
-            Column::of(ColumnKey::chosen("a.none", ValueKind::Integer), |_: &u64| Value::Null),
-            Column::of(ColumnKey::chosen("list", ValueKind::Any), |row: &u64| list(0..*row % 3)),
+            Column::new(ColumnKey::chosen("a.none", ValueKind::Integer), |_: &u64| Value::Null),
+            Column::new(ColumnKey::chosen("list", ValueKind::Any), |row: &u64| list(0..*row % 3)),
         ])
     }
 
-    fn beside() -> Columns<'static, ()> {
-        Columns::new([Column::of(ColumnKey::chosen("beside.rows", ValueKind::Text), |(): &()| TEXT.into())])
+    fn summary_columns() -> Columns<'static, ()> {
+        Columns::new([Column::new(ColumnKey::chosen("beside.rows", ValueKind::Text), |(): &()| TEXT.into())])
     }
 
-    fn chunked(format: Format, chunks: &[Range<u64>]) -> (String, io::Result<u64>) {
+    fn write_chunks(format: Format, chunks: &[Range<u64>]) -> (String, io::Result<u64>) {
         let dump = DumpHeader { path: TEXT.into(), ..DumpHeader::default() };
         let answer = match format {
-            Format::Json => Chunked::json(columns(), TEXT, &dump, &beside(), &()).unwrap(),
-            _ => Chunked::csv(columns()),
+            Format::Json => ChunkedAnswer::json(columns(), TEXT, &dump, &summary_columns(), &()).unwrap(),
+            _ => ChunkedAnswer::csv(columns()),
         };
         let mut out = Vec::new();
         let count = answer.write(&mut out, chunks.to_vec(), |chunk| chunk, || Ok(()));
@@ -172,9 +172,9 @@ mod tests {
                 let chunks: Vec<Range<u64>> = (0..count).map(|at| at * 7..at * 7 + 7).collect();
                 let mut expected = Vec::new();
                 let rows = 0..count * 7;
-                let answer = Answer::new(columns(), rows).beside(&beside(), &());
+                let answer = Answer::new(columns(), rows).with_summary(&summary_columns(), &());
                 let count = answer.write(&mut expected, format, Style::default(), TEXT, &dump).unwrap();
-                let (text, counted) = chunked(format, &chunks);
+                let (text, counted) = write_chunks(format, &chunks);
                 assert_eq!((text, counted.unwrap()), (String::from_utf8(expected).unwrap(), count));
             }
         }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn of_a_wrong_chunk_nothing_is_written() {
         let wrong = std::sync::atomic::AtomicBool::new(false);
-        let answer = Chunked::csv(columns());
+        let answer = ChunkedAnswer::csv(columns());
         let rows = |chunk: Range<u64>| {
             wrong.fetch_or(chunk.start > 1, Ordering::Relaxed);
             chunk

@@ -10,7 +10,7 @@ pub use hprof_query::dictionary::{ColumnKey, ValueKind};
 
 use super::escape;
 use super::ink::Ink;
-use super::number::grouped;
+use super::number::group_digits;
 pub use super::table_column::{Align, CellTarget, Fit, TableColumn};
 use super::table_column::{GetBranch, MakeCell};
 use super::tree::Branch;
@@ -29,12 +29,12 @@ pub struct JsonField {
 
 impl JsonField {
     /// Creates a field that is never `null`.
-    pub fn of(key: impl Into<ColumnKey>) -> Self {
-        Self::nested(key, Vec::new())
+    pub fn new(key: impl Into<ColumnKey>) -> Self {
+        Self::with_fields(key, Vec::new())
     }
 
     /// Creates a record, or a list of records, with these fields.
-    pub fn nested(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
+    pub fn with_fields(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
         Self { key: key.into(), fields, null: None }
     }
 
@@ -147,27 +147,27 @@ impl Declaration {
 impl<'c, R> Column<'c, R> {
     /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`], in the order of columns, or if
     /// [`Columns::table`] lists it.
-    pub fn of(
+    pub fn new(
         key: impl Into<ColumnKey>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
-        Self::nested(key, Vec::new(), value)
+        Self::with_fields(key, Vec::new(), value)
     }
 
     /// Creates a record, or a list of records, with these fields; see [`Column::of`].
-    pub fn nested(
+    pub fn with_fields(
         key: impl Into<ColumnKey>,
         fields: Vec<JsonField>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         let value: MakeValue<'c, R> = Box::new(value);
-        Self::boxed(key, fields, value)
+        Self::from_boxed(key, fields, value)
     }
 
     /// Compiled once for each type of rows, not for each of a thousand columns.
-    fn boxed(key: impl Into<ColumnKey>, fields: Vec<JsonField>, value: MakeValue<'c, R>) -> Self {
+    fn from_boxed(key: impl Into<ColumnKey>, fields: Vec<JsonField>, value: MakeValue<'c, R>) -> Self {
         let making = Making { value, csv: None, cell: None, branch: None, target: None };
-        Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
+        Self { declaration: Declaration::new(JsonField::with_fields(key, fields)), making }
     }
 
     /// Creates a column of tables only: for values derived from others, such as a share or a bar.
@@ -193,7 +193,7 @@ impl<'c, R> Column<'c, R> {
         R: 'c,
     {
         let fields = columns.fields();
-        Self::nested(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
+        Self::with_fields(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
     }
 
     /// Creates a list of records by declared columns; see [`Column::of`].
@@ -202,7 +202,7 @@ impl<'c, R> Column<'c, R> {
         R: 'c,
     {
         let fields = columns.fields();
-        Self::nested(key, fields, move |row| list(of(row).iter().map(|of| columns.record(of))))
+        Self::with_fields(key, fields, move |row| list(of(row).iter().map(|of| columns.record(of))))
     }
 
     /// Sets the condition under which the value is `null`.
@@ -263,8 +263,8 @@ pub(super) fn plain(value: &Value<'_>) -> String {
     match value {
         Value::Null => String::new(),
         Value::Boolean(value) => if *value { "yes" } else { "no" }.to_owned(),
-        Value::Integer(value) => grouped(*value),
-        Value::Signed(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), grouped),
+        Value::Integer(value) => group_digits(*value),
+        Value::Signed(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), group_digits),
         Value::Float(value) => value.to_string(),
         Value::Id(id) => format!("{id:#x}"),
         Value::Text(text) | Value::Verbatim(text) => text.clone().into_owned(),
@@ -274,7 +274,7 @@ pub(super) fn plain(value: &Value<'_>) -> String {
             .map(|(key, value)| format!("{key}: {}", plain(value)))
             .collect::<Vec<_>>()
             .join(", "),
-        Value::Each(each) => each.values().map(|value| plain(&value)).collect::<Vec<_>>().join(", "),
+        Value::LazyList(each) => each.values().map(|value| plain(&value)).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -446,7 +446,7 @@ impl Schema {
     }
 
     /// Returns the columns of tables with their numbers, in their order.
-    pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Declaration)> {
+    pub(super) fn table_columns(&self) -> impl Iterator<Item = (usize, &Declaration)> {
         self.shown.iter().filter_map(|at| Some((*at, self.columns.get(*at)?)))
     }
 }

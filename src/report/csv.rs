@@ -118,12 +118,12 @@ impl<W: Write> Writer<W> {
             Value::Float(_) => self.plain(&serde_json::to_vec(value)?),
             Value::Id(id) => self.id(*id),
             Value::Text(text) => self.text(text),
-            Value::Verbatim(text) => self.escaped(text),
-            Value::List(_) | Value::Each(_) | Value::Record(_) => {
+            Value::Verbatim(text) => self.write_escaped(text),
+            Value::List(_) | Value::LazyList(_) | Value::Record(_) => {
                 let mut text = String::new();
-                joined(&mut text, value)?;
+                push_value(&mut text, value)?;
                 // Numbers, of any sign, are not formulas.
-                if is_numbers(value) { self.escaped(&text) } else { self.text(&text) }
+                if is_numbers(value) { self.write_escaped(&text) } else { self.text(&text) }
             }
         }
         Ok(())
@@ -156,11 +156,11 @@ impl<W: Write> Writer<W> {
         {
             return self.plain(text.as_bytes());
         }
-        self.escaped(&escape::cell(text));
+        self.write_escaped(&escape::cell(text));
     }
 
     /// Writes a text that was escaped, so that it has no line breaks.
-    fn escaped(&mut self, text: &str) {
+    fn write_escaped(&mut self, text: &str) {
         if memchr::memchr2(b'"', b',', text.as_bytes()).is_some() {
             self.plain(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
         } else {
@@ -187,14 +187,14 @@ impl<W: Write> Writer<W> {
 }
 
 /// Appends a value as part of a cell. It is not escaped: the cell is, as a whole.
-fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
+fn push_value(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
         for (at, value) in values.enumerate() {
             out.push_str(if at > 0 { "; " } else { "" });
             match &*value {
                 // Parentheses delimit it.
-                inner @ (Value::List(_) | Value::Each(_)) => nested(out, inner)?,
-                inner => joined(out, inner)?,
+                inner @ (Value::List(_) | Value::LazyList(_)) => push_nested(out, inner)?,
+                inner => push_value(out, inner)?,
             }
         }
         Ok(())
@@ -204,7 +204,7 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
         Value::Id(id) => write!(out, "{id:#x}").map_err(io::Error::other)?,
         Value::Text(text) | Value::Verbatim(text) => out.push_str(text),
         Value::List(values) => list(out, values.iter().map(Cow::Borrowed))?,
-        Value::Each(each) => list(out, each.values().map(Cow::Owned))?,
+        Value::LazyList(each) => list(out, each.values().map(Cow::Owned))?,
         Value::Record(fields) => {
             let is_there = |value: &Value<'_>| match value {
                 Value::Null => false,
@@ -217,8 +217,10 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
                 out.push_str(key);
                 out.push('=');
                 match value {
-                    inner @ (Value::List(_) | Value::Each(_) | Value::Record(_)) => nested(out, inner)?,
-                    inner => joined(out, inner)?,
+                    inner @ (Value::List(_) | Value::LazyList(_) | Value::Record(_)) => {
+                        push_nested(out, inner)?
+                    }
+                    inner => push_value(out, inner)?,
                 }
             }
         }
@@ -230,9 +232,9 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
 }
 
 /// Appends a value inside another.
-fn nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
+fn push_nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     out.push('(');
-    joined(out, value)?;
+    push_value(out, value)?;
     out.push(')');
     Ok(())
 }
@@ -252,7 +254,7 @@ fn is_numbers(value: &Value<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::column::{Column, ColumnKey, ValueKind};
-    use crate::value::{Each, list};
+    use crate::value::{LazyList, list};
 
     fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
         Value::Record(values.into_iter().map(|(key, value)| (key.into(), value)).collect())
@@ -261,8 +263,8 @@ mod tests {
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {
         let columns = Columns::new([
-            Column::of(ColumnKey::chosen("a,b", ValueKind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
-            Column::of(ColumnKey::chosen("c", ValueKind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
+            Column::new(ColumnKey::chosen("a,b", ValueKind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
+            Column::new(ColumnKey::chosen("c", ValueKind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
         ]);
         let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(ObjectId(id)), id.into()]);
         let texts =
@@ -286,7 +288,7 @@ mod tests {
             String::from_utf8(expected.into_inner().unwrap()).unwrap()
         );
         let one =
-            Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Text), |row: &&'static str| {
+            Columns::new([Column::new(ColumnKey::chosen("a", ValueKind::Text), |row: &&'static str| {
                 (*row).into()
             })]);
         let mut out = Vec::new();
@@ -296,13 +298,13 @@ mod tests {
 
     #[test]
     fn nested_rows_become_columns() {
-        let fields = ["c", "d"].map(|key| JsonField::of(ColumnKey::chosen(key, ValueKind::Text)));
+        let fields = ["c", "d"].map(|key| JsonField::new(ColumnKey::chosen(key, ValueKind::Text)));
         let columns = Columns::new([
-            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into()),
-            Column::nested(ColumnKey::chosen("b", ValueKind::Record), fields.to_vec(), |_: &()| {
+            Column::new(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::with_fields(ColumnKey::chosen("b", ValueKind::Record), fields.to_vec(), |_: &()| {
                 record([("c", "=x".into()), ("d", Value::Null)])
             }),
-            Column::of(ColumnKey::chosen("e", ValueKind::Any), |_: &()| list([1u64, 2])),
+            Column::new(ColumnKey::chosen("e", ValueKind::Any), |_: &()| list([1u64, 2])),
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
@@ -313,7 +315,7 @@ mod tests {
     fn no_cell_is_json() {
         let cell = |value: Value<'static>| {
             let columns =
-                Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Any), move |_: &()| {
+                Columns::new([Column::new(ColumnKey::chosen("a", ValueKind::Any), move |_: &()| {
                     value.clone()
                 })]);
             let mut out = Vec::new();
@@ -332,20 +334,22 @@ mod tests {
         assert_eq!(cell(record([("", "=1".into())])), "'==1");
         let frame = record([("m", "f".into()), ("l", list(["a", "b"])), ("e", Value::List(Vec::new()))]);
         assert_eq!(cell(Value::List(vec![frame, list([1u64, 2])])), "\"m=f, l=(a; b); (1; 2)\"");
-        assert_eq!(cell(Each::new(|| [Value::Integer(1), "x".into()].into_iter()).into()), "1; x");
+        assert_eq!(cell(LazyList::new(|| [Value::Integer(1), "x".into()].into_iter()).into()), "1; x");
     }
 
     #[test]
     fn titles_are_declared_and_not_those_of_the_first_row() {
         let inner = Columns::new([
-            Column::of(ColumnKey::chosen("x.y", ValueKind::Integer), |n: &u64| (*n).into()),
-            Column::of(ColumnKey::chosen("x.z", ValueKind::Integer), |n: &u64| (*n + 1).into()),
+            Column::new(ColumnKey::chosen("x.y", ValueKind::Integer), |n: &u64| (*n).into()),
+            Column::new(ColumnKey::chosen("x.z", ValueKind::Integer), |n: &u64| (*n + 1).into()),
         ]);
         let columns = Columns::new([
             Column::record(ColumnKey::chosen("a", ValueKind::Record), inner, |row: &Option<u64>| *row),
-            Column::nested(ColumnKey::chosen("b", ValueKind::Record), Vec::new(), |row: &Option<u64>| {
-                (*row).into()
-            }),
+            Column::with_fields(
+                ColumnKey::chosen("b", ValueKind::Record),
+                Vec::new(),
+                |row: &Option<u64>| (*row).into(),
+            ),
         ]);
         let text = |rows: &[Option<u64>]| {
             let mut out = Vec::new();
@@ -359,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_record_without_declared_fields_has_the_keys_of_the_first_row() {
-        let columns = Columns::new([Column::nested(
+        let columns = Columns::new([Column::with_fields(
             ColumnKey::chosen("a", ValueKind::Record),
             Vec::new(),
             |key: &&str| record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))]),

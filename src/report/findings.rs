@@ -94,7 +94,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
 }
 
 /// Returns how far retained sizes can be trusted, in words.
-pub const fn retained(sizes: RetainedSizes) -> &'static str {
+pub const fn retained_accuracy(sizes: RetainedSizes) -> &'static str {
     match sizes {
         RetainedSizes::Exact => "exact: everything that was dumped was read",
         RetainedSizes::LowerBounds => "lower bounds: elements of primitive arrays are missing",

@@ -69,7 +69,7 @@ pub fn names(text: &str, room: usize) -> String {
     cell.tree(SHORTEST_TREE);
     cell.drop_all(PieceKind::Place);
     cell.inner_labels();
-    cell.held(room);
+    cell.truncate_fields(room);
     cell.cut_end();
     cell.text()
 }
@@ -97,7 +97,7 @@ pub fn middle(text: &str, room: usize) -> String {
 }
 
 /// Returns the width that a cell needs before other columns are left out: quoted texts can be shorter.
-pub fn wanted(text: &str) -> usize {
+pub fn preferred_width(text: &str) -> usize {
     let all = width(text);
     if all <= LONG_LABEL || !text.contains('"') {
         return all;
@@ -109,7 +109,7 @@ pub fn wanted(text: &str) -> usize {
 
 /// Returns the width below which not even the end can be truncated: that of the object IDs, with a mark of the
 /// omission.
-pub fn least(text: &str) -> usize {
+pub fn min_width(text: &str) -> usize {
     let all = width(text);
     if !text.contains("0x") {
         return all.min(1);
@@ -389,7 +389,7 @@ impl FitCell {
 
     /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID
     /// fit: of several fields the first is sufficient.
-    fn held(&mut self, room: usize) {
+    fn truncate_fields(&mut self, room: usize) {
         let Some(id) = self.pieces.iter().position(|piece| piece.kind == PieceKind::Id) else { return };
         let before = self.pieces.get(..id).unwrap_or_default();
         let first = usize::from(before.first().is_some_and(|piece| piece.kind == PieceKind::Tree));

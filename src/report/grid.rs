@@ -73,12 +73,12 @@ pub enum GridBlock {
 
 /// Returns the columns of a result that a grid has.
 pub(super) fn columns(schema: &Schema) -> Vec<GridColumn> {
-    shown(schema).map(|(_, column)| column.header.grid_column()).collect()
+    grid_columns(schema).map(|(_, column)| column.header.grid_column()).collect()
 }
 
 /// Returns the columns that tables show and that are not drawn with characters.
-fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
-    schema.shown().filter(|(_, column)| !column.is_drawn)
+fn grid_columns(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
+    schema.table_columns().filter(|(_, column)| !column.is_drawn)
 }
 
 /// Returns the current row of a result.
@@ -87,13 +87,13 @@ pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
         text: table_cell(rows, at),
         target: target(schema, rows, at, column),
     };
-    GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
+    GridRow { cells: grid_columns(schema).map(cell).collect(), below: rows.lines_below() }
 }
 
 /// Returns the link targets of the current row, each once.
 pub(super) fn targets(schema: &Schema, rows: &dyn RowCursor) -> Vec<CellTarget> {
     let mut all = Vec::new();
-    for (at, column) in shown(schema) {
+    for (at, column) in grid_columns(schema) {
         all.extend(target(schema, rows, at, column).filter(|target| !all.contains(target)));
     }
     all

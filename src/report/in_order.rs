@@ -8,11 +8,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 const KEPT: usize = 16 << 20;
 
 /// Function that takes what was made and leaves an empty value.
-pub(super) type Put<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
+pub(super) type PutFn<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
 
 /// Output, and the item whose turn it is.
 struct Turn<'o, T> {
-    put: Put<'o, T>,
+    put: PutFn<'o, T>,
     number: u64,
     failed: Option<io::Error>,
 }
@@ -114,7 +114,7 @@ pub(super) fn in_order<I: Send>(
         }
         written
     };
-    ordered(items, &mut put, make)
+    process_in_order(items, &mut put, make)
 }
 
 /// Processes the items on all threads of the pool, and passes the results to `put` in the order of the items.
@@ -123,9 +123,9 @@ pub(super) fn in_order<I: Send>(
 ///
 /// # Errors
 /// The first error of `put` or `make`: nothing is written for the item for which `make` fails, or after it.
-pub(super) fn ordered<I: Send, T: Default + Send>(
+pub(super) fn process_in_order<I: Send, T: Default + Send>(
     items: impl Iterator<Item = I> + Send,
-    put: Put<'_, T>,
+    put: PutFn<'_, T>,
     make: impl Fn(I, &mut OrderedItem<'_, '_, T>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn an_error_ends_all() {
-        struct Full(usize);
-        impl Write for Full {
+        struct FullDisk(usize);
+        impl Write for FullDisk {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 if self.0 < bytes.len() {
                     return Err(io::ErrorKind::StorageFull.into());
@@ -186,7 +186,7 @@ mod tests {
         let items = (0..1_000_000u64).inspect(|_| {
             taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         });
-        let result = in_order(items, &mut Full(100), |_, text| {
+        let result = in_order(items, &mut FullDisk(100), |_, text| {
             text.made.extend_from_slice(b"0123456789");
             Ok(())
         });

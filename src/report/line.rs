@@ -37,18 +37,18 @@ pub(super) struct RowBranch {
 impl TableRow {
     /// Creates a row of the current one of a result.
     pub(super) fn current(schema: &Schema, rows: &dyn RowCursor) -> Self {
-        let cells = schema.shown().map(|(at, _)| escaped(table_cell(rows, at)));
+        let cells = schema.table_columns().map(|(at, _)| escaped(table_cell(rows, at)));
         let branch = |(cell, (at, _)): (usize, (usize, &Declaration))| {
             let Branch { depth, lines } = rows.own_branch(at)?;
             Some(RowBranch { cell, length: lines.len(), depth: *depth })
         };
-        let mut trees = schema.shown().enumerate().filter(|(_, (_, column))| column.is_tree);
+        let mut trees = schema.table_columns().enumerate().filter(|(_, (_, column))| column.is_tree);
         let branch = trees.next().and_then(branch);
-        Self { cells: cells.collect(), below: rows.below(), branch, ..Self::default() }
+        Self { cells: cells.collect(), below: rows.lines_below(), branch, ..Self::default() }
     }
 
     /// Creates a row of the current one of a result, with its links.
-    pub(super) fn linked(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
+    pub(super) fn with_links(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
         Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
     }
 

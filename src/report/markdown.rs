@@ -2,7 +2,7 @@
 
 use super::escape;
 use super::grid::{Grid, GridBlock, GridRow};
-use super::number::grouped;
+use super::number::group_digits;
 
 /// Characters with a meaning in Markdown.
 const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
@@ -89,7 +89,7 @@ pub fn grid(grid: &Grid, rows: usize) -> String {
         let cut = grid.rows.len().saturating_sub(rows) as u64;
         match grid.more.unwrap_or((Some(0), "rows")) {
             (Some(more), _) if more + cut == 0 => {}
-            (Some(more), what) => out.push_str(&format!("\n{} more {what}\n", grouped(more + cut))),
+            (Some(more), what) => out.push_str(&format!("\n{} more {what}\n", group_digits(more + cut))),
             (None, what) => out.push_str(&format!("\nmore {what}\n")),
         }
     }

@@ -1,22 +1,22 @@
 //! Numbers and sizes for people.
 
 use hprof_index::storage::human_bytes::HumanBytes;
-pub use hprof_index::storage::human_bytes::grouped;
+pub use hprof_index::storage::human_bytes::group_digits;
 pub use hprof_query::share::hundredths;
 
 /// Formats a count with its noun: "1 object", "2,000 objects".
-pub fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+pub fn format_count(count: u64, what: &str) -> String {
+    format!("{} {what}{}", group_digits(count), if count == 1 { "" } else { "s" })
 }
 
 /// Formats a difference with its sign: `+2,000`, `-3`, `0`.
-pub fn signed(difference: i64) -> String {
+pub fn format_signed(difference: i64) -> String {
     let sign = match difference {
         0 => "",
         1.. => "+",
         _ => "-",
     };
-    format!("{sign}{}", grouped(difference.unsigned_abs()))
+    format!("{sign}{}", group_digits(difference.unsigned_abs()))
 }
 
 /// Formats a difference of sizes with its sign: `+1.5 GiB`.
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!(
-            [0, 999, 1000, 1_234_567].map(grouped),
+            [0, 999, 1000, 1_234_567].map(group_digits),
             ["0", "999", "1,000", "1,234,567"].map(str::to_owned)
         );
-        assert_eq!([2000, -3, 0].map(signed), ["+2,000", "-3", "0"]);
+        assert_eq!([2000, -3, 0].map(format_signed), ["+2,000", "-3", "0"]);
         assert_eq!([1536, -1023].map(signed_bytes), ["+1.5 KiB", "-1023 B"]);
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "");

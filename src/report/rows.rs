@@ -51,7 +51,7 @@ pub(super) trait RowCursor: Cells {
     }
 
     /// Returns the number of rows that follow, if it is known.
-    fn left(&self) -> Option<usize> {
+    fn remaining_rows(&self) -> Option<usize> {
         None
     }
 
@@ -59,16 +59,16 @@ pub(super) trait RowCursor: Cells {
     fn has_more(&mut self) -> bool;
 
     /// Returns the lines below the row in a table.
-    fn below(&self) -> Vec<RowLine>;
+    fn lines_below(&self) -> Vec<RowLine>;
 }
 
 /// Function that returns the lines below a row of a table.
-pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<RowLine> + 'm;
+pub(super) type LinesBelow<'m, R> = dyn Fn(&R) -> Vec<RowLine> + 'm;
 
 /// Rows by declared columns.
 pub(super) struct ColumnRows<'m, 'c, R, I> {
     columns: &'m Columns<'c, R>,
-    below: Option<&'m Below<'m, R>>,
+    below: Option<&'m LinesBelow<'m, R>>,
     rows: I,
     row: Option<R>,
     /// Number of rows that may still be made.
@@ -77,7 +77,7 @@ pub(super) struct ColumnRows<'m, 'c, R, I> {
 
 impl<'m, 'c, R, I> ColumnRows<'m, 'c, R, I> {
     /// Creates a cursor before the first of these rows.
-    pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m Below<'m, R>>) -> Self {
+    pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m LinesBelow<'m, R>>) -> Self {
         Self { columns, below, rows, row: None, left: usize::MAX }
     }
 
@@ -132,7 +132,7 @@ impl<R, I: Iterator<Item = R>> RowCursor for ColumnRows<'_, '_, R, I> {
         self.rows.nth(last).is_some()
     }
 
-    fn left(&self) -> Option<usize> {
+    fn remaining_rows(&self) -> Option<usize> {
         let (least, most) = self.rows.size_hint();
         (most == Some(least)).then(|| least.min(self.left))
     }
@@ -141,7 +141,7 @@ impl<R, I: Iterator<Item = R>> RowCursor for ColumnRows<'_, '_, R, I> {
         self.left == 0 && self.rows.next().is_some()
     }
 
-    fn below(&self) -> Vec<RowLine> {
+    fn lines_below(&self) -> Vec<RowLine> {
         match (self.below, &self.row) {
             (Some(below), Some(row)) => below(row),
             _ => Vec::new(),

@@ -98,7 +98,7 @@ impl Screen {
         let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
         // Lines of the rows below go on at the left of the rows that are inserted.
-        let below = branch.below();
+        let below = branch.continuation();
         let mut rows = grafted.rows().to_vec();
         for (number, row) in rows.iter_mut().enumerate() {
             row.number = in_result;
@@ -159,7 +159,7 @@ impl Screen {
                 let without = lines.lines.iter_mut().skip(first).filter(|line| line.links.is_empty());
                 without.for_each(|line| line.links = links.clone());
             }
-            if let Section::Whole(whole) = section {
+            if let Section::Unwrapped(whole) = section {
                 for (line, whole) in lines.lines.iter_mut().skip(first).zip(whole) {
                     let others = line.links.iter().cloned();
                     line.links = whole.target.iter().cloned().chain(others).collect();
@@ -253,10 +253,10 @@ pub(super) mod tests {
     }
 
     pub(crate) fn columns(is_tree: bool) -> Columns<'static, Row> {
-        let what = Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &Row| row.2.into());
+        let what = Column::new(ColumnKey::chosen("what", ValueKind::Text), |row: &Row| row.2.into());
         let what = what.header("what");
         Columns::new([
-            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &Row| Value::Id(ObjectId(row.0)))
+            Column::new(ColumnKey::chosen("object", ValueKind::Id), |row: &Row| Value::Id(ObjectId(row.0)))
                 .header("id"),
             if is_tree { what.tree(|row| &row.1) } else { what },
         ])
@@ -264,11 +264,11 @@ pub(super) mod tests {
 
     fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, Row> {
         Answer::new(columns(true), self::rows(rows, true))
-            .above(Section::Line(
+            .with_section_above(Section::Line(
                 "kept by 0xff and, again, 0xff, not by 10x20, 0x or A$$Lambda+0x0ab".to_owned(),
             ))
             .matching(rows.len() as u64 + 2, "objects")
-            .under(Section::Options("--top 0".to_owned()))
+            .with_section_below(Section::Options("--top 0".to_owned()))
     }
 
     fn screen(rows: &[(u64, &'static str)]) -> Screen {

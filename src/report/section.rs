@@ -17,7 +17,7 @@ pub enum Section {
     /// Lines; escaped here.
     Text(String),
     /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
-    Whole(Vec<WholeLine>),
+    Unwrapped(Vec<UnwrappedLine>),
     /// A line about options, for a shell; escaped here. Pages omit it.
     Options(String),
     /// Another table.
@@ -26,14 +26,14 @@ pub enum Section {
 
 /// A line that is not wrapped.
 #[derive(Debug, Clone)]
-pub struct WholeLine {
+pub struct UnwrappedLine {
     /// Text.
     pub text: String,
     /// What it leads to, for a screen.
     pub target: Option<CellTarget>,
 }
 
-impl From<String> for WholeLine {
+impl From<String> for UnwrappedLine {
     fn from(text: String) -> Self {
         Self { text, target: None }
     }
@@ -41,8 +41,8 @@ impl From<String> for WholeLine {
 
 impl Section {
     /// Creates a section of lines that are not wrapped and lead nowhere.
-    pub fn whole(lines: Vec<String>) -> Self {
-        Self::Whole(lines.into_iter().map(WholeLine::from).collect())
+    pub fn unwrapped_lines(lines: Vec<String>) -> Self {
+        Self::Unwrapped(lines.into_iter().map(UnwrappedLine::from).collect())
     }
 
     /// Creates a table of these rows.
@@ -60,7 +60,7 @@ impl Section {
     }
 
     fn table_of(schema: &Schema, rows: &mut dyn RowCursor) -> Self {
-        let mut table = TableBuilder::of(schema);
+        let mut table = TableBuilder::from_schema(schema);
         table.push_all(schema, rows);
         Self::Table(table)
     }
@@ -69,9 +69,9 @@ impl Section {
     pub(super) fn byte_count(&self) -> usize {
         match self {
             Self::Line(text) | Self::Text(text) | Self::Options(text) => text.len(),
-            Self::Whole(lines) => {
-                let target = |line: &WholeLine| line.target.as_ref().map_or(0, CellTarget::text_length);
-                lines.iter().map(|line| size_of::<WholeLine>() + line.text.len() + target(line)).sum()
+            Self::Unwrapped(lines) => {
+                let target = |line: &UnwrappedLine| line.target.as_ref().map_or(0, CellTarget::text_length);
+                lines.iter().map(|line| size_of::<UnwrappedLine>() + line.text.len() + target(line)).sum()
             }
             Self::Table(table) => table.rows().iter().map(TableRow::byte_count).sum(),
         }
@@ -82,7 +82,7 @@ impl Section {
         Some(match self {
             Self::Line(line) => GridBlock::Line(line),
             Self::Text(text) => GridBlock::Text(text),
-            Self::Whole(lines) => GridBlock::Commands(lines.into_iter().map(|line| line.text).collect()),
+            Self::Unwrapped(lines) => GridBlock::Commands(lines.into_iter().map(|line| line.text).collect()),
             Self::Options(_) => return None,
             Self::Table(table) => GridBlock::Grid(table.into_grid()),
         })
@@ -95,7 +95,7 @@ impl Section {
             Self::Text(text) => {
                 text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
             }
-            Self::Whole(lines) => {
+            Self::Unwrapped(lines) => {
                 let whole = Style { width: None, ..style };
                 lines.iter().try_for_each(|line| table::write_text(out, &escape::text(&line.text), whole))
             }

@@ -6,16 +6,16 @@ use serde::{Serialize, Serializer};
 
 /// A list that is made while it is serialized, once.
 #[derive(Debug)]
-pub struct Streamed<I>(RefCell<Option<I>>);
+pub struct StreamedList<I>(RefCell<Option<I>>);
 
-impl<I> Streamed<I> {
+impl<I> StreamedList<I> {
     /// Creates a list of the items of `rows`.
     pub fn new(rows: I) -> Self {
         Self(RefCell::new(Some(rows)))
     }
 }
 
-impl<I: Iterator<Item: Serialize>> Serialize for Streamed<I> {
+impl<I: Iterator<Item: Serialize>> Serialize for StreamedList<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.take().into_iter().flatten())
     }
@@ -28,6 +28,6 @@ mod tests {
 
     #[test]
     fn rows_become_a_list() {
-        assert_eq!(serde_json::to_string(&Streamed::new(1..4)).unwrap(), "[1,2,3]");
+        assert_eq!(serde_json::to_string(&StreamedList::new(1..4)).unwrap(), "[1,2,3]");
     }
 }

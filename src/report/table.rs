@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::aligned::Aligned;
+use super::aligned::AlignedColumns;
 pub use super::column::{Align, Fit};
 use super::column::{CellTarget, Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, RowLine};
@@ -76,12 +76,12 @@ impl<'m> Parts<'m> {
 
     /// Returns whether it has no columns to show rows in.
     pub(super) fn has_no_columns(&self) -> bool {
-        self.schema.shown().next().is_none()
+        self.schema.table_columns().next().is_none()
     }
 
     /// Builds the next part; returns it with its number of rows, and whether it is the last.
     pub(super) fn next(&self, rows: &mut dyn RowCursor) -> (TableBuilder, u64, bool) {
-        let mut part = TableBuilder::of(self.schema);
+        let mut part = TableBuilder::from_schema(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
         self.totals.iter().for_each(|total| part.total_by_title(total));
         let (count, is_last) = part.push_some(self.schema, rows, PART);
@@ -110,8 +110,8 @@ impl TableBuilder {
     }
 
     /// Creates a table of a result's columns.
-    pub(super) fn of(schema: &Schema) -> Self {
-        Self::with(schema.shown().map(|(_, column)| column.header.clone()).collect())
+    pub(super) fn from_schema(schema: &Schema) -> Self {
+        Self::with(schema.table_columns().map(|(_, column)| column.header.clone()).collect())
     }
 
     fn with(columns: Vec<Header>) -> Self {
@@ -252,8 +252,8 @@ impl TableBuilder {
                 let header = self.columns.get(*column)?;
                 Some(layout::ColumnWidth {
                     width: *width,
-                    wanted: measure(*column, fit::wanted),
-                    least: measure(*column, fit::least),
+                    wanted: measure(*column, fit::preferred_width),
+                    least: measure(*column, fit::min_width),
                     fit: header.fit,
                     is_text: header.align == Align::Left,
                 })
@@ -309,7 +309,7 @@ impl TableBuilder {
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
-        let mut grid = Aligned::new(kept.iter().map(|header| header.align));
+        let mut grid = AlignedColumns::new(kept.iter().map(|header| header.align));
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
         let titles = (has_titles && is_first)
             .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
@@ -399,7 +399,7 @@ fn cut(row: &mut [String]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::number::grouped;
+    use crate::number::group_digits;
 
     fn sample(style: Style) -> String {
         let mut table = TableBuilder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
@@ -418,9 +418,9 @@ mod tests {
         use crate::{Format, json::DumpHeader};
         let written = |rows: u64, style: Style| {
             let columns = Columns::new([
-                Column::of(ColumnKey::chosen("number", ValueKind::Integer), |row: &u64| (*row).into())
+                Column::new(ColumnKey::chosen("number", ValueKind::Integer), |row: &u64| (*row).into())
                     .header("number"),
-                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| {
+                Column::new(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| {
                     format!("name {}", row % 100).into()
                 })
                 .header("name"),
@@ -439,7 +439,7 @@ mod tests {
                 // The first part determines the widths of columns for later ones.
                 for (row, line) in (0..rows).zip(&lines[1..]) {
                     let width = if rows > PART { 6 } else { line.find("name").unwrap() - 2 };
-                    assert_eq!(*line, format!("{:>width$}  name {}", grouped(row), row % 100), "{rows}");
+                    assert_eq!(*line, format!("{:>width$}  name {}", group_digits(row), row % 100), "{rows}");
                 }
                 assert!(lines.last().unwrap().trim_start().starts_with("all"), "{rows}");
             }
@@ -460,13 +460,14 @@ mod tests {
         let cube = |row: u64| row * row * row * 1_000_003;
         let written = |width: u16| {
             let columns = Columns::new([
-                Column::of(ColumnKey::chosen("n", ValueKind::Integer), |row: &u64| (*row).into()).header("n"),
-                Column::of(ColumnKey::chosen("cube", ValueKind::Integer), |row: &u64| cube(*row).into())
+                Column::new(ColumnKey::chosen("n", ValueKind::Integer), |row: &u64| (*row).into())
+                    .header("n"),
+                Column::new(ColumnKey::chosen("cube", ValueKind::Integer), |row: &u64| cube(*row).into())
                     .header("cube"),
-                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| name(*row).into())
+                Column::new(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| name(*row).into())
                     .header("name")
                     .fit(Fit::Shorten { priority: 0 }),
-                Column::of(ColumnKey::chosen("secondary", ValueKind::Integer), |row: &u64| {
+                Column::new(ColumnKey::chosen("secondary", ValueKind::Integer), |row: &u64| {
                     (row * row).into()
                 })
                 .header("2")
@@ -485,7 +486,7 @@ mod tests {
             for (row, line) in (0..rows).zip(text.lines().skip(1)) {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 let [n, cubed, named, squared] = words[..] else { panic!("{width}: {line}") };
-                let expected = [row, cube(row), row * row].map(grouped);
+                let expected = [row, cube(row), row * row].map(group_digits);
                 assert_eq!([n, cubed, squared], expected.each_ref().map(String::as_str), "{width}");
                 assert!(fit::width(line) <= width.into(), "{width}: {line}");
                 assert!(named.ends_with(&format!("Customer{}", row % 10)), "{width}: {line}");
@@ -497,7 +498,7 @@ mod tests {
         let narrow = written(31);
         let last = narrow.lines().rfind(|line| line.contains("Customer")).unwrap();
         let words: Vec<&str> = last.split_whitespace().collect();
-        assert!(words.len() == 2 && words[0] == grouped(rows - 1), "{last}");
+        assert!(words.len() == 2 && words[0] == group_digits(rows - 1), "{last}");
         assert!(words[1].ends_with(&format!("Customer{}", (rows - 1) % 10)), "{last}");
     }
 

@@ -92,20 +92,20 @@ pub struct TableColumn<'c, R> {
 
 impl<'c, R> TableColumn<'c, R> {
     /// Creates the column of a key.
-    pub fn of(key: impl Into<ColumnKey>, title: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Some(key.into()), title.into())
+    pub fn new(key: impl Into<ColumnKey>, title: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_key(Some(key.into()), title.into())
     }
 
     /// Creates a column of values derived from others, such as a share.
-    pub fn derived(
+    pub fn table_only(
         title: impl Into<Cow<'static, str>>,
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        Self { align: Some(align), ..Self::new(None, title.into()) }.cell(cell)
+        Self { align: Some(align), ..Self::with_key(None, title.into()) }.cell(cell)
     }
 
-    fn new(key: Option<ColumnKey>, title: Cow<'static, str>) -> Self {
+    fn with_key(key: Option<ColumnKey>, title: Cow<'static, str>) -> Self {
         let (fit, is_drawn) = (Fit::default(), false);
         Self { key, title, align: None, fit, cell: None, branch: None, target: None, is_drawn }
     }

@@ -16,7 +16,7 @@ pub struct Branch {
 
 impl Branch {
     /// Returns the lines that go on at the left of what is below the row.
-    pub fn below(&self) -> String {
+    pub fn continuation(&self) -> String {
         self.lines.replace("├─ ", "│  ").replace("└─ ", "   ")
     }
 }

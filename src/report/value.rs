@@ -37,12 +37,12 @@ pub enum Value<'a> {
     /// A record; in CSV a column for each field that its column declares, else `key=value` in a cell.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
     /// A list that is made while it is written.
-    Each(Each<'a>),
+    LazyList(LazyList<'a>),
 }
 
 /// A list of values that need not fit into memory.
 #[derive(Clone)]
-pub struct Each<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
+pub struct LazyList<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
 
 /// Source of a list's values. A trait of its own, so that [`Value`] stays covariant.
 trait MakeValues {
@@ -57,7 +57,7 @@ impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> MakeValues for Maker<F, I
     }
 }
 
-impl<'a> Each<'a> {
+impl<'a> LazyList<'a> {
     /// Creates a list of the values of `make`, which is called whenever it is written.
     pub fn new<I: Iterator<Item = Value<'static>> + 'a>(make: impl Fn() -> I + Send + Sync + 'a) -> Self {
         Self(Arc::new(Maker(make, PhantomData)))
@@ -69,13 +69,13 @@ impl<'a> Each<'a> {
     }
 }
 
-impl fmt::Debug for Each<'_> {
+impl fmt::Debug for LazyList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Each")
     }
 }
 
-impl PartialEq for Each<'_> {
+impl PartialEq for LazyList<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.values().eq(other.values())
     }
@@ -110,7 +110,7 @@ impl Value<'_> {
                     .map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned()))
                     .collect(),
             ),
-            Self::Each(each) => Value::List(each.values().collect()),
+            Self::LazyList(each) => Value::List(each.values().collect()),
         }
     }
 }
@@ -155,7 +155,7 @@ from! {
     String => |value| Self::Text(Cow::Owned(value));
     Cow<'a, str> => |value| Self::Text(value);
     Vec<Value<'a>> => |value| Self::List(value);
-    Each<'a> => |value| Self::Each(value);
+    LazyList<'a> => |value| Self::LazyList(value);
 }
 
 impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
@@ -218,7 +218,7 @@ impl Serialize for Value<'_> {
             Self::Id(id) => serializer.serialize_str(digits::prefixed_hex(id.0, &mut [0; 18])),
             Self::Text(text) | Self::Verbatim(text) => serializer.serialize_str(text),
             Self::List(values) => serializer.collect_seq(values),
-            Self::Each(each) => serializer.collect_seq(each.values()),
+            Self::LazyList(each) => serializer.collect_seq(each.values()),
             Self::Record(values) => {
                 let mut map = serializer.serialize_map(Some(values.len()))?;
                 values.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;

@@ -59,7 +59,7 @@ impl RowWindow {
     }
 
     /// Returns the maximum number of rows.
-    fn most(&self) -> usize {
+    fn max_rows(&self) -> usize {
         self.count.min(MAX_ROWS)
     }
 
@@ -80,8 +80,8 @@ impl RowWindow {
         let mut read =
             ReadRows { window: self, start: self.start, number: 0, kept: VecDeque::new(), first: None };
         if self.is_last {
-            let last = rows.left().filter(|_| text.is_empty());
-            read.start = last.map_or(0, |left| left.saturating_sub(self.most()));
+            let last = rows.remaining_rows().filter(|_| text.is_empty());
+            read.start = last.map_or(0, |left| left.saturating_sub(self.max_rows()));
         } else if self.around.is_some() {
             (read.start, read.first) = (0, Some(Vec::new()));
         }
@@ -96,14 +96,14 @@ impl RowWindow {
         // Rows of a tree above the current one, with their depths: they are counted as soon as a row below them is.
         let mut above: Vec<(usize, Option<TableRow>)> = Vec::new();
         while !has_more && rows.advance() {
-            let row = TableRow::linked(schema, rows, 0);
+            let row = TableRow::with_links(schema, rows, 0);
             if text.is_empty() {
                 has_more = !read.take(row);
                 continue;
             }
             let depth = row.depth();
             while above.pop_if(|(other, _)| *other >= depth).is_some() {}
-            if row.contains(&text) || self.keeps(&row) {
+            if row.contains(&text) || self.has_kept_object(&row) {
                 let before = above.iter_mut().filter_map(|(_, row)| row.take());
                 has_more = !before.chain([row]).all(|row| read.take(row));
                 above.push((depth, None));
@@ -116,7 +116,7 @@ impl RowWindow {
         let (start, rows) = (kept.front().map_or(self.start, |row| row.number), kept.len());
         kept.into_iter().for_each(|row| table.push_row(row));
         let end = start + rows;
-        let is_end = !has_more && (rows < self.most() || self.is_last);
+        let is_end = !has_more && (rows < self.max_rows() || self.is_last);
         WindowPlace {
             start,
             rows,
@@ -125,7 +125,7 @@ impl RowWindow {
         }
     }
 
-    fn keeps(&self, row: &TableRow) -> bool {
+    fn has_kept_object(&self, row: &TableRow) -> bool {
         row.targets.iter().any(|target| matches!(target, CellTarget::Object(id) if self.kept.contains(id)))
     }
 }
@@ -144,7 +144,7 @@ struct ReadRows<'w> {
 impl ReadRows<'_> {
     /// Takes the next row that is counted; returns `false` if the window ends before it.
     fn take(&mut self, mut row: TableRow) -> bool {
-        let count = self.window.most();
+        let count = self.window.max_rows();
         if self.number < self.start {
             self.number += 1;
             return true;
@@ -175,8 +175,8 @@ impl ReadRows<'_> {
     fn end(self) -> (VecDeque<TableRow>, bool) {
         // What the window is to be around is not there.
         let Some(mut first) = self.first else { return (self.kept, false) };
-        let is_cut = first.len() > self.window.most();
-        first.truncate(self.window.most());
+        let is_cut = first.len() > self.window.max_rows();
+        first.truncate(self.window.max_rows());
         (first.into(), is_cut)
     }
 }
@@ -214,8 +214,8 @@ mod tests {
             (1..=100).map(|row| (row, if row % 10 == 0 { "Ten" } else { "other" })).collect();
         let window = |start, count, is_last, text: &str, knows: bool| {
             let mut answer = Answer::new(columns(false), self::rows(&rows, false))
-                .above(Section::Line("above".to_owned()))
-                .under(Section::Line("under".to_owned()));
+                .with_section_above(Section::Line("above".to_owned()))
+                .with_section_below(Section::Line("under".to_owned()));
             if knows {
                 answer = answer.matching(100, "rows");
             }

@@ -137,7 +137,7 @@ fn small_heaps_add_up_within_all_limits() {
         made.areas(&question);
     }
     let tree = &made.graph.tree;
-    for position in hprof_cli::TreePosition::range(tree.all()) {
+    for position in hprof_cli::TreePosition::range(tree.positions()) {
         let area = made.areas(&AreaQuery { start: Start::Object(position), ..AreaQuery::default() });
         assert_eq!(area.retained_bytes, tree.retained_bytes(position));
         assert_eq!(area.retained_objects, u64::from(tree.retained_objects(position)));

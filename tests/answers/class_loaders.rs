@@ -62,7 +62,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
         let (_dump, heap, graph) = open(name);
         let naive = Naive::read(&heap);
         let id = |object| graph.objects.addresses.id_of(object).unwrap().0;
-        let positions = TreePosition::range(graph.tree.all());
+        let positions = TreePosition::range(graph.tree.positions());
         let sizes: HashMap<u64, u64> = positions
             .map(|at| (id(graph.tree.object_at(at).unwrap()), graph.tree.shallow_bytes(at)))
             .collect();

@@ -324,7 +324,7 @@ const FACTS: &[(&str, &str, &str, &str)] = &[
 #[ignore = "needs heaps of frameworks in HPROF_CLI_FRAME_DUMPS, as NAME.hprof or NAME.hprof.zst"]
 fn real_heaps_are_told_as_their_users_would() {
     let dir = PathBuf::from(std::env::var_os("HPROF_CLI_FRAME_DUMPS").expect("HPROF_CLI_FRAME_DUMPS"));
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     let mut names: Vec<&str> = FACTS.iter().map(|(name, ..)| *name).collect();
     names.dedup();
     for name in names {

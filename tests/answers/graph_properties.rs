@@ -9,9 +9,9 @@ use crate::kit::dump::{Dump, whole_dump, with_threads};
 use crate::kit::strategies::dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::dominators::retained_of_set::{self, Retained};
+use hprof_query::dominators::retained_of_set::{self, RetainedTotals};
 use hprof_query::dominators::retained_of_set_search::WalkLimits;
-use hprof_query::objects::strength::Excluded;
+use hprof_query::objects::strength::Exclusions;
 use hprof_query::paths::merged::{self, Show};
 use hprof_query::paths::shortest;
 use hprof_query::paths::steps::View;
@@ -271,7 +271,7 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
         {
             let limits = WalkLimits { dominated: u32::MAX, visited, looked_at };
             let retained = retained_of_set::retained_within(graph, &set, limits);
-            let expected = Retained {
+            let expected = RetainedTotals {
                 objects: members.len() as u64,
                 unreachable_objects: (&members - &all).len() as u64,
                 shallow_bytes: bytes(&members),
@@ -484,11 +484,13 @@ fn fields_of_a_very_long_chain_of_superclasses() {
         let path =
             [array, deep, held].map(|id| graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
         assert!(graph.references(path[1]).eq([path[2]]));
-        let found = shortest::paths(&view.edges, path[2], 5, Excluded::all());
+        let found = shortest::paths(&view.edges, path[2], 5, Exclusions::all_but_strong());
         assert_eq!((found.paths, found.are_all), (vec![path.to_vec()], true));
         assert_eq!(view.steps(&path, 2..3)[0].reference.as_deref(), Some("f"));
         let objects = (0..graph.objects.len()).collect();
-        let merged = merged::merged(&view.edges, &objects, Excluded::all(), Show::default()).unwrap();
+        let merged =
+            merged::merge_paths(&view.edges, &objects, Exclusions::all_but_strong(), Show::default())
+                .unwrap();
         assert_eq!(merged.found + merged.unreachable, merged.sought);
         done.send(()).unwrap();
     });

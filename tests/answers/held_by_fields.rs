@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hprof_cli::ObjectIndex;
 use hprof_query::objects::selection::Selection;
-use hprof_query::objects::strength::Excluded;
+use hprof_query::objects::strength::Exclusions;
 use hprof_query::paths::merged::{self, Show};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_values::RootKind;
@@ -236,7 +236,8 @@ fn paths_of_small_heaps_are_those_of_a_naive_search() {
             let wanted = |kind: RootKind| !kinds.contains(&kind);
             let all = opened.raw.starts(wanted);
             let fields = opened.raw.starts(|kind| wanted(kind) && !is_of_stack(kind));
-            for (excluded, names) in [(Excluded::all(), ALL), (Excluded::NONE, &[] as &[&str])] {
+            for (excluded, names) in [(Exclusions::all_but_strong(), ALL), (Exclusions::NONE, &[] as &[&str])]
+            {
                 let paths =
                     |starts: &BTreeSet<u64>, names| opened.raw.all_paths_from(starts, object.0, names);
                 let mut nearest = paths(&all, names);
@@ -299,8 +300,8 @@ fn merged_paths_of_small_heaps_are_those_of_naive_walks() {
         let sought = selection.objects(&whole_dump(&opened.heap, &opened.graph));
         let ids: BTreeSet<u64> = sought.iter().map(|object| opened.id(ObjectIndex(object))).collect();
         for kinds in EXCLUDED_ROOTS {
-            let excluded = Excluded::all().without_roots(kinds.iter().copied());
-            let merged = merged::merged(&view.edges, &sought, excluded, Show::default()).unwrap();
+            let excluded = Exclusions::all_but_strong().without_roots(kinds.iter().copied());
+            let merged = merged::merge_paths(&view.edges, &sought, excluded, Show::default()).unwrap();
             let wanted = |kind: RootKind| !kinds.contains(&kind);
             let of = |names| {
                 let depths = opened.raw.depths(wanted, names);
@@ -365,14 +366,19 @@ fn a_search_gives_up_at_the_same_place_in_every_run() {
     let opened = Opened::open(Dump::sample(&sample("s1.hprof.zst")));
     let view = opened.view();
     let search = |object: u32, budget: u64| {
-        let mut budget = Budget::of(budget);
-        let found =
-            beyond_frames::paths_within(&view.edges, ObjectIndex(object), 3, Excluded::all(), &mut budget);
+        let mut budget = Budget::new(budget);
+        let found = beyond_frames::paths_within(
+            &view.edges,
+            ObjectIndex(object),
+            3,
+            Exclusions::all_but_strong(),
+            &mut budget,
+        );
         (found, budget.is_spent())
     };
     let (mut spent, mut partly) = (0, 0);
     for object in (0..opened.graph.objects.len()).step_by(1009 * portion::step()) {
-        let whole = beyond_frames::paths(&view.edges, ObjectIndex(object), 3, Excluded::all());
+        let whole = beyond_frames::paths(&view.edges, ObjectIndex(object), 3, Exclusions::all_but_strong());
         let mut gave_up_before = true;
         for bits in 0..24 {
             let (found, gave_up) = search(object, 1 << bits);

@@ -31,7 +31,7 @@ fn written(dump: &Dump) -> SystemTime {
 
 #[test]
 fn places_are_found_once() {
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     for name in SAMPLES {
         let dump = Dump::at(Some(&sample(name)));
         let (found, _) = places(&dump, &rules, 10_000);
@@ -59,11 +59,11 @@ fn places_are_found_once() {
 #[test]
 fn rules_decide_which_answer_is_read() {
     let dump = Dump::at(Some(&sample("jdk/jdk17.hprof.zst")));
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     let own = "framework = \"Own\"\n[[class]]\nname = \"java.util.ArrayList\"\ncalled = \"store {elements}\"\n[class.facts]\nelements = \"this.size\"\n";
     let own = rules.clone().with(own, "own.toml").unwrap();
     let is_called = |places: &DumpPlaces| {
-        let called = |label: &hprof_query::compare::places::Label| label.called.clone();
+        let called = |label: &hprof_query::compare::places::PlaceLabel| label.called.clone();
         places.labels.iter().filter_map(called).any(|called| called.starts_with("store "))
     };
     assert!(!is_called(&places(&dump, &rules, 1_000).0));
@@ -74,7 +74,7 @@ fn rules_decide_which_answer_is_read() {
 #[test]
 fn hidden_values_are_neither_kept_nor_read() {
     let dump = Dump::at(Some(&sample("jdk/jdk17.hprof.zst")));
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     let hidden = || {
         let options = hprof_index::Options { hide_values: true, ..dump.options() };
         let (heap, graph) = Heap::open_graph(&dump.path, &options, &Quiet).unwrap();
@@ -95,7 +95,7 @@ fn an_answer_does_not_wait_for_a_process_that_builds() {
     let lock = fs::File::open(dump.index().join("lock")).unwrap();
     lock.lock().unwrap();
     let _bytes = heap.bytes(&Quiet).unwrap();
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     let found = DumpPlaces::of_large(&whole_dump(&heap, &graph), &rules, 1_000).unwrap();
     assert!(!found.places.is_empty() && !dump.index().join("places").exists());
     drop(lock);

@@ -41,7 +41,7 @@ fn collections_say_how_many_elements_they_have() {
             let objects = whole_dump(heap, graph).objects;
             let collections = Collections::new(&objects);
             let mut seen = BTreeMap::<String, u64>::new();
-            for object in ObjectIndex::range(graph.objects.all()) {
+            for object in ObjectIndex::range(graph.objects.indices()) {
                 let Some(collection) = collections.collection(object) else { continue };
                 let Some(size) = labels.label(object).as_deref().and_then(size) else { continue };
                 // The elements, counted.
@@ -64,7 +64,7 @@ fn collections_say_how_many_elements_they_have() {
             ] {
                 let class = format!("java.util.{class}");
                 let is_of = |object: ObjectIndex| class_name(heap, graph, object) == class;
-                let is_there = ObjectIndex::range(graph.objects.all()).any(is_of);
+                let is_there = ObjectIndex::range(graph.objects.indices()).any(is_of);
                 assert_eq!(is_there, seen.contains_key(&class), "{sample}: {class} in {seen:?}");
             }
         });
@@ -102,13 +102,13 @@ fn class_loaders_have_names() {
     ];
     for (sample, class, name) in apps {
         with_sample(sample, |_, heap, graph, labels| {
-            let mut all = ObjectIndex::range(graph.objects.all());
+            let mut all = ObjectIndex::range(graph.objects.indices());
             let loader = all.find(|object| class_name(heap, graph, *object) == class).unwrap();
             assert_eq!(labels.label(loader).as_deref(), Some(name), "{sample}");
         });
     }
     with_sample("leaks/s3.hprof.zst", |_, heap, graph, labels| {
-        let all = ObjectIndex::range(graph.objects.all());
+        let all = ObjectIndex::range(graph.objects.indices());
         let loaders = all.filter(|object| class_name(heap, graph, *object) == "container.WebappLoader");
         let mut names: Vec<String> = loaders.map(|loader| labels.label(loader).unwrap()).collect();
         let mut planted: Vec<String> = (0..40).map(|number| format!("webapp-{number}")).collect();
@@ -146,7 +146,7 @@ fn the_value_of_a_thread_local_says_whose_it_is() {
 fn labels_are_short() {
     with_sample("jdk/jdk17.hprof.zst", |_, _, graph, labels| {
         let mut labelled = 0;
-        for label in ObjectIndex::range(graph.objects.all()).filter_map(|object| labels.label(object)) {
+        for label in ObjectIndex::range(graph.objects.indices()).filter_map(|object| labels.label(object)) {
             assert!(label.chars().count() <= MAX_CHARS);
             labelled += 1;
         }

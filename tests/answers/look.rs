@@ -132,7 +132,7 @@ fn the_first_are_those_that_retain_most() {
         let classes =
             ClassSet::new(&whole_dump(&opened.heap, &opened.graph), &["java.**".parse().unwrap()], false);
         let tree = &opened.graph.tree;
-        let mut naive: Vec<ObjectIndex> = ObjectIndex::range(opened.graph.objects.all())
+        let mut naive: Vec<ObjectIndex> = ObjectIndex::range(opened.graph.objects.indices())
             .filter(|object| opened.graph.objects.class(*object).is_some_and(|class| classes.contains(class)))
             .collect();
         for live in [false, true] {

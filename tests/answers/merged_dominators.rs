@@ -47,7 +47,7 @@ impl Plain {
             children: vec![Vec::new(); tree.reachable() as usize],
             tops: Vec::new(),
         };
-        for position in TreePosition::range(tree.all()) {
+        for position in TreePosition::range(tree.positions()) {
             let object = tree.object_at(position).unwrap();
             let class = sample.graph.objects.class(object).and_then(|class| summary.class(class));
             let name = class.map_or("?", |class| summary.class_name(class));

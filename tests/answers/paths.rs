@@ -10,8 +10,8 @@ use crate::kit::portion;
 use crate::raw::{self, Raw};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::selection::Selection;
-use hprof_query::objects::strength::{Excluded, Strength};
-use hprof_query::paths::merged::{self, Merged, Show};
+use hprof_query::objects::strength::{Exclusions, Strength};
+use hprof_query::paths::merged::{self, MergedPaths, Show};
 use hprof_query::paths::shortest::{self, ShortestPaths};
 use hprof_query::paths::steps::View;
 use hprof_values::RootKind;
@@ -53,7 +53,7 @@ impl Opened {
         self.graph.objects.addresses.id_of(object).unwrap().0
     }
 
-    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> ShortestPaths {
+    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Exclusions) -> ShortestPaths {
         shortest::paths(&self.view().edges, self.index(id), most, excluded)
     }
 
@@ -62,10 +62,10 @@ impl Opened {
         self.view().steps(path, 0..path.len()).into_iter().map(|step| step.reference).collect()
     }
 
-    fn merged(&self, pattern: &str, excluded: Excluded, show: Show) -> Merged {
+    fn merged(&self, pattern: &str, excluded: Exclusions, show: Show) -> MergedPaths {
         let selection: Selection = pattern.parse().unwrap();
         let objects = selection.objects(&whole_dump(&self.heap, &self.graph));
-        merged::merged(&self.view().edges, &objects, excluded, show).unwrap()
+        merged::merge_paths(&self.view().edges, &objects, excluded, show).unwrap()
     }
 
     /// Checks that each link of a path exists, and its description.
@@ -98,7 +98,7 @@ impl Opened {
     }
 
     /// Checks trees of merged paths in which nothing is left out.
-    fn check_merged(&self, merged: &Merged, sought: &BTreeSet<u64>, excluded: &[&str]) {
+    fn check_merged(&self, merged: &MergedPaths, sought: &BTreeSet<u64>, excluded: &[&str]) {
         let raw = &self.raw;
         let distances = raw.depths(|_| true, excluded);
         let mut below = vec![0u32; merged.nodes.len()];
@@ -150,7 +150,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
             if all.get(&id).is_some_and(|distance| *distance > 100) && object % 499 != 0 {
                 continue;
             }
-            let found = shortest::paths(&view.edges, ObjectIndex(object), 4, Excluded::all());
+            let found = shortest::paths(&view.edges, ObjectIndex(object), 4, Exclusions::all_but_strong());
             let Some(distance) = all.get(&id) else {
                 assert_eq!(found.paths, Vec::<Vec<ObjectIndex>>::new(), "{name}: {id:x} is unreachable");
                 continue;
@@ -180,7 +180,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk17.hprof.zst");
     let opened = Opened::open(Dump::sample(&sample));
     for pattern in ["java.lang.String", "HeapZoo$Link", "java.lang.Class", "java.lang.ref.Finalizer"] {
-        let merged = opened.merged(pattern, Excluded::all(), Show::default());
+        let merged = opened.merged(pattern, Exclusions::all_but_strong(), Show::default());
         let ids = opened
             .raw
             .class_of
@@ -195,7 +195,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
         Show { top: Some(5), branches: Some(24), depth: None, has_examples: true },
         Show { top: None, branches: Some(3), depth: Some(9), has_examples: false },
     ] {
-        let merged = opened.merged("java.lang.String", Excluded::all(), show);
+        let merged = opened.merged("java.lang.String", Exclusions::all_but_strong(), show);
         let mut sums: Vec<u64> =
             merged.nodes.iter().map(|node| node.more.objects + u64::from(node.is_sought)).collect();
         for (at, node) in merged.nodes.iter().enumerate().rev() {
@@ -300,7 +300,8 @@ fn all_paths_of_small_heaps_are_found() {
         let opened = Opened::of(&model);
         let view = opened.view();
         for object in objects {
-            for (excluded, names) in [(Excluded::all(), ALL), (Excluded::NONE, &[] as &[&str])] {
+            for (excluded, names) in [(Exclusions::all_but_strong(), ALL), (Exclusions::NONE, &[] as &[&str])]
+            {
                 let mut expected = opened.raw.all_paths(object.0, names);
                 let only_excluded = expected.is_empty() && !opened.raw.all_paths(object.0, &[]).is_empty();
                 if only_excluded {
@@ -338,7 +339,7 @@ fn all_paths_of_small_heaps_are_found() {
                 *seen.entry(expected.len().min(20)).or_default() += 1;
             }
         }
-        let merged = opened.merged("Node", Excluded::all(), Show::default());
+        let merged = opened.merged("Node", Exclusions::all_but_strong(), Show::default());
         let node = opened.raw.class_of.iter().filter(|(_, class)| opened.raw.names[class] == "Node");
         if !merged.followed_all {
             opened.check_merged(&merged, &node.map(|(id, _)| *id).collect(), ALL);
@@ -366,12 +367,12 @@ fn both_ways_of_a_diamond_are_shown() {
         let top = model.instance_with(holder, &[("left", left.into()), ("right", right.into())]);
         model.root(top, Root::JniGlobal { reference: 8 });
     });
-    let found = opened.paths(object, 10, Excluded::all());
+    let found = opened.paths(object, 10, Exclusions::all_but_strong());
     assert!(found.are_all);
     let labels: Vec<_> = found.paths.iter().map(|path| opened.labels(path)).collect();
     let text = |label: &str| Some(label.to_owned());
     assert_eq!(labels, [[None, text("left"), text("left")], [None, text("right"), text("left, right")]]);
-    assert_eq!(opened.paths(object, 1, Excluded::all()).paths.len(), 1);
+    assert_eq!(opened.paths(object, 1, Exclusions::all_but_strong()).paths.len(), 1);
 }
 
 #[test]
@@ -387,7 +388,7 @@ fn a_local_of_a_thread_is_a_root_in_its_frame() {
         model.root(object, Root::JavaFrame { thread: 4, frame: 1 });
         model.root(object, Root::JniLocal { thread: 4, frame: -1 });
     });
-    let found = opened.paths(object, 5, Excluded::all());
+    let found = opened.paths(object, 5, Exclusions::all_but_strong());
     let index = opened.index(object);
     assert_eq!((found.paths, found.are_all), (vec![vec![index]], true));
     let root = opened.view().root(index);
@@ -396,7 +397,7 @@ fn a_local_of_a_thread_is_a_root_in_its_frame() {
     assert_eq!(root.frame.unwrap().to_string(), "Holder.run(Holder.java:3)");
     // Its characters are held by it.
     let step = opened.graph.references(index).next().unwrap();
-    let found = shortest::paths(&opened.view().edges, step, 5, Excluded::all());
+    let found = shortest::paths(&opened.view().edges, step, 5, Exclusions::all_but_strong());
     assert_eq!(found.paths, [vec![index, step]]);
 }
 
@@ -417,7 +418,7 @@ fn what_a_thread_holds_that_is_no_root_is_a_root() {
     out.heap_dump_end();
     let opened = Opened::open(Dump::of(&out.into_bytes()));
     let [thread, local, held] = [0x100, 0x200, 0x300].map(|id| opened.index(ObjectId(id)));
-    let paths = |object| shortest::paths(&opened.view().edges, object, 5, Excluded::all()).paths;
+    let paths = |object| shortest::paths(&opened.view().edges, object, 5, Exclusions::all_but_strong()).paths;
     assert_eq!(paths(local), [vec![local]]);
     assert_eq!(paths(held), [vec![local, held]]);
     assert!(paths(thread).is_empty());
@@ -436,10 +437,10 @@ fn what_only_weak_references_hold_is_told() {
         model.root(top, Root::JniGlobal { reference: 8 });
     });
     for (excluded, only_excluded) in [
-        (Excluded::all(), true),
-        (Excluded::of([Strength::Weak]), true),
-        (Excluded::of([Strength::Soft, Strength::Phantom]), false),
-        (Excluded::NONE, false),
+        (Exclusions::all_but_strong(), true),
+        (Exclusions::from_strengths([Strength::Weak]), true),
+        (Exclusions::from_strengths([Strength::Soft, Strength::Phantom]), false),
+        (Exclusions::NONE, false),
     ] {
         let found = opened.paths(object, 5, excluded);
         assert_eq!((found.only_excluded, found.paths.len()), (only_excluded, 1), "{excluded:?}");
@@ -456,7 +457,7 @@ fn what_only_weak_references_hold_is_told() {
         let top = model.instance_with(holder, &[("left", own.into())]);
         model.root(top, Root::JniGlobal { reference: 8 });
     });
-    let found = opened.paths(object, 5, Excluded::all());
+    let found = opened.paths(object, 5, Exclusions::all_but_strong());
     assert_eq!((found.only_excluded, found.paths.len()), (false, 1));
     assert_eq!(opened.labels(&found.paths[0])[2].as_deref(), Some("value, referent"));
 }
@@ -469,7 +470,7 @@ fn a_class_object_is_held_by_its_instances_too() {
         model.root(other, Root::JniGlobal { reference: 8 });
     });
     let class = opened.raw.names.iter().find(|(_, name)| *name == "Holder").unwrap().0;
-    let found = opened.paths(ObjectId(*class), 5, Excluded::all());
+    let found = opened.paths(ObjectId(*class), 5, Exclusions::all_but_strong());
     assert!(found.are_all);
     let labels: Vec<_> = found.paths.iter().map(|path| opened.labels(path)).collect();
     let text = |label: &str| Some(label.to_owned());
@@ -494,11 +495,12 @@ fn a_long_chain_is_followed_to_its_end() {
     let object = opened.raw.class_of.iter().find(|(id, class)| {
         opened.raw.names[class] == "java.lang.String" && opened.raw.references[id].len() == 2
     });
-    let found = opened.paths(ObjectId(*object.unwrap().0), 3, Excluded::all());
+    let found = opened.paths(ObjectId(*object.unwrap().0), 3, Exclusions::all_but_strong());
     assert_eq!((found.paths.len(), found.paths[0].len(), found.are_all), (1, length + 1, true));
-    let merged = opened.merged("Holder", Excluded::all(), Show::default());
+    let merged = opened.merged("Holder", Exclusions::all_but_strong(), Show::default());
     assert_eq!((merged.found, merged.nodes.len()), (length as u64, length));
-    let short = opened.merged("Holder", Excluded::all(), Show { branches: Some(10), ..Show::default() });
+    let short =
+        opened.merged("Holder", Exclusions::all_but_strong(), Show { branches: Some(10), ..Show::default() });
     assert!(short.nodes.len() < 2000);
 }
 

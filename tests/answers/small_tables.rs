@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hprof_query::compare::places::{Aligned, DumpPlaces};
-use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
+use hprof_query::compare::places::{AlignedPlaces, DumpPlaces};
+use hprof_query::tables::{About, Cell, ColumnSet, ColumnType, Table, TableQuery, Tables};
 use serde_json::{Value, json};
 
 use crate::kit::dump::{Dump, bytes, whole_dump};
@@ -50,8 +50,8 @@ fn rows(table: &dyn Table) -> Vec<Value> {
     let columns = &table.definition().columns;
     let mut all = Vec::new();
     for chunk in table.chunks(&TableQuery::All).unwrap() {
-        let mut batch = table.batch(Wanted::ALL);
-        table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
+        let mut batch = table.batch(ColumnSet::ALL);
+        table.read(&chunk, ColumnSet::ALL, &mut batch).unwrap();
         for row in 0..batch.rows {
             let cell = |(at, column): (usize, &hprof_query::tables::Column)| {
                 let value = match batch.cell(row, at) {
@@ -340,7 +340,7 @@ fn loaders_suspects_waste_and_places() {
         );
         let context = tables.context();
         let places = DumpPlaces::new(&whole_dump(context.dump.heap, context.dump.graph)).unwrap();
-        let places = Aligned::with_all_keys(&[places.without_structures()]);
+        let places = AlignedPlaces::with_all_keys(&[places.without_structures()]);
         let table = rows(tables.find("places").unwrap());
         assert_eq!(table.len(), places.places().count(), "{name}");
         for (place, row) in places.places().zip(&table) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hprof_cli::ObjectIndex;
 use hprof_query::dominators::{reachable_rows, tree_nodes};
 use hprof_query::tables::{
-    About, Batch, Cell, ColumnType, LookupKey, Operator, Table, TableQuery, Tables, Wanted, definitions,
+    About, Batch, Cell, ColumnSet, ColumnType, LookupKey, Operator, Table, TableQuery, Tables, definitions,
 };
 use hprof_writer::{HeapModel, Jdk, Options, Root};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn value(cell: Cell<'_>) -> Value {
     }
 }
 
-fn rows(table: &dyn Table, question: &TableQuery, wanted: Wanted) -> Vec<Vec<Value>> {
+fn rows(table: &dyn Table, question: &TableQuery, wanted: ColumnSet) -> Vec<Vec<Value>> {
     let columns = table.definition().columns.len();
     let mut rows = Vec::new();
     let mut batch: Batch = table.batch(wanted);
@@ -62,16 +62,16 @@ fn rows(table: &dyn Table, question: &TableQuery, wanted: Wanted) -> Vec<Vec<Val
 }
 
 fn all_rows(table: &dyn Table) -> Vec<Vec<Value>> {
-    rows(table, &TableQuery::All, Wanted::ALL)
+    rows(table, &TableQuery::All, ColumnSet::ALL)
 }
 
 /// No two rows have one number.
 fn numbers_differ(table: &dyn Table) {
-    let mut batch = table.batch(Wanted(0));
+    let mut batch = table.batch(ColumnSet(0));
     let mut numbers = BTreeSet::new();
     for chunk in table.chunks(&TableQuery::All).unwrap() {
         batch.clear();
-        table.read(&chunk, Wanted(0), &mut batch).unwrap();
+        table.read(&chunk, ColumnSet(0), &mut batch).unwrap();
         assert!(batch.row_numbers.is_empty() || batch.row_numbers.len() == batch.rows);
         assert!(
             batch.row_numbers.iter().all(|number| numbers.insert(*number)),
@@ -87,7 +87,7 @@ fn is_consistent(table: &dyn Table, keys: usize) {
     numbers_differ(table);
     let all = all_rows(table);
     for (at, column) in table.definition().columns.iter().enumerate() {
-        let some = rows(table, &TableQuery::All, Wanted(1 << at.min(63)));
+        let some = rows(table, &TableQuery::All, ColumnSet(1 << at.min(63)));
         assert_eq!(some.len(), all.len(), "{name}.{}", column.name);
         for (some, all) in some.iter().zip(&all) {
             assert_eq!(some[at], all[at], "{name}.{}", column.name);
@@ -106,7 +106,7 @@ fn is_consistent(table: &dyn Table, keys: usize) {
         }
     }
     for column in table.orders() {
-        let mut sorted = rows(table, &TableQuery::OrderedBy(column), Wanted::ALL);
+        let mut sorted = rows(table, &TableQuery::OrderedBy(column), ColumnSet::ALL);
         assert!(sorted.is_sorted_by_key(|row| row[column].clone()), "{name} by {column}");
         let mut all = all.clone();
         sorted.sort();
@@ -129,7 +129,7 @@ fn is_consistent(table: &dyn Table, keys: usize) {
                 Operator::AtLeast => row[lookup.column] >= *wanted && row[lookup.column] != Value::Null,
             };
             let question = TableQuery::Of(lookup.column, lookup.operator, key);
-            let mut found = rows(table, &question, Wanted::ALL);
+            let mut found = rows(table, &question, ColumnSet::ALL);
             found.retain(matches);
             let mut expected: Vec<Vec<Value>> = all.iter().filter(|row| matches(row)).cloned().collect();
             found.sort();
@@ -137,12 +137,12 @@ fn is_consistent(table: &dyn Table, keys: usize) {
             assert_eq!(found, expected, "{name}: {question:?}");
         }
     }
-    let prepared = table.prepare(Wanted::ALL, &|| false);
+    let prepared = table.prepare(ColumnSet::ALL, &|| false);
     assert!(prepared.is_some() || name != "objects" || all.is_empty(), "nothing was prepared");
     assert_eq!(all_rows(table), all, "{name}, prepared");
     drop(prepared);
-    assert!(table.prepare(Wanted(1), &|| false).is_none(), "{name}: IDs need nothing");
-    assert!(table.prepare(Wanted::ALL, &|| true).is_none(), "{name}: it was told to stop");
+    assert!(table.prepare(ColumnSet(1), &|| false).is_none(), "{name}: IDs need nothing");
+    assert!(table.prepare(ColumnSet::ALL, &|| true).is_none(), "{name}: it was told to stop");
 }
 
 fn integer(id: u64) -> Value {
@@ -219,7 +219,7 @@ fn objects_are_those_of_the_dominators_of_all() {
         let dominators = reachable_rows::ReachableRows::new(graph);
         let mut expected = BTreeMap::new();
         for chunk in tree_nodes::chunks(&graph.tree) {
-            for row in dominators.of(chunk) {
+            for row in dominators.chunk_rows(chunk) {
                 expected.insert(row.id.0, row);
             }
         }
@@ -297,7 +297,10 @@ fn a_table_of_a_class_holds_its_fields() {
         assert_eq!(checked.len(), 5, "{checked:?}");
         let of = |name| all_rows(&*tables.of_class(name).unwrap()).len();
         assert!(of("java.util.HashMap+") > of("java.util.HashMap"), "LinkedHashMap is one");
-        assert_eq!(of("byte[]"), context.dump.graph.objects.all().end.0 as usize - others(tables, "byte[]"));
+        assert_eq!(
+            of("byte[]"),
+            context.dump.graph.objects.indices().end.0 as usize - others(tables, "byte[]")
+        );
         let error = tables.of_class("java.util.HashMop").err().unwrap().to_string();
         assert!(error.contains("did you mean java.util.HashMap"), "{error}");
         // A file holds what it is called: only SQL takes the name in another case.

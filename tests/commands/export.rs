@@ -12,7 +12,7 @@ use std::process::Command;
 use std::process::Output;
 
 use hprof_cli::{Heap, Options, Quiet};
-use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
+use hprof_query::tables::{About, Cell, ColumnSet, ColumnType, Table, TableQuery, Tables};
 use hprof_writer::{HeapModel, Jdk, Layout, Root, Type, Value, damage};
 use serde_json::Value as Json;
 
@@ -185,10 +185,10 @@ fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
 
 fn expected(table: &dyn Table) -> Vec<Vec<Read>> {
     let columns = &table.definition().columns;
-    let (mut rows, mut batch) = (Vec::new(), table.batch(Wanted::ALL));
+    let (mut rows, mut batch) = (Vec::new(), table.batch(ColumnSet::ALL));
     for chunk in table.chunks(&TableQuery::All).unwrap() {
         batch.clear();
-        table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
+        table.read(&chunk, ColumnSet::ALL, &mut batch).unwrap();
         let row = |row| {
             columns.iter().enumerate().map(|(at, column)| cell(batch.cell(row, at), column.kind)).collect()
         };

@@ -399,7 +399,7 @@ fn long_arrays_refer_to_each_element_once() {
     let model = model(100_000);
     let dump = Dump::written(&model.write(&Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let all = || ObjectIndex::range(graph.objects.all());
+    let all = || ObjectIndex::range(graph.objects.indices());
     let longest = all().max_by_key(|object| graph.references(*object).count()).unwrap();
     // All nodes, each once; and nothing that is null.
     let class =

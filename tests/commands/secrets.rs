@@ -571,7 +571,7 @@ fn the_answer_does_not_depend_on_threads() {
 #[test]
 fn the_documentation_lists_all_rules() {
     let page = fs::read_to_string("docs/secrets.md").unwrap();
-    for rule in hprof_query::secrets::SecretRules::bundled().rules() {
+    for rule in hprof_query::secrets::SecretRules::builtin().rules() {
         assert!(page.contains(&format!("| `{}` | {} |", rule.id, rule.name)), "{}", rule.id);
     }
 }

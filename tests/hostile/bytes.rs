@@ -153,7 +153,7 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             assert!(*answer == again, "{}: two answers: {differ:#?}", what());
             let all = digest_graph(graph, bytes(heap), id_size);
             // A disk without room says nothing of the dump.
-            let places = HeapPlaces::new(&whole_dump(heap, graph), &Frameworks::bundled(), 1);
+            let places = HeapPlaces::new(&whole_dump(heap, graph), &Frameworks::builtin(), 1);
             let _ = places
                 .and_then(|places| leaks::leaks(&whole_dump(heap, graph), 1, &places, LeakEvidence::All));
             heap_facts::facts(&whole_dump(heap, graph));

@@ -40,7 +40,7 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
         }
         assert_eq!(all, in_parts, "{}", what());
     }
-    for of in stacks::held(&report.profile) {
+    for of in stacks::available_weights(&report.profile) {
         let _ = stacks::stacks(&report.profile, &stacks::StackQuery::new(of));
     }
     assert!(start.elapsed() < MOST_TIME, "{}: {:?}", what(), start.elapsed());

@@ -169,7 +169,7 @@ pub fn digest(summary: &Summary) -> String {
 /// Everything the stage `objects` says, as text to compare.
 fn digest_objects(objects: &ObjectTable, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
-    for index in ObjectIndex::range(objects.all()) {
+    for index in ObjectIndex::range(objects.indices()) {
         let id = objects.addresses.id_of(index);
         let offset = objects.offset(bytes, id_size, index);
         writeln!(out, "{id:x?} {:?} {offset:?}", objects.class(index)).expect("strings take text");
@@ -181,7 +181,7 @@ fn digest_objects(objects: &ObjectTable, bytes: &[u8], id_size: IdSize) -> Strin
 pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = digest_objects(&graph.objects, bytes, id_size);
     let tree = &graph.tree;
-    for index in ObjectIndex::range(graph.objects.all()) {
+    for index in ObjectIndex::range(graph.objects.indices()) {
         let rows = (graph.references(index).collect::<Vec<_>>(), graph.referrers(index).collect::<Vec<_>>());
         let (at, class) = (tree.position(index), graph.class_object_of(index));
         writeln!(out, "{rows:?} {at:?} {class:?}").expect("strings take text");
@@ -190,7 +190,7 @@ pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> Strin
         let shallow = (tree.shallow_bytes(at), tree.bytes_before(at));
         writeln!(out, "{:?} {shallow:?}", tree.object_at(at)).expect("strings take text");
     }
-    for at in TreePosition::range(tree.all()) {
+    for at in TreePosition::range(tree.positions()) {
         let place = (tree.dominator(at), tree.end(at), tree.depth(at), tree.retained_bytes(at));
         writeln!(out, "{place:?}").expect("strings take text");
     }

@@ -20,7 +20,7 @@ fn the_one_dump_in_an_archive_is_found_however_it_is_packed() {
         zstd::encode_all(dump.as_slice(), 1).unwrap(),
     ] {
         for (name, packed) in archives(&[("logs/read me", readme), ("no dump.hprof", b""), ("d", &inner)]) {
-            assert_eq!(Compression::of(&packed).unwrap().name(), name);
+            assert_eq!(Compression::detect(&packed).unwrap().name(), name);
             assert!(unpack(&packed, 2) == (dump.clone(), None), "{name}");
         }
         for (name, packed) in archives(&[("d", &inner), ("z", &noise(2000, 9))]) {
@@ -103,7 +103,7 @@ fn cut_and_damaged(dump: &[u8], cut_step: usize, byte_step: usize) {
         let mut used = 0;
         for cut in (0..packed.len()).step_by(cut_step) {
             let cut = &packed[..cut];
-            if Compression::of(cut) != Compression::of(&packed) {
+            if Compression::detect(cut) != Compression::detect(&packed) {
                 continue;
             }
             if let Ok((bytes, unpacked)) = try_unpack(cut, 2) {
@@ -118,7 +118,7 @@ fn cut_and_damaged(dump: &[u8], cut_step: usize, byte_step: usize) {
         for at in (0..packed.len()).step_by(byte_step) {
             let mut spoiled = packed.clone();
             spoiled[at] ^= 0xff;
-            if Compression::of(&spoiled).is_some() {
+            if Compression::detect(&spoiled).is_some() {
                 // Wrong bytes are reported as wrong. tar itself has no checksum of its contents.
                 if let Ok((bytes, unpacked)) = try_unpack(&spoiled, 1) {
                     let is_said = unpacked.error.is_some() || name == "tar";

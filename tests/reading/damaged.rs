@@ -418,7 +418,7 @@ fn classes_that_are_lost_or_odd_are_counted() {
     for kind in [ProblemKind::MissingClasses, ProblemKind::OddInstances, ProblemKind::RepeatedClasses] {
         assert!(kinds.contains(&kind), "{kind:?} of {kinds:?}");
     }
-    assert_eq!(RetainedSizes::of(&found), RetainedSizes::OfWhatIsThere);
+    assert_eq!(RetainedSizes::from_account(&found), RetainedSizes::OfWhatIsThere);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
         let block = places.windows(2).position(|pair| (pair[0].0..pair[1].0).contains(&at)).unwrap();
         let (from, to) = (places[block].1, places[block + 1].1);
         let is_last = block + 2 == places.len();
-        let Some(_) = Compression::of(&spoiled) else { continue };
+        let Some(_) = Compression::detect(&spoiled) else { continue };
         let (bytes, error) = unpack(&spoiled, 1 + at % 3);
         if bytes == plain {
             // Time, extra flags and system stand in a header and mean nothing; the mark neither, nor the length
@@ -266,7 +266,7 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
     let plain = noise(3_000_000, 6);
     let expected = |packed: &[u8]| {
         let out = Memory::default();
-        packed::unpack(packed, Compression::of(packed).unwrap(), &out, &|_| {}).unwrap();
+        packed::unpack(packed, Compression::detect(packed).unwrap(), &out, &|_| {}).unwrap();
         out.expected.into_inner().unwrap()
     };
     assert_eq!(expected(&member(&plain, Level::fast(), None)), Some(Size::AtLeast(3_000_000)));
@@ -316,7 +316,7 @@ fn frames_that_are_skipped_may_come_first() {
             [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], &length, &frame].concat()
         })
         .collect();
-    assert_eq!(Compression::of(&packed), Some(Compression::Zstd));
+    assert_eq!(Compression::detect(&packed), Some(Compression::Zstd));
     assert!(unpack(&packed, 2) == (dump.clone(), None));
     let place = Folder::new();
     let answer = |name: &str, bytes: &[u8]| place.run(&["histo", &place.write(name, bytes)]).stdout;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 
 use flate2::{Compression as Level, Crc, GzBuilder};
-use hprof_input::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
+use hprof_input::packed::{self, Compression, Output, Size, UnpackError, UnpackOutcome};
 
 use crate::kit::process::Folder;
 use hprof_writer::{Elements, Options, examples};
@@ -40,8 +40,8 @@ impl Output for Memory {
     }
 }
 
-pub fn try_unpack(packed: &[u8], threads: usize) -> Result<(Vec<u8>, Unpacked), UnpackError> {
-    let compression = Compression::of(packed).expect("it is packed");
+pub fn try_unpack(packed: &[u8], threads: usize) -> Result<(Vec<u8>, UnpackOutcome), UnpackError> {
+    let compression = Compression::detect(packed).expect("it is packed");
     let out = Memory::default();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let unpacked = pool.install(|| packed::unpack(packed, compression, &out, &|_| {}))?;

@@ -19,7 +19,7 @@ use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::roots::Roots;
 use super::write::Writer;
-use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, Tag as Place, Then, Visitor, bytes_of};
+use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, TagSlot as Place, Then, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
@@ -170,11 +170,16 @@ impl<'a, 's> DumpWriter<'a, 's> {
         jvmti.follow(None, self)?;
         self.finish_object();
         jvmti.iterate(self)?;
-        self.beyond(state, jni, before)
+        self.write_unvisited(state, jni, before)
     }
 
     /// Writes objects that were not visited.
-    fn beyond(&mut self, state: &AgentState, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
+    fn write_unvisited(
+        &mut self,
+        state: &AgentState,
+        jni: &Jni<'_>,
+        before: &Before<'_>,
+    ) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
             return Ok(());

@@ -88,7 +88,7 @@ pub fn field_bytes(kind: u8) -> usize {
 
 /// Class data from the JVM.
 #[derive(Debug, Default)]
-struct Said {
+struct JvmClassData {
     class: Option<Arc<Class>>,
     super_class: u64,
     loader: u64,
@@ -117,7 +117,7 @@ impl Layouts {
         Self { by_id }
     }
 
-    fn ask(state: &AgentState, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
+    fn ask(state: &AgentState, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> JvmClassData {
         let jvmti = state.jvmti;
         let id_of = |reference: Ref<'_>| {
             let id = state.object_id(reference).unwrap_or(0);
@@ -126,7 +126,7 @@ impl Layouts {
         };
         let known = state.classes.get(id);
         let is_array = known.as_ref().is_some_and(|class| class.signature.starts_with('['));
-        Said {
+        JvmClassData {
             class: known,
             super_class: jni.superclass(class).map_or(0, id_of),
             loader: jvmti.class_loader(jni, class).ok().flatten().map_or(0, id_of),
@@ -140,7 +140,7 @@ impl Layouts {
         }
     }
 
-    fn layout(said: &FxHashMap<u64, Said>, id: u64) -> Layout {
+    fn layout(said: &FxHashMap<u64, JvmClassData>, id: u64) -> Layout {
         // The class itself first. The chain of superclasses is finite; a limit prevents endless loops
         // after damage.
         const MAX_CHAIN: usize = 1 << 16;

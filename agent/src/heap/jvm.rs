@@ -36,7 +36,7 @@ pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
     )?;
     let (started, classes) =
         classes(&partial).map_err(|error| format!("cannot read {}: {error}", partial.display()))?;
-    Ok(Output::behind(Sink::behind(path.to_owned())?, started, classes))
+    Ok(Output::after_jvm_dump(Sink::append(path.to_owned())?, started, classes))
 }
 
 /// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`:

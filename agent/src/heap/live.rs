@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::jvm::walk::{Reference, Tag as Place, Then, Visitor};
+use crate::jvm::walk::{Reference, TagSlot as Place, Then, Visitor};
 use crate::record::sites::{Sampling, SiteKey, Weight};
 use crate::state::AgentState;
 use crate::tags::{Epoch, Tag};

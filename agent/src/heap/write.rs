@@ -13,7 +13,7 @@ use crate::record::traces::FIRST_SERIAL;
 pub type FieldNames = FxHashMap<String, u64>;
 
 /// Format of the output.
-pub enum Format {
+pub enum HeapFormat {
     /// Records.
     Binary(FieldNames),
     /// Lines: sizes of objects that were referenced and not written yet, and of those that were.
@@ -23,7 +23,7 @@ pub enum Format {
 /// A writer of objects.
 pub struct Writer<'a, 's> {
     out: Out<'s>,
-    format: Format,
+    format: HeapFormat,
     /// Current record, in the binary format.
     pub record: Vec<u8>,
     layouts: &'a Layouts,
@@ -31,19 +31,19 @@ pub struct Writer<'a, 's> {
 
 impl<'a, 's> Writer<'a, 's> {
     /// Creates a writer without output yet.
-    pub fn new(out: Out<'s>, format: Format, layouts: &'a Layouts) -> Self {
+    pub fn new(out: Out<'s>, format: HeapFormat, layouts: &'a Layouts) -> Self {
         Self { out, format, record: Vec::new(), layouts }
     }
 
     /// Returns `true` if it writes records.
     pub fn is_binary(&self) -> bool {
-        matches!(self.format, Format::Binary(_))
+        matches!(self.format, HeapFormat::Binary(_))
     }
 
     /// Stores the size of an object.
     #[inline]
     pub fn met(&mut self, id: u64, size: u64) {
-        if let Format::Text(sizes) = &mut self.format {
+        if let HeapFormat::Text(sizes) = &mut self.format {
             sizes.insert(id, size);
         }
     }
@@ -56,8 +56,8 @@ impl<'a, 's> Writer<'a, 's> {
     /// Ends the record.
     pub fn finish(&mut self) {
         match &mut self.format {
-            Format::Binary(_) => self.out.bytes.extend_from_slice(&self.record),
-            Format::Text(sizes) => object_text(&mut self.out.bytes, &self.record, sizes, self.layouts),
+            HeapFormat::Binary(_) => self.out.bytes.extend_from_slice(&self.record),
+            HeapFormat::Text(sizes) => object_text(&mut self.out.bytes, &self.record, sizes, self.layouts),
         }
         self.record.clear();
         self.out.record();
@@ -84,23 +84,23 @@ impl<'a, 's> Writer<'a, 's> {
     /// Writes a root.
     pub fn root(&mut self, id: u64, root: binary::Root) {
         match &self.format {
-            Format::Binary(_) => binary::root(&mut self.out.bytes, id, root),
-            Format::Text(_) => {
+            HeapFormat::Binary(_) => binary::root(&mut self.out.bytes, id, root),
+            HeapFormat::Text(_) => {
                 let name;
                 let kind = match root {
-                    binary::Root::Unknown => text::Root::Unknown,
-                    binary::Root::JniGlobal(reference) => text::Root::JniGlobal(reference, FIRST_SERIAL),
-                    binary::Root::JniLocal(thread, frame) => text::Root::JniLocal(thread, frame),
-                    binary::Root::JavaFrame(thread, frame) => text::Root::JavaFrame(thread, frame),
-                    binary::Root::MonitorUsed => text::Root::BusyMonitor,
-                    binary::Root::Thread(thread, trace) => text::Root::Thread(thread, trace),
+                    binary::Root::Unknown => text::RootLine::Unknown,
+                    binary::Root::JniGlobal(reference) => text::RootLine::JniGlobal(reference, FIRST_SERIAL),
+                    binary::Root::JniLocal(thread, frame) => text::RootLine::JniLocal(thread, frame),
+                    binary::Root::JavaFrame(thread, frame) => text::RootLine::JavaFrame(thread, frame),
+                    binary::Root::MonitorUsed => text::RootLine::BusyMonitor,
+                    binary::Root::Thread(thread, trace) => text::RootLine::Thread(thread, trace),
                     binary::Root::StickyClass => match self.layouts.by_id.get(&id).and_then(name_of) {
                         Some(class) => {
                             name = class;
-                            text::Root::SystemClass(&name)
+                            text::RootLine::SystemClass(&name)
                         }
                         // A root of this kind that is not a class.
-                        None => text::Root::Unknown,
+                        None => text::RootLine::Unknown,
                     },
                 };
                 text::root(&mut self.out.bytes, id, kind);
@@ -112,7 +112,7 @@ impl<'a, 's> Writer<'a, 's> {
     /// Writes a class object.
     pub fn class(&mut self, id: u64, layout: &Layout, data: &ClassData) {
         match &self.format {
-            Format::Binary(names) => {
+            HeapFormat::Binary(names) => {
                 let class = binary::Class {
                     object: id,
                     trace: FIRST_SERIAL,
@@ -143,7 +143,7 @@ impl<'a, 's> Writer<'a, 's> {
                     .collect();
                 binary::class(&mut self.out.bytes, &class, &data.constants, statics.into_iter(), &fields);
             }
-            Format::Text(_) => {
+            HeapFormat::Text(_) => {
                 let out = &mut self.out.bytes;
                 let name = name_of(layout).unwrap_or_default();
                 text::class(out, id, &name, FIRST_SERIAL);

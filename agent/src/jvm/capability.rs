@@ -32,7 +32,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    pub(super) fn of(self, all: &sys::jvmtiCapabilities) -> bool {
+    pub(super) fn is_in(self, all: &sys::jvmtiCapabilities) -> bool {
         match self {
             Self::TagObjects => all.can_tag_objects(),
             Self::VmObjectAlloc => all.can_generate_vm_object_alloc_events(),

@@ -34,7 +34,7 @@ fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
     };
     *environment = Some(jvmti);
     let jni = if attached { jni_of(vm) } else { None };
-    match start::answered(jvmti, options, jni.as_ref()) {
+    match start::start_with_answer(jvmti, options, jni.as_ref()) {
         Start::Runs => JNI_OK,
         Start::Refuses => JNI_ERR,
         // As in the old agent: `help` ends the JVM before it runs anything.

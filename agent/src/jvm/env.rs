@@ -166,7 +166,7 @@ impl Jvmti {
         for capability in wanted {
             let mut one = sys::jvmtiCapabilities::default();
             capability.set(&mut one);
-            if capability.of(&available) && call!(self, AddCapabilities, &one).is_ok() {
+            if capability.is_in(&available) && call!(self, AddCapabilities, &one).is_ok() {
                 given.push(*capability);
             }
         }

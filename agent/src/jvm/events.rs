@@ -122,7 +122,7 @@ pub trait Handler: Sync {
     fn collection_finished(&self);
 }
 
-static HANDLER: Latest<&'static dyn Handler> = Latest::none();
+static HANDLER: Latest<&'static dyn Handler> = Latest::empty();
 
 fn handler() -> Option<&'static dyn Handler> {
     HANDLER.get().copied()

@@ -82,7 +82,7 @@ impl<'j> Jni<'j> {
     }
 
     /// Wraps a reference, unless an exception is pending.
-    fn checked<T>(&self, raw: jobject, wrap: impl FnOnce(jobject) -> Option<T>) -> Option<T> {
+    fn wrap<T>(&self, raw: jobject, wrap: impl FnOnce(jobject) -> Option<T>) -> Option<T> {
         if self.clear_exception() { None } else { wrap(raw) }
     }
 
@@ -123,7 +123,7 @@ impl<'j> Jni<'j> {
     pub fn find_class(&self, name: &CStr) -> Option<Ref<'j>> {
         // SAFETY: the name ends with NUL.
         let raw = unsafe { ((*self.table()).FindClass)(self.env(), name.as_ptr()) };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Returns the class of an object.
@@ -151,7 +151,7 @@ impl<'j> Jni<'j> {
                 length,
             )
         };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Creates a `java.lang.String`.
@@ -159,7 +159,7 @@ impl<'j> Jni<'j> {
         let text = jvmti_bindings::mutf8::encode_cstring(text);
         // SAFETY: modified UTF-8 that ends with NUL.
         let raw = unsafe { ((*self.table()).NewStringUTF)(self.env(), text.as_ptr()) };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Returns the ID of a method; `None` if there is none.
@@ -192,7 +192,7 @@ impl<'j> Jni<'j> {
         // SAFETY: the arguments match the signature, as the callers in this module ensure.
         let raw =
             unsafe { ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr()) };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Calls a static method that returns an object.
@@ -209,7 +209,7 @@ impl<'j> Jni<'j> {
         let raw = unsafe {
             ((*self.table()).CallStaticObjectMethodA)(self.env(), class.raw(), method, arguments.as_ptr())
         };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Calls a static method that returns nothing; returns whether it completed without an exception.
@@ -272,7 +272,7 @@ impl<'j> Jni<'j> {
         let length = i32::try_from(objects.len()).ok()?;
         // SAFETY: a class, and no first element.
         let raw = unsafe { ((*self.table()).NewObjectArray)(self.env(), length, class.raw(), null_mut()) };
-        let array = self.checked(raw, Ref::new)?;
+        let array = self.wrap(raw, Ref::new)?;
         for (index, object) in (0i32..).zip(objects) {
             // SAFETY: the index is within its length.
             unsafe { ((*self.table()).SetObjectArrayElement)(self.env(), array.raw(), index, object.raw()) };
@@ -295,7 +295,7 @@ impl<'j> Jni<'j> {
             }
             ((*self.table()).GetStaticObjectField)(self.env(), class.raw(), field)
         };
-        self.checked(raw, Ref::new)
+        self.wrap(raw, Ref::new)
     }
 
     /// Returns `true` if a thread is virtual: the function exists since JDK 21.

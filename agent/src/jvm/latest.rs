@@ -8,7 +8,7 @@ pub struct Latest<T: 'static>(AtomicPtr<T>);
 
 impl<T: Sync> Latest<T> {
     /// Creates an empty cell.
-    pub const fn none() -> Self {
+    pub const fn empty() -> Self {
         Self(AtomicPtr::new(std::ptr::null_mut()))
     }
 
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn what_was_replaced_stays() {
-        static NUMBER: Latest<String> = Latest::none();
+        static NUMBER: Latest<String> = Latest::empty();
         assert_eq!(NUMBER.get(), None);
         let one = NUMBER.set("one".to_owned());
         assert_eq!(NUMBER.get().map(String::as_str), Some("one"));

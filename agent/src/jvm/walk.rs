@@ -55,9 +55,9 @@ pub enum ReferenceKind {
 
 /// Tag of an object, in place.
 #[derive(Debug)]
-pub struct Tag(*mut jlong);
+pub struct TagSlot(*mut jlong);
 
-impl Tag {
+impl TagSlot {
     /// Returns the tag; 0 for none.
     #[inline]
     pub fn get(&self) -> i64 {
@@ -80,7 +80,7 @@ pub struct Reference<'t> {
     /// Kind.
     pub kind: ReferenceKind,
     /// Tag of the referent.
-    pub tag: &'t Tag,
+    pub tag: &'t TagSlot,
     /// Tag of the referent's class.
     pub class: i64,
     /// Size of the referent.
@@ -88,7 +88,7 @@ pub struct Reference<'t> {
     /// Length of the referent, if it is an array.
     pub length: Option<u32>,
     /// Tag of the referrer; `None` for roots.
-    pub referrer: Option<&'t Tag>,
+    pub referrer: Option<&'t TagSlot>,
     /// Tag of the referrer's class.
     pub referrer_class: i64,
 }
@@ -129,7 +129,7 @@ pub trait Visitor {
         &mut self,
         _is_static: bool,
         _index: i32,
-        _object: &Tag,
+        _object: &TagSlot,
         _class: i64,
         _value: PrimitiveBytes,
     ) -> Then {
@@ -138,12 +138,12 @@ pub trait Visitor {
 
     /// Visits an array of primitive values: tag, signature of the elements, number of elements, and
     /// elements in native byte order.
-    fn array(&mut self, _object: &Tag, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
+    fn array(&mut self, _object: &TagSlot, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
         Then::Skip
     }
 
     /// Visits an object of an iteration: tag, tag of its class, size, length if it is an array.
-    fn object(&mut self, object: &Tag, class: i64, size: u64, length: Option<u32>) -> Then;
+    fn object(&mut self, object: &TagSlot, class: i64, size: u64, length: Option<u32>) -> Then;
 }
 
 /// Data of a callback.
@@ -189,7 +189,7 @@ impl Jvmti {
         const UNTAGGED: i32 = 0x8;
         struct Clear;
         impl Visitor for Clear {
-            fn object(&mut self, object: &Tag, _: i64, _: u64, _: Option<u32>) -> Then {
+            fn object(&mut self, object: &TagSlot, _: i64, _: u64, _: Option<u32>) -> Then {
                 object.set(0);
                 Then::Visit
             }
@@ -266,10 +266,10 @@ unsafe extern "system" fn reference(
             _ => ReferenceKind::Other,
         }
     };
-    let referrer = (!referrer.is_null()).then_some(Tag(referrer));
+    let referrer = (!referrer.is_null()).then_some(TagSlot(referrer));
     let reference = Reference {
         kind,
-        tag: &Tag(tag),
+        tag: &TagSlot(tag),
         class,
         size: u64::try_from(size).unwrap_or(0),
         length: u32::try_from(length).ok(),
@@ -305,7 +305,7 @@ unsafe extern "system" fn primitive_field(
         (value, (*info).field.index)
     };
     // SAFETY: the data of this walk.
-    unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &Tag(tag), class, value))
+    unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &TagSlot(tag), class, value))
 }
 
 fn wide(bytes: &[u8]) -> PrimitiveBytes {
@@ -344,7 +344,7 @@ unsafe extern "system" fn primitive_array(
         unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), count as usize * bytes_of(element)) }
     };
     // SAFETY: the data of this walk.
-    unsafe { walk_of(data) }.run(|visitor| visitor.array(&Tag(tag), element, count, bytes))
+    unsafe { walk_of(data) }.run(|visitor| visitor.array(&TagSlot(tag), element, count, bytes))
 }
 
 unsafe extern "system" fn iteration(
@@ -356,5 +356,5 @@ unsafe extern "system" fn iteration(
 ) -> jint {
     let (size, length) = (u64::try_from(size).unwrap_or(0), u32::try_from(length).ok());
     // SAFETY: the data of this walk.
-    unsafe { walk_of(data) }.run(|visitor| visitor.object(&Tag(tag), class, size, length))
+    unsafe { walk_of(data) }.run(|visitor| visitor.object(&TagSlot(tag), class, size, length))
 }

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names;
 use crate::options::Format;
-use crate::record::threads::Happened;
+use crate::record::threads::ThreadEvent;
 use crate::record::traces::{FIRST_SERIAL, TraceFrame};
 use crate::state::AgentState;
 use sink::Sink;
@@ -24,12 +24,12 @@ pub struct Output {
     pub sink: Sink,
     format: Format,
     started: SystemTime,
-    written: Written,
+    written: WrittenDefinitions,
 }
 
 /// Definitions that were written.
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenDefinitions {
     /// IDs of strings and frames, and of objects, are above this: 0, or a range that the JVM does not
     /// use.
     base: u64,
@@ -85,19 +85,20 @@ impl Output {
             }
         }
         sink.write(&head);
-        Self { sink, format, started, written: Written::default() }
+        Self { sink, format, started, written: WrittenDefinitions::default() }
     }
 
     /// Creates an output that appends to a dump of the JVM, whose head has this time.
-    pub fn behind(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
-        let written = Written { base: BEHIND_JVM, jvm: Some(jvm), ..Written::default() };
+    pub fn after_jvm_dump(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
+        let written =
+            WrittenDefinitions { base: BEHIND_JVM, jvm: Some(jvm), ..WrittenDefinitions::default() };
         Self { sink, format: Format::Binary, started, written }
     }
 
     /// Closes the output.
     pub fn close(&mut self) {
         self.sink.close();
-        self.written = Written::default();
+        self.written = WrittenDefinitions::default();
     }
 
     /// Returns `true` if it appends to a dump of the JVM.
@@ -197,7 +198,7 @@ impl Output {
     }
 
     /// Writes UNLOAD CLASS for classes that were written and are no longer loaded.
-    pub fn unloaded(&mut self, state: &AgentState, loaded: &FxHashSet<u64>) {
+    pub fn unloaded_classes(&mut self, state: &AgentState, loaded: &FxHashSet<u64>) {
         if self.format == Format::Text || self.written.jvm.is_some() {
             return;
         }
@@ -211,14 +212,14 @@ impl Output {
     }
 
     fn threads(&mut self, state: &AgentState, out: &mut Vec<u8>) {
-        let happened = state.threads.take_happened();
+        let happened = state.threads.take_events();
         if self.written.jvm.is_some() {
             // JVM TI does not provide the addresses of thread objects in the JVM's dump.
             return;
         }
         for happened in happened {
             match (self.format, happened) {
-                (Format::Text, Happened::Start(thread)) => {
+                (Format::Text, ThreadEvent::Start(thread)) => {
                     // Readers of the agent's output parse a name up to the next quote.
                     let name = thread.info.name.replace('"', "'");
                     let group = thread.info.group.replace('"', "'");
@@ -230,10 +231,10 @@ impl Output {
                     };
                     let _ = text::thread_start(out, &start);
                 }
-                (Format::Text, Happened::End(serial)) => {
+                (Format::Text, ThreadEvent::End(serial)) => {
                     let _ = text::thread_end(out, serial);
                 }
-                (Format::Binary, Happened::Start(thread)) => {
+                (Format::Binary, ThreadEvent::Start(thread)) => {
                     let name = self.string(out, &thread.info.name);
                     let group = self.string(out, &thread.info.group);
                     let parent_group = self.string(out, &thread.info.parent_group);
@@ -248,7 +249,7 @@ impl Output {
                     };
                     Records::new(out, self.micros()).start_thread(&start);
                 }
-                (Format::Binary, Happened::End(serial)) => {
+                (Format::Binary, ThreadEvent::End(serial)) => {
                     Records::new(out, self.micros()).end_thread(serial);
                 }
             }
@@ -297,15 +298,15 @@ impl Output {
 }
 
 /// Returns a frame in the form of text reports.
-pub fn frame(place: &TraceFrame) -> text::Frame<'_> {
+pub fn frame(place: &TraceFrame) -> text::FrameLine<'_> {
     match &place.method {
-        Some(method) => text::Frame {
+        Some(method) => text::FrameLine {
             class: Some(&method.class_name),
             method: Some(&method.name),
             source: method.source.as_deref(),
             line: place.line,
         },
-        None => text::Frame { line: -1, ..text::Frame::default() },
+        None => text::FrameLine { line: -1, ..text::FrameLine::default() },
     }
 }
 

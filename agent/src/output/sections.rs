@@ -35,10 +35,10 @@ impl AllSites {
     pub fn new(state: &AgentState, live: &FxHashMap<SiteKey, Weight>) -> Self {
         let mut all: FxHashMap<SiteKey, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
-            all.entry(*key).or_default().live = state.sampling.whole(*weight);
+            all.entry(*key).or_default().live = state.sampling.round_weight(*weight);
         }
-        for (key, weight) in state.sites.allocated() {
-            all.entry(key).or_default().allocated = state.sampling.whole(weight);
+        for (key, weight) in state.sites.allocations() {
+            all.entry(key).or_default().allocated = state.sampling.round_weight(weight);
         }
         let mut totals = Totals::default();
         for counts in all.values_mut() {
@@ -241,7 +241,9 @@ impl Output {
             let mut states = Vec::new();
             let mut objects = Vec::new();
             for thread in jvmti.threads(jni).unwrap_or_default() {
-                let Some(known) = state.threads.started(jvmti, jni, &state.ids, thread) else { continue };
+                let Some(known) = state.threads.register_running(jvmti, jni, &state.ids, thread) else {
+                    continue;
+                };
                 let doing = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
                 states.push((known.serial, state.trace_of(jni, thread, known.serial), status(doing)));
                 objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());

@@ -154,7 +154,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 impl Sink {
-    fn of(to: To, written: u64) -> Self {
+    fn new(to: To, written: u64) -> Self {
         Self { to, failed: None, held: None, written }
     }
 
@@ -166,19 +166,19 @@ impl Sink {
     /// The reason, with the name.
     pub fn file(path: PathBuf, replaces: bool) -> Result<Self, String> {
         if let Some(file) = device(&path)? {
-            return Ok(Self::of(To::Device { file, path }, 0));
+            return Ok(Self::new(To::Device { file, path }, 0));
         }
         let partial = partial_of(&path);
         let file =
             create(&partial).map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self::of(To::File { file, path, partial, open: true, replaces }, 0))
+        Ok(Self::new(To::File { file, path, partial, open: true, replaces }, 0))
     }
 
     /// Opens a file that was written as [`partial_of`] its name, for appending.
     ///
     /// # Errors
     /// The reason, with the name.
-    pub fn behind(path: PathBuf) -> Result<Self, String> {
+    pub fn append(path: PathBuf) -> Result<Self, String> {
         only_a_file(&path)?;
         let partial = partial_of(&path);
         let file = OpenOptions::new().append(true).open(&partial);
@@ -187,7 +187,7 @@ impl Sink {
             return Err(format!("cannot write {}: it is a link", partial.display()));
         }
         let written = file.metadata().map_or(1, |metadata| metadata.len());
-        Ok(Self::of(To::File { file, path, partial, open: true, replaces: true }, written))
+        Ok(Self::new(To::File { file, path, partial, open: true, replaces: true }, written))
     }
 
     /// Opens a connection.
@@ -201,7 +201,7 @@ impl Sink {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_write_timeout(Some(LOOK)).map_err(failed)?;
-                    return Ok(Self::of(To::Socket(stream), 0));
+                    return Ok(Self::new(To::Socket(stream), 0));
                 }
                 Err(error) => last = Some(error),
             }
@@ -418,7 +418,7 @@ mod tests {
         let partial = partial_of(&path);
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut sink =
-            Sink::of(To::File { file, path: path.clone(), partial, open: true, replaces: true }, 0);
+            Sink::new(To::File { file, path: path.clone(), partial, open: true, replaces: true }, 0);
         sink.write(&[0; 100]);
         assert!(sink.failure().unwrap().contains("No space left"), "{:?}", sink.failure());
         assert!(!sink.end() && !path.exists());
@@ -445,7 +445,7 @@ mod tests {
         let directory = directory("kinds");
         let socket = directory.join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        assert!(Sink::behind("/dev/null".into()).unwrap_err().contains("a device"));
+        assert!(Sink::append("/dev/null".into()).unwrap_err().contains("a device"));
         // If standard output is a file, it is still one of the system's links.
         assert!(is_device("/dev/null") && std::fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
         match Sink::file("/dev/stdout".into(), true) {
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 
         std::os::unix::fs::symlink(&victim, &partial).unwrap();
-        assert!(Sink::behind(path).unwrap_err().contains("it is a link"));
+        assert!(Sink::append(path).unwrap_err().contains("it is a link"));
         assert!(victim_is_whole());
         std::fs::remove_dir_all(directory).unwrap();
     }

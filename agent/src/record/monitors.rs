@@ -70,7 +70,7 @@ pub fn wait(waiting: Waiting) {
 }
 
 /// Ends the innermost wait of this thread, and returns it.
-pub fn waited() -> Option<Waiting> {
+pub fn end_wait() -> Option<Waiting> {
     with(Vec::pop).flatten()
 }
 
@@ -94,7 +94,7 @@ impl Monitors {
     }
 
     /// Adds the contention of a thread that has entered.
-    pub fn entered(&self, waiting: Waiting) {
+    pub fn add_contention(&self, waiting: Waiting) {
         let nanos = u64::try_from(waiting.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut table = lock(&self.table);
         let contention = table.entry((waiting.trace, waiting.signature)).or_default();

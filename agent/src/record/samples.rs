@@ -35,7 +35,7 @@ pub struct Samples {
 
 /// CPU time of a thread.
 #[derive(Debug, Default, Clone, Copy)]
-struct Used {
+struct CpuUsage {
     nanos: u64,
     /// Time that is not counted yet.
     rest: u64,
@@ -81,7 +81,7 @@ impl Samples {
     /// Takes samples until it is stopped: on a separate thread.
     pub fn run(&self, state: &AgentState, jni: &Jni<'_>) {
         let interval = Duration::from_millis(state.options.interval_ms);
-        let mut used: FxHashMap<u64, Used> = FxHashMap::default();
+        let mut used: FxHashMap<u64, CpuUsage> = FxHashMap::default();
         let mut frames = Vec::new();
         let mut tick = 0u64;
         // The sampler's own CPU time; elapsed time where the JVM does not provide it.
@@ -114,7 +114,7 @@ struct Sampler<'a> {
     samples: &'a Samples,
     state: &'a AgentState,
     interval: Duration,
-    used: &'a mut FxHashMap<u64, Used>,
+    used: &'a mut FxHashMap<u64, CpuUsage>,
     tick: u64,
 }
 
@@ -154,7 +154,7 @@ impl Sampler<'_> {
             return 0;
         }
         let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
-        let used = self.used.entry(id).or_insert(Used { nanos, rest: 0, tick: self.tick });
+        let used = self.used.entry(id).or_insert(CpuUsage { nanos, rest: 0, tick: self.tick });
         used.tick = self.tick;
         used.rest += nanos.saturating_sub(used.nanos);
         used.nanos = nanos;

@@ -85,7 +85,7 @@ impl Sampling {
     }
 
     /// Converts a weight to whole objects and bytes.
-    pub fn whole(self, weight: Weight) -> Weight {
+    pub fn round_weight(self, weight: Weight) -> Weight {
         if self.interval == 0 {
             return weight;
         }
@@ -130,7 +130,7 @@ impl Sites {
     }
 
     /// Returns the allocations of each site.
-    pub fn allocated(&self) -> FxHashMap<SiteKey, Weight> {
+    pub fn allocations(&self) -> FxHashMap<SiteKey, Weight> {
         let mut all = FxHashMap::default();
         for shard in &self.shards {
             all.extend(read(shard).iter().map(|(key, site)| {
@@ -153,7 +153,7 @@ struct Recent {
 
 /// Thread-local data: recently used sites, and buffers.
 #[derive(Debug, Default)]
-struct OfThread {
+struct ThreadSites {
     /// Number of the recording.
     recording: u32,
     recent: Vec<Option<Recent>>,
@@ -161,27 +161,27 @@ struct OfThread {
     /// Number of objects that the JVM's own event counted, and whose sampling event may follow.
     counted: u32,
     /// Last sampled allocation.
-    sampled: Option<Sampled>,
+    sampled: Option<SampledAllocation>,
 }
 
 /// Hash of the stack, class and size of an allocation.
-pub type Sampled = (u64, u64, u64);
+pub type SampledAllocation = (u64, u64, u64);
 
 /// About 100 KB; a thread that allocates at more sites takes the slow path.
 const RECENT: usize = 512;
 
 thread_local! {
-    static THREAD: RefCell<OfThread> = RefCell::new(OfThread::default());
+    static THREAD: RefCell<ThreadSites> = RefCell::new(ThreadSites::default());
 }
 
 /// Calls `run` with this thread's data for this recording.
 #[inline]
-fn with<T>(run: impl FnOnce(&mut OfThread) -> T) -> Option<T> {
+fn with<T>(run: impl FnOnce(&mut ThreadSites) -> T) -> Option<T> {
     THREAD
         .try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
             if thread.recording != recording() {
-                *thread = OfThread { recording: recording(), ..OfThread::default() };
+                *thread = ThreadSites { recording: recording(), ..ThreadSites::default() };
             }
             run(thread)
         })
@@ -233,13 +233,13 @@ pub fn counted_by_jvm() {
 
 /// Records that a sampling event counted an object: the JVM's own event for it may follow at once.
 #[inline]
-pub fn sampled(allocation: Sampled) {
+pub fn record_sampled(allocation: SampledAllocation) {
     let _ = with(|thread| thread.sampled = Some(allocation));
 }
 
 /// Returns the object that this thread's last event counted, if it was a sampling event; each applies to
 /// one event of the JVM's own.
-pub fn take_sampled() -> Option<Sampled> {
+pub fn take_sampled() -> Option<SampledAllocation> {
     with(|thread| thread.sampled.take()).flatten()
 }
 
@@ -268,7 +268,7 @@ mod tests {
     fn every_allocation_counts_as_one() {
         assert_eq!(Sampling::every(0).weight(24), Weight { objects: 1, bytes: 24 });
         assert_eq!(
-            Sampling::every(0).whole(Weight { objects: 7, bytes: 9 }),
+            Sampling::every(0).round_weight(Weight { objects: 7, bytes: 9 }),
             Weight { objects: 7, bytes: 9 }
         );
     }
@@ -278,10 +278,10 @@ mod tests {
     #[test]
     fn samples_are_weighted_by_their_probability() {
         let sampling = Sampling::every(512 << 10);
-        let small = sampling.whole(sampling.weight(32));
+        let small = sampling.round_weight(sampling.weight(32));
         assert!((16_384..=16_385).contains(&small.objects), "{small:?}");
         assert!((524_288..=524_320).contains(&small.bytes), "{small:?}");
-        let large = sampling.whole(sampling.weight(64 << 20));
+        let large = sampling.round_weight(sampling.weight(64 << 20));
         assert_eq!(large, Weight { objects: 1, bytes: 64 << 20 });
     }
 

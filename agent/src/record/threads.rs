@@ -27,7 +27,7 @@ pub struct ThreadRecord {
 
 /// Start or end of a thread.
 #[derive(Debug, Clone)]
-pub enum Happened {
+pub enum ThreadEvent {
     /// Start of a thread.
     Start(Arc<ThreadRecord>),
     /// End of the thread with this serial number.
@@ -37,14 +37,14 @@ pub enum Happened {
 #[derive(Debug, Default)]
 struct ThreadTable {
     by_id: FxHashMap<u64, Arc<ThreadRecord>>,
-    happened: Vec<Happened>,
+    events: Vec<ThreadEvent>,
     started: u32,
 }
 
 impl ThreadTable {
-    fn happened(&mut self, happened: Happened) {
-        if self.happened.len() < MAX_HAPPENED {
-            self.happened.push(happened);
+    fn push_event(&mut self, happened: ThreadEvent) {
+        if self.events.len() < MAX_HAPPENED {
+            self.events.push(happened);
         }
     }
 }
@@ -75,7 +75,7 @@ impl Threads {
     }
 
     /// Registers a running thread.
-    pub fn started(
+    pub fn register_running(
         &self,
         jvmti: Jvmti,
         jni: &Jni<'_>,
@@ -86,7 +86,7 @@ impl Threads {
         self.register(jvmti, jni, ids, thread)
     }
 
-    /// Does what [`Self::started`] does while [`Self::hold`] is held.
+    /// Does what [`Self::register_running`] does while [`Self::hold`] is held.
     pub fn register(
         &self,
         jvmti: Jvmti,
@@ -112,21 +112,21 @@ impl Threads {
         table.started = table.started.saturating_add(1);
         let known = Arc::new(ThreadRecord { id, serial, info });
         table.by_id.insert(id, Arc::clone(&known));
-        table.happened(Happened::Start(Arc::clone(&known)));
+        table.push_event(ThreadEvent::Start(Arc::clone(&known)));
         drop(table);
         jvmti.set_tag(thread, tag.with_id(id).0).ok()?;
         Some(known)
     }
 
     /// Handles the end of a thread.
-    pub fn ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
+    pub fn remove_ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
         let tag = jvmti.tag(thread).map_or(Tag::default(), Tag);
         if tag.id() != 0 {
             let _ = jvmti.set_tag(thread, tag.with_known().0);
         }
         let mut table = lock(&self.table);
         if let Some(thread) = table.by_id.remove(&tag.id()) {
-            table.happened(Happened::End(thread.serial));
+            table.push_event(ThreadEvent::End(thread.serial));
         }
     }
 
@@ -136,7 +136,7 @@ impl Threads {
     }
 
     /// Returns starts and ends since the last call.
-    pub fn take_happened(&self) -> Vec<Happened> {
-        std::mem::take(&mut lock(&self.table).happened)
+    pub fn take_events(&self) -> Vec<ThreadEvent> {
+        std::mem::take(&mut lock(&self.table).events)
     }
 }

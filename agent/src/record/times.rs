@@ -69,7 +69,7 @@ impl StackCosts {
 }
 
 /// Stacks of a thread.
-type Measured = Vec<(Stack, Arc<StackCosts>)>;
+type MeasuredStacks = Vec<(Stack, Arc<StackCosts>)>;
 
 /// A current call of a thread.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ const RECENT: usize = 256;
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct OfThread {
+struct ThreadTimes {
     /// Number of the recording.
     recording: u32,
     calls: Vec<Call>,
@@ -105,7 +105,7 @@ struct OfThread {
     active: Vec<u32>,
     /// Depth of nested calls that are not measured.
     ignored: u32,
-    measured: Option<(Arc<SharedTimes>, Arc<Mutex<Measured>>)>,
+    measured: Option<(Arc<SharedTimes>, Arc<Mutex<MeasuredStacks>>)>,
     places: Vec<Arc<StackCosts>>,
     /// Places by caller and method.
     steps: FxHashMap<(u32, u32), u32>,
@@ -115,7 +115,7 @@ struct OfThread {
     recent: Vec<CallEdge>,
 }
 
-impl OfThread {
+impl ThreadTimes {
     const NEW: Self = Self {
         recording: 0,
         calls: Vec::new(),
@@ -155,7 +155,7 @@ impl OfThread {
 
     fn new_place(&mut self, caller: u32, method: u32, times: &Times) -> u32 {
         let (_, measured) = self.measured.get_or_insert_with(|| {
-            let new = Arc::new(Mutex::new(Measured::new()));
+            let new = Arc::new(Mutex::new(MeasuredStacks::new()));
             lock(&times.shared.threads).push(Arc::clone(&new));
             (Arc::clone(&times.shared), new)
         });
@@ -174,7 +174,7 @@ impl OfThread {
     }
 }
 
-impl Drop for OfThread {
+impl Drop for ThreadTimes {
     /// Moves the costs of an ending thread to those of all ended threads.
     fn drop(&mut self) {
         if let Some((shared, measured)) = self.measured.take() {
@@ -193,13 +193,13 @@ impl Drop for OfThread {
 #[derive(Debug, Default)]
 struct SharedTimes {
     /// Running threads.
-    threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
+    threads: Mutex<Vec<Arc<Mutex<MeasuredStacks>>>>,
     /// Ended threads.
     ended: Mutex<FxHashMap<Stack, Cost>>,
 }
 
 thread_local! {
-    static THREAD: RefCell<OfThread> = const { RefCell::new(OfThread::NEW) };
+    static THREAD: RefCell<ThreadTimes> = const { RefCell::new(ThreadTimes::NEW) };
 }
 
 /// Maximum depth of nested calls that are measured.
@@ -207,10 +207,10 @@ const MAX_CALLS: usize = 1 << 16;
 
 /// Rewritten methods, by number. They remain rewritten when a recording is stopped: the next one measures
 /// them too.
-static METHODS: RwLock<Vec<Rewritten>> = RwLock::new(Vec::new());
+static METHODS: RwLock<Vec<RewrittenMethod>> = RwLock::new(Vec::new());
 
 #[derive(Debug, Clone)]
-struct Rewritten {
+struct RewrittenMethod {
     method: Arc<Method>,
     /// `true` if the class was defined by the boot loader.
     boot: bool,
@@ -248,7 +248,7 @@ impl Times {
     /// Returns the number for a method that is being rewritten.
     pub fn method(&self, method: Method, boot: bool) -> u32 {
         let mut methods = write(&METHODS);
-        methods.push(Rewritten { method: Arc::new(method), boot });
+        methods.push(RewrittenMethod { method: Arc::new(method), boot });
         u32::try_from(methods.len() - 1).unwrap_or(u32::MAX)
     }
 
@@ -271,7 +271,7 @@ impl Times {
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
             if thread.recording != self.recording {
-                *thread = OfThread::NEW;
+                *thread = ThreadTimes::NEW;
                 thread.recording = self.recording;
             }
             if thread.calls.len() >= MAX_CALLS {
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Method {
-        Method::named("A".to_owned(), name.to_owned(), "()V".to_owned(), None)
+        Method::from_names("A".to_owned(), name.to_owned(), "()V".to_owned(), None)
     }
 
     /// main calls work twice, which calls leaf once; the exit of the second leaf is missed.
@@ -454,7 +454,7 @@ mod tests {
         let _alone = lock(&super::super::TESTED);
         let first = Times::new(4, |_, _| true);
         first.ready.store(true, Ordering::Release);
-        let of = |class: &str| Method::named(class.to_owned(), "run".to_owned(), "()V".to_owned(), None);
+        let of = |class: &str| Method::from_names(class.to_owned(), "run".to_owned(), "()V".to_owned(), None);
         let (wanted, other) = (first.method(of("wanted.A"), false), first.method(of("other.B"), false));
         first.enter(wanted);
         crate::record::next_recording();

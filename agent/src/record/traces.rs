@@ -255,7 +255,7 @@ impl Traces {
 
 impl Method {
     /// Creates a method from the names in its class file, without calling the JVM.
-    pub fn named(class_name: String, name: String, signature: String, source: Option<String>) -> Self {
+    pub fn from_names(class_name: String, name: String, signature: String, source: Option<String>) -> Self {
         Self { class: None, class_name, name, signature, source, is_native: false, lines: Vec::new() }
     }
 }

@@ -6,7 +6,7 @@
 //! call at the method's entry, so that a loop to the method's beginning does not enter it again.
 
 use super::Stop;
-use super::error::Error;
+use super::error::RewriteError;
 use super::reader::{TooLong, put_u4};
 
 /// Bit of `Plan::offsets` for bytes that are not the first one of an instruction. Code is shorter than 64 KiB, and an
@@ -132,7 +132,7 @@ fn instruction(code: &[u8], at: usize, opcode: u8) -> Option<(usize, Option<Edit
 
 impl Plan {
     /// Computes the new offsets of the instructions of `code`. `code_at` is its offset in the class file.
-    pub(super) fn make(&mut self, code: &[u8], code_at: usize, calls: Calls<'_>) -> Result<(), Error> {
+    pub(super) fn make(&mut self, code: &[u8], code_at: usize, calls: Calls<'_>) -> Result<(), RewriteError> {
         self.offsets.clear();
         self.offsets.reserve(code.len() + 1);
         self.edits.clear();
@@ -141,7 +141,7 @@ impl Plan {
         while let Some(&opcode) = code.get(at) {
             let found = instruction(code, at, opcode).filter(|(length, _)| *length <= code.len() - at);
             let (length, edit) =
-                found.ok_or_else(|| Error::number(code_at + at, "an instruction", opcode))?;
+                found.ok_or_else(|| RewriteError::number(code_at + at, "an instruction", opcode))?;
             // At most 64 KiB of code, seven new bytes for each: far below 2^31.
             let offset = u32::try_from(new).unwrap_or(INSIDE);
             self.offsets.push(offset);
@@ -177,7 +177,7 @@ impl Plan {
 
     /// Returns the new offset of the instruction at `old`. `at` is the offset of that number in the class
     /// file.
-    pub(super) fn instruction(&self, old: usize, at: usize) -> Result<u32, Error> {
+    pub(super) fn instruction(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 && old < self.old_end() => Ok(new),
             _ => Err(wrong_offset(at, "the offset of an instruction", old)),
@@ -185,7 +185,7 @@ impl Plan {
     }
 
     /// Returns the new offset of the instruction at `old`, or of the end of the code.
-    pub(super) fn boundary(&self, old: usize, at: usize) -> Result<u32, Error> {
+    pub(super) fn boundary(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 => Ok(new),
             _ => Err(wrong_offset(at, "the offset of an instruction, or of the end of the code", old)),
@@ -195,7 +195,7 @@ impl Plan {
     /// Returns the new offset for debug tables: the offset of the first instruction becomes that of the
     /// method's beginning, and an offset inside an instruction, which compilers have written and JVMs
     /// accept, becomes that of the instruction.
-    pub(super) fn debug(&self, old: usize, at: usize) -> Result<u32, Error> {
+    pub(super) fn debug(&self, old: usize, at: usize) -> Result<u32, RewriteError> {
         match self.offsets.get(old) {
             Some(_) if old == 0 => Ok(0),
             Some(&new) => Ok(new & !INSIDE),
@@ -274,7 +274,7 @@ impl Plan {
         operand: usize,
         code_at: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), RewriteError> {
         let distance = self.distance(from, int(code, operand).unwrap_or_default(), code_at + operand)?;
         put_u4(out, distance.cast_unsigned());
         Ok(())
@@ -282,8 +282,8 @@ impl Plan {
 
     /// Returns the new distance for a branch at `from`. `at` is the offset of the old one in the class
     /// file.
-    fn distance(&self, from: usize, distance: i32, at: usize) -> Result<i32, Error> {
-        let wrong = || Error::number(at, "the distance to an instruction", distance);
+    fn distance(&self, from: usize, distance: i32, at: usize) -> Result<i32, RewriteError> {
+        let wrong = || RewriteError::number(at, "the distance to an instruction", distance);
         let reach = isize::try_from(distance).map_err(|_| wrong())?;
         let target = from.checked_add_signed(reach).ok_or_else(wrong)?;
         let target = self.instruction(target, at).map_err(|_| wrong())?;
@@ -299,6 +299,6 @@ fn pad(start: usize, out: &mut Vec<u8>) {
     out.resize(start + operands, 0);
 }
 
-fn wrong_offset(at: usize, expected: &'static str, found: usize) -> Error {
-    Error::number(at, expected, i64::try_from(found).unwrap_or(i64::MAX))
+fn wrong_offset(at: usize, expected: &'static str, found: usize) -> RewriteError {
+    RewriteError::number(at, expected, i64::try_from(found).unwrap_or(i64::MAX))
 }

@@ -5,44 +5,44 @@ use std::fmt;
 /// A class file that cannot be rewritten because it is damaged, or of an unknown version. The class
 /// should be left unchanged: the JVM reports the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Error {
+pub struct RewriteError {
     /// Offset in the class file, in bytes.
     pub offset: usize,
     /// Content that the class file format requires there.
     pub expected: &'static str,
     /// Content that was found.
-    pub found: Unexpected,
+    pub found: UnexpectedContent,
 }
 
 /// Content at an offset where something else was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unexpected {
+pub enum UnexpectedContent {
     /// A number: a tag, an index, an offset, a length.
     Number(i64),
     /// The end of the file, or of the attribute.
     End,
 }
 
-impl Error {
+impl RewriteError {
     /// Returns an error about a number in the file.
-    pub(super) fn number(offset: usize, expected: &'static str, found: impl Into<i64>) -> Error {
-        Error { offset, expected, found: Unexpected::Number(found.into()) }
+    pub(super) fn number(offset: usize, expected: &'static str, found: impl Into<i64>) -> RewriteError {
+        RewriteError { offset, expected, found: UnexpectedContent::Number(found.into()) }
     }
 
     /// Returns an error about missing bytes.
-    pub(super) fn end(offset: usize, expected: &'static str) -> Error {
-        Error { offset, expected, found: Unexpected::End }
+    pub(super) fn end(offset: usize, expected: &'static str) -> RewriteError {
+        RewriteError { offset, expected, found: UnexpectedContent::End }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for RewriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "class file, offset {:#x}: expected {}, found ", self.offset, self.expected)?;
         match self.found {
-            Unexpected::Number(number) => write!(f, "{number}"),
-            Unexpected::End => f.write_str("the end"),
+            UnexpectedContent::Number(number) => write!(f, "{number}"),
+            UnexpectedContent::End => f.write_str("the end"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for RewriteError {}

@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::code::Plan;
-use super::error::Error;
+use super::error::RewriteError;
 use super::layout::CodeTable;
 use super::reader::{ClassFileReader, TooLong, patch, put_u2};
 
@@ -66,7 +66,7 @@ fn write_frames(
             0..=63 => u16::from(tag),
             64..=127 => u16::from(tag - SAME_LOCALS_1),
             SAME_LOCALS_1_EXTENDED..=FULL => reader.u2("a frame")?,
-            128..=246 => return Err(Error::number(at, "the type of a frame", tag).into()),
+            128..=246 => return Err(RewriteError::number(at, "the type of a frame", tag).into()),
         };
         let offset = match old {
             None => usize::from(old_delta),
@@ -124,7 +124,7 @@ fn copy_types(
                 let new = plan.instruction(usize::from(reader.u2("a verification type")?), at)?;
                 put_u2(out, u16::try_from(new).map_err(|_| TooLong)?);
             }
-            _ => return Err(Error::number(at, "a verification type", tag).into()),
+            _ => return Err(RewriteError::number(at, "a verification type", tag).into()),
         }
     }
     Ok(())

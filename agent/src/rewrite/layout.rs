@@ -1,6 +1,6 @@
 //! Structure of a class file (JVMS 4.1, 4.6, 4.7.3): its methods and their code.
 
-use super::error::Error;
+use super::error::RewriteError;
 use super::pool::Pool;
 use super::reader::ClassFileReader;
 
@@ -26,7 +26,7 @@ pub(super) enum Frames {
 
 /// A class file, parsed down to the attributes of its methods.
 #[derive(Debug)]
-pub(super) struct Layout<'a> {
+pub(super) struct ClassFileLayout<'a> {
     pub(super) frames: Frames,
     pub(super) pool: Pool<'a>,
     /// End of the constant pool (exclusive).
@@ -51,19 +51,19 @@ pub(super) struct MethodLayout<'a> {
     pub(super) code_end: usize,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ClassFileLayout<'a> {
     /// Parses a class file.
-    pub(super) fn read(class: &'a [u8]) -> Result<Layout<'a>, Error> {
+    pub(super) fn read(class: &'a [u8]) -> Result<ClassFileLayout<'a>, RewriteError> {
         let mut reader = ClassFileReader::new(class);
         let magic = reader.u4("a class file")?;
         if magic != MAGIC {
-            return Err(Error::number(0, "0xcafebabe", magic));
+            return Err(RewriteError::number(0, "0xcafebabe", magic));
         }
         let minor = reader.u2("the version")?;
         let at = reader.offset();
         let major = reader.u2("the version")?;
         if (major, minor) < OLDEST || major > NEWEST_MAJOR {
-            return Err(Error::number(at, "a version between 45.3 and 69", major));
+            return Err(RewriteError::number(at, "a version between 45.3 and 69", major));
         }
         let pool = Pool::read(class, &mut reader)?;
         let pool_end = reader.offset();
@@ -96,7 +96,7 @@ impl<'a> Layout<'a> {
         }
         reader.finish("the end of the class file")?;
         let frames = if major < FIRST_WITH_FRAMES { Frames::Ignored } else { Frames::Used };
-        Ok(Layout { frames, pool, pool_end, name, source_file, methods })
+        Ok(ClassFileLayout { frames, pool, pool_end, name, source_file, methods })
     }
 }
 
@@ -104,7 +104,7 @@ impl<'a> Layout<'a> {
 fn read_method<'a>(
     pool: &Pool<'a>,
     reader: &mut ClassFileReader<'a>,
-) -> Result<Option<MethodLayout<'a>>, Error> {
+) -> Result<Option<MethodLayout<'a>>, RewriteError> {
     const NATIVE: u16 = 0x0100;
     const ABSTRACT: u16 = 0x0400;
 
@@ -122,7 +122,7 @@ fn read_method<'a>(
             continue;
         }
         if code.is_some() {
-            return Err(Error::number(at, "one Code attribute", 2));
+            return Err(RewriteError::number(at, "one Code attribute", 2));
         }
         code = Some((content, reader.offset()));
     }
@@ -176,14 +176,17 @@ impl<'a> CodeAttribute<'a> {
     /// Unknown attributes are dropped, because they may contain offsets. So are type annotations of code
     /// (JVMS 4.7.20): many contain offsets of instructions, and the JVM exposes only those of classes,
     /// fields and methods.
-    pub(super) fn read(pool: &Pool<'a>, mut reader: ClassFileReader<'a>) -> Result<CodeAttribute<'a>, Error> {
+    pub(super) fn read(
+        pool: &Pool<'a>,
+        mut reader: ClassFileReader<'a>,
+    ) -> Result<CodeAttribute<'a>, RewriteError> {
         let max_stack = reader.u2("the size of the operand stack")?;
         let max_locals = reader.u2("the number of local variables")?;
         let at = reader.offset();
         let length = reader.u4("the length of code")?;
         let length = match u16::try_from(length) {
             Ok(length) if length > 0 => usize::from(length),
-            _ => return Err(Error::number(at, "a length of code between 1 and 65535", length)),
+            _ => return Err(RewriteError::number(at, "a length of code between 1 and 65535", length)),
         };
         let code_at = reader.offset();
         let code = reader.take(length, "code")?;
@@ -206,7 +209,7 @@ impl<'a> CodeAttribute<'a> {
             match kind {
                 Some(kind) => debug.push((kind, table)),
                 None if frames.is_some() => {
-                    return Err(Error::number(at, "one StackMapTable attribute", 2));
+                    return Err(RewriteError::number(at, "one StackMapTable attribute", 2));
                 }
                 None => frames = Some(table),
             }
@@ -216,7 +219,7 @@ impl<'a> CodeAttribute<'a> {
     }
 
     /// Returns the line of the first instruction that has one.
-    pub(super) fn first_line(&self) -> Result<Option<u16>, Error> {
+    pub(super) fn first_line(&self) -> Result<Option<u16>, RewriteError> {
         let mut first = None;
         for (kind, table) in &self.debug {
             if *kind != Debug::Lines {

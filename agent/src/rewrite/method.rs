@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::code::{Calls, Plan};
-use super::error::Error;
+use super::error::RewriteError;
 use super::frames::{self, HandlerFrame};
 use super::layout::{CodeAttribute, CodeTable, Debug, Frames};
 use super::pool::{Additions, InsertedConstants};
@@ -18,7 +18,7 @@ const ATHROW: u8 = 191;
 
 /// Handling of exceptions that leave the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handler {
+pub(super) enum ExceptionHandling {
     /// A handler for everything that the original code throws.
     Added,
     /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and
@@ -29,12 +29,12 @@ pub(super) enum Handler {
 
 /// An instruction that pushes an int, and a call of a static method with it.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct TrackerCall {
     bytes: [u8; 6],
     length: usize,
 }
 
-impl Call {
+impl TrackerCall {
     fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
@@ -49,9 +49,13 @@ impl Call {
 
 /// Returns the calls for the entry and the exit of the method `number`, or `None` if the constant pool is
 /// full.
-pub(super) fn calls(number: u32, shared: InsertedConstants, additions: &mut Additions) -> Option<[Call; 2]> {
+pub(super) fn calls(
+    number: u32,
+    shared: InsertedConstants,
+    additions: &mut Additions,
+) -> Option<[TrackerCall; 2]> {
     let value = number.cast_signed();
-    let mut push = Call { bytes: [0; 6], length: 0 };
+    let mut push = TrackerCall { bytes: [0; 6], length: 0 };
     match (u8::try_from(value), i8::try_from(value), i16::try_from(value)) {
         (Ok(small @ 0..=5), _, _) => push.append(&[ICONST_0 + small]),
         (_, Ok(byte), _) => push.append(&[BIPUSH, byte.cast_unsigned()]),
@@ -66,7 +70,7 @@ pub(super) fn calls(number: u32, shared: InsertedConstants, additions: &mut Addi
     }
     Some([shared.enter, shared.exit].map(|method| {
         let [high, low] = method.to_be_bytes();
-        let mut call = Call { ..push };
+        let mut call = TrackerCall { ..push };
         call.append(&[INVOKESTATIC, high, low]);
         call
     }))
@@ -75,8 +79,8 @@ pub(super) fn calls(number: u32, shared: InsertedConstants, additions: &mut Addi
 /// Appends the content of the `Code` attribute of a method with the calls in it.
 pub(super) fn write(
     attribute: &CodeAttribute<'_>,
-    [enter, exit]: &[Call; 2],
-    handler: Handler,
+    [enter, exit]: &[TrackerCall; 2],
+    handler: ExceptionHandling,
     frames: Frames,
     shared: InsertedConstants,
     plan: &mut Plan,
@@ -84,7 +88,7 @@ pub(super) fn write(
 ) -> Result<(), Stop> {
     let calls = Calls { enter: enter.bytes(), exit: exit.bytes() };
     plan.make(attribute.code, attribute.code_at, calls)?;
-    let handler_length = if handler == Handler::Added { calls.exit.len() + 1 } else { 0 };
+    let handler_length = if handler == ExceptionHandling::Added { calls.exit.len() + 1 } else { 0 };
     let length = plan.end() + handler_length;
     let length = u16::try_from(length).map_err(|_| TooLong)?;
 
@@ -93,7 +97,7 @@ pub(super) fn write(
     put_u2(out, attribute.max_locals);
     put_u4(out, u32::from(length));
     plan.write(attribute.code, attribute.code_at, calls, out)?;
-    if handler == Handler::Added {
+    if handler == ExceptionHandling::Added {
         out.extend_from_slice(calls.exit);
         out.push(ATHROW);
     }
@@ -105,12 +109,12 @@ pub(super) fn write(
 /// matches.
 fn write_handlers(
     attribute: &CodeAttribute<'_>,
-    handler: Handler,
+    handler: ExceptionHandling,
     plan: &Plan,
     calls: Calls<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let added = u16::from(handler == Handler::Added);
+    let added = u16::from(handler == ExceptionHandling::Added);
     put_u2(out, attribute.handler_count.checked_add(added).ok_or(TooLong)?);
     let mut reader = attribute.handlers.clone();
     while !reader.is_at_end() {
@@ -123,7 +127,7 @@ fn write_handlers(
         }
         put_u2(out, reader.u2("an exception handler")?);
     }
-    if handler == Handler::Added {
+    if handler == ExceptionHandling::Added {
         let end = u16::try_from(plan.end()).map_err(|_| TooLong)?;
         let start = u16::try_from(calls.enter.len()).map_err(|_| TooLong)?;
         for part in [start, end, end, 0] {
@@ -136,17 +140,18 @@ fn write_handlers(
 /// Appends the attributes of the `Code` attribute.
 fn write_tables(
     attribute: &CodeAttribute<'_>,
-    handler: Handler,
+    handler: ExceptionHandling,
     frames: Frames,
     shared: InsertedConstants,
     plan: &Plan,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
     let handler_frame = match handler {
-        Handler::Added => HandlerFrame::Throwable(shared.throwable),
-        Handler::Left => HandlerFrame::None,
+        ExceptionHandling::Added => HandlerFrame::Throwable(shared.throwable),
+        ExceptionHandling::Left => HandlerFrame::None,
     };
-    let has_frames = frames == Frames::Used && (attribute.frames.is_some() || handler == Handler::Added);
+    let has_frames =
+        frames == Frames::Used && (attribute.frames.is_some() || handler == ExceptionHandling::Added);
     let count = attribute.debug.len() + usize::from(has_frames);
     put_u2(out, u16::try_from(count).map_err(|_| TooLong)?);
     if has_frames {
@@ -195,8 +200,8 @@ impl From<TooLong> for Stop {
     }
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
+impl From<RewriteError> for Stop {
+    fn from(error: RewriteError) -> Stop {
         Stop::Damaged(error)
     }
 }

@@ -28,19 +28,19 @@ mod tests;
 mod tracker;
 mod tracker_class;
 
-pub use error::{Error, Unexpected};
+pub use error::{RewriteError, UnexpectedContent};
 pub use tracker::Tracker;
 pub use tracker_class::tracker_class;
 
 use code::Plan;
-use layout::{CodeAttribute, Layout, MAGIC, MethodLayout};
-use method::Handler;
+use layout::{ClassFileLayout, CodeAttribute, MAGIC, MethodLayout};
+use method::ExceptionHandling;
 use pool::Additions;
 use reader::{put_u2, put_with_length};
 
 /// A method with code. All names are in modified UTF-8, as in the class file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method<'a> {
+pub struct ClassFileMethod<'a> {
     /// Internal name of the class: `java/lang/String`.
     pub class: &'a [u8],
     /// Name, `<init>` for a constructor, `<clinit>` for the static initializer.
@@ -57,7 +57,7 @@ pub struct Method<'a> {
 
 /// Result of rewriting a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewritten {
+pub struct RewrittenClass {
     /// New class file; `None` if no method was changed.
     pub bytes: Option<Vec<u8>>,
     /// Number of changed methods.
@@ -73,7 +73,7 @@ enum Stop {
     /// The result would exceed the limits of the format.
     TooLong,
     /// The method is damaged, and so is the class.
-    Damaged(Error),
+    Damaged(RewriteError),
 }
 
 /// Returns `true` for a finalizer that does nothing: HotSpot recognizes it by its only instruction, and
@@ -97,9 +97,9 @@ fn is_empty_finalizer(method: &MethodLayout<'_>, attribute: &CodeAttribute<'_>) 
 pub fn rewrite(
     class: &[u8],
     tracker: &Tracker<'_>,
-    number: &mut dyn FnMut(&Method<'_>) -> Option<u32>,
-) -> Result<Rewritten, Error> {
-    let layout = Layout::read(class)?;
+    number: &mut dyn FnMut(&ClassFileMethod<'_>) -> Option<u32>,
+) -> Result<RewrittenClass, RewriteError> {
+    let layout = ClassFileLayout::read(class)?;
     let mut additions = Additions::new(&layout.pool);
     let mut plan = Plan::default();
     // Content after the constant pool.
@@ -112,7 +112,7 @@ pub fn rewrite(
         if is_empty_finalizer(method, &attribute) {
             continue;
         }
-        let asked = Method {
+        let asked = ClassFileMethod {
             class: layout.name,
             name: method.name,
             descriptor: method.descriptor,
@@ -122,13 +122,14 @@ pub fn rewrite(
         };
         let Some(number) = number(&asked) else { continue };
         let constants = additions
-            .shared(tracker)
+            .inserted_constants(tracker)
             .and_then(|shared| Some((shared, method::calls(number, shared, &mut additions)?)));
         let Some((shared, calls)) = constants else {
             skipped.push(number);
             continue;
         };
-        let handler = if method.name == b"<init>" { Handler::Left } else { Handler::Added };
+        let handler =
+            if method.name == b"<init>" { ExceptionHandling::Left } else { ExceptionHandling::Added };
         // The content of the attribute follows its four-byte length.
         let length_at = method.code.offset() - 4;
         if body.capacity() == 0 {
@@ -152,7 +153,7 @@ pub fn rewrite(
         }
     }
     if methods == 0 {
-        return Ok(Rewritten { bytes: None, methods, skipped });
+        return Ok(RewrittenClass { bytes: None, methods, skipped });
     }
     body.extend_from_slice(class.get(copied..).unwrap_or_default());
 
@@ -164,5 +165,5 @@ pub fn rewrite(
     bytes.extend_from_slice(class.get(HEAD + 2..layout.pool_end).unwrap_or_default());
     bytes.extend_from_slice(additions.bytes());
     bytes.extend_from_slice(&body);
-    Ok(Rewritten { bytes: Some(bytes), methods, skipped })
+    Ok(RewrittenClass { bytes: Some(bytes), methods, skipped })
 }

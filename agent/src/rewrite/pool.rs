@@ -1,6 +1,6 @@
 //! The constant pool (JVMS 4.4): names in it, and appended constants.
 
-use super::error::Error;
+use super::error::RewriteError;
 use super::reader::{ClassFileReader, put_u2};
 use super::tracker::Tracker;
 
@@ -25,13 +25,14 @@ pub(super) struct Pool<'a> {
 
 impl<'a> Pool<'a> {
     /// Parses the pool of `class`, starting with its count; afterwards, `reader` is at its end.
-    pub(super) fn read(class: &'a [u8], reader: &mut ClassFileReader<'a>) -> Result<Pool<'a>, Error> {
+    pub(super) fn read(class: &'a [u8], reader: &mut ClassFileReader<'a>) -> Result<Pool<'a>, RewriteError> {
         let count = reader.u2("the number of constants")?;
         let mut offsets = Vec::with_capacity(usize::from(count).min(class.len()));
         offsets.push(0);
         while offsets.len() < usize::from(count) {
             let at = reader.offset();
-            let offset = u32::try_from(at).map_err(|_| Error::end(at, "a class file of less than 4 GiB"))?;
+            let offset =
+                u32::try_from(at).map_err(|_| RewriteError::end(at, "a class file of less than 4 GiB"))?;
             offsets.push(offset);
             let tag = reader.u1("a constant")?;
             let length = match tag {
@@ -43,13 +44,13 @@ impl<'a> Pool<'a> {
                 }
                 CLASS | 8 | 16 | 19 | 20 => 2,
                 15 => 3,
-                _ => return Err(Error::number(at, "the tag of a constant", tag)),
+                _ => return Err(RewriteError::number(at, "the tag of a constant", tag)),
             };
             reader.take(length, "a constant")?;
         }
         if offsets.len() != usize::from(count) {
             // 0, or a long or double whose second slot is beyond the end.
-            return Err(Error::number(8, "the number of constants and one", count));
+            return Err(RewriteError::number(8, "the number of constants and one", count));
         }
         Ok(Pool { class, offsets })
     }
@@ -65,8 +66,8 @@ impl<'a> Pool<'a> {
         tag: u8,
         at: usize,
         expected: &'static str,
-    ) -> Result<ClassFileReader<'a>, Error> {
-        let wrong = || Error::number(at, expected, index);
+    ) -> Result<ClassFileReader<'a>, RewriteError> {
+        let wrong = || RewriteError::number(at, expected, index);
         let offset = self.offsets.get(usize::from(index)).copied().filter(|&offset| offset > 0);
         let mut reader = ClassFileReader::new(self.class);
         reader.take(offset.and_then(|offset| usize::try_from(offset).ok()).ok_or_else(wrong)?, expected)?;
@@ -75,7 +76,7 @@ impl<'a> Pool<'a> {
 
     /// Returns the bytes of a Utf8 constant, in modified UTF-8. `at` is the offset of the index in the
     /// file.
-    pub(super) fn utf8(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
+    pub(super) fn utf8(&self, index: u16, at: usize) -> Result<&'a [u8], RewriteError> {
         let expected = "the index of a Utf8 constant";
         let mut reader = self.constant(index, UTF8, at, expected)?;
         let length = reader.u2(expected)?;
@@ -83,7 +84,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Returns the internal name of a Class constant. `at` is the offset of the index in the file.
-    pub(super) fn class_name(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
+    pub(super) fn class_name(&self, index: u16, at: usize) -> Result<&'a [u8], RewriteError> {
         let expected = "the index of a Class constant";
         let mut reader = self.constant(index, CLASS, at, expected)?;
         let at = reader.offset();
@@ -171,7 +172,7 @@ impl Additions {
 
     /// Returns the constants of the inserted instructions, which are appended on the first call. `None`
     /// if the pool has no space for them.
-    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<InsertedConstants> {
+    pub(super) fn inserted_constants(&mut self, tracker: &Tracker<'_>) -> Option<InsertedConstants> {
         if self.shared.is_none() {
             let class = self.class(tracker.class)?;
             let descriptor = self.utf8(TRACKER_DESCRIPTOR)?;

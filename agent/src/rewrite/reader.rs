@@ -1,6 +1,6 @@
 //! Reader of big-endian numbers with offsets in the class file, and the corresponding writer.
 
-use super::error::Error;
+use super::error::RewriteError;
 
 /// Reader of a class file, or of a section. Offsets are those of the whole class file.
 #[derive(Debug, Clone)]
@@ -27,36 +27,36 @@ impl<'a> ClassFileReader<'a> {
     }
 
     /// Returns the next `count` bytes.
-    pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Error> {
+    pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], RewriteError> {
         let end = self.at.checked_add(count);
         match end.and_then(|end| self.bytes.get(self.at..end)) {
             Some(taken) => {
                 self.at += count;
                 Ok(taken)
             }
-            None => Err(Error::end(self.at, expected)),
+            None => Err(RewriteError::end(self.at, expected)),
         }
     }
 
-    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], Error> {
+    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], RewriteError> {
         match self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()) {
             Some(array) => {
                 self.at += N;
                 Ok(*array)
             }
-            None => Err(Error::end(self.at, expected)),
+            None => Err(RewriteError::end(self.at, expected)),
         }
     }
 
-    pub(super) fn u1(&mut self, expected: &'static str) -> Result<u8, Error> {
+    pub(super) fn u1(&mut self, expected: &'static str) -> Result<u8, RewriteError> {
         self.array::<1>(expected).map(|[byte]| byte)
     }
 
-    pub(super) fn u2(&mut self, expected: &'static str) -> Result<u16, Error> {
+    pub(super) fn u2(&mut self, expected: &'static str) -> Result<u16, RewriteError> {
         self.array(expected).map(u16::from_be_bytes)
     }
 
-    pub(super) fn u4(&mut self, expected: &'static str) -> Result<u32, Error> {
+    pub(super) fn u4(&mut self, expected: &'static str) -> Result<u32, RewriteError> {
         self.array(expected).map(u32::from_be_bytes)
     }
 
@@ -65,25 +65,25 @@ impl<'a> ClassFileReader<'a> {
         &mut self,
         count: usize,
         expected: &'static str,
-    ) -> Result<ClassFileReader<'a>, Error> {
+    ) -> Result<ClassFileReader<'a>, RewriteError> {
         let start = self.at;
         self.take(count, expected)?;
         Ok(ClassFileReader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
     }
 
     /// Reads the length of an attribute, and returns a reader of its content.
-    pub(super) fn attribute(&mut self) -> Result<ClassFileReader<'a>, Error> {
+    pub(super) fn attribute(&mut self) -> Result<ClassFileReader<'a>, RewriteError> {
         let at = self.at;
         let length = self.u4("the length of an attribute")?;
-        let length = usize::try_from(length).map_err(|_| Error::end(at, "an attribute"))?;
+        let length = usize::try_from(length).map_err(|_| RewriteError::end(at, "an attribute"))?;
         self.section(length, "an attribute")
     }
 
     /// Returns an error unless the section is at its end.
-    pub(super) fn finish(&self, expected: &'static str) -> Result<(), Error> {
+    pub(super) fn finish(&self, expected: &'static str) -> Result<(), RewriteError> {
         match self.bytes.get(self.at) {
             None => Ok(()),
-            Some(&byte) => Err(Error::number(self.at, expected, byte)),
+            Some(&byte) => Err(RewriteError::number(self.at, expected, byte)),
         }
     }
 }

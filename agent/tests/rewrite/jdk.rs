@@ -1,6 +1,6 @@
 //! The JDKs of this machine, and directories of class files.
 
-use hprof_agent::rewrite::{Error, Method, Rewritten, Tracker, rewrite};
+use hprof_agent::rewrite::{ClassFileMethod, RewriteError, RewrittenClass, Tracker, rewrite};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,8 @@ pub(crate) fn rewrite_file(
     file: &Path,
     target: &Path,
     tracker: &Tracker<'_>,
-    number: &mut dyn FnMut(&Method<'_>) -> Option<u32>,
-) -> Result<Rewritten, Error> {
+    number: &mut dyn FnMut(&ClassFileMethod<'_>) -> Option<u32>,
+) -> Result<RewrittenClass, RewriteError> {
     let class = fs::read(file).unwrap();
     let rewritten = rewrite(&class, tracker, number)?;
     fs::create_dir_all(target.parent().unwrap()).unwrap();

@@ -16,7 +16,7 @@ use crate::identity::Identity;
 /// # Errors
 ///
 /// If the file is not a socket or belongs to another user.
-pub(super) fn connected(dir: &Directory, path: &Path, name: &str) -> io::Result<Option<UnixStream>> {
+pub(super) fn try_connect(dir: &Directory, path: &Path, name: &str) -> io::Result<Option<UnixStream>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = match rustix::fs::openat(dir.fd(), name, flags, Mode::empty()) {
         Ok(found) => found,
@@ -52,7 +52,7 @@ mod tests {
         let dir = root.path();
         let opened = rustix::fs::open(dir, Directory::FLAGS, Mode::empty()).unwrap();
         let connected =
-            |name: &str| super::connected(&Directory::from(opened.try_clone().unwrap()), dir, name);
+            |name: &str| super::try_connect(&Directory::from(opened.try_clone().unwrap()), dir, name);
         assert!(connected("socket").unwrap().is_none());
         let socket = dir.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();

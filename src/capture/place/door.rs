@@ -56,11 +56,11 @@ impl fmt::Debug for Door {
     }
 }
 
-type Reply = (PlaceReply, Vec<OwnedFd>);
+type DoorReply = (PlaceReply, Vec<OwnedFd>);
 
 impl Door {
     /// Makes one without a child.
-    pub(super) fn here(root: Directory, place: PathBuf) -> Self {
+    pub(super) fn in_process(root: Directory, place: PathBuf) -> Self {
         let user = rustix::process::geteuid().as_raw();
         Self {
             way: DoorWay::Here(Mutex::new(Workplace::new(root, false))),
@@ -76,7 +76,7 @@ impl Door {
     pub(crate) fn for_test(root: &Path) -> Arc<Self> {
         let fd = rustix::fs::open(root, Directory::FLAGS, rustix::fs::Mode::empty());
         #[allow(clippy::unwrap_used)]
-        Arc::new(Self::here(Directory::from(fd.unwrap()), root.to_owned()))
+        Arc::new(Self::in_process(Directory::from(fd.unwrap()), root.to_owned()))
     }
 
     pub(super) fn child(
@@ -94,7 +94,7 @@ impl Door {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn created(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    fn created_paths(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +108,7 @@ impl Door {
         &self,
         message: &impl Serialize,
         attached: &[BorrowedFd<'_>],
-    ) -> io::Result<Reply> {
+    ) -> io::Result<DoorReply> {
         let DoorWay::Child(PlaceChild { process, turn, .. }) = &self.way else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -121,15 +121,15 @@ impl Door {
         socket::send(&process.socket, message, attached)?;
         let reply = socket::receive(&process.socket, Some(TO_REPLY))?.ok_or(io::ErrorKind::BrokenPipe)?;
         *is_usable = true;
-        failed(reply)
+        check_reply(reply)
     }
 
-    fn ask(&self, request: PlaceRequest) -> io::Result<Reply> {
+    fn ask(&self, request: PlaceRequest) -> io::Result<DoorReply> {
         match &self.way {
             DoorWay::Here(workplace) => {
                 let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
                 let (reply, fd) = workplace.answer(request, None);
-                failed((reply, fd.into_iter().collect()))
+                check_reply((reply, fd.into_iter().collect()))
             }
             DoorWay::Child(_) => self.exchange(&request, &[]),
         }
@@ -144,16 +144,16 @@ impl Door {
     fn directory(self: &Arc<Self>, from: DirId, path: &str, place: PathBuf) -> io::Result<PlaceDir> {
         let path = if path.is_empty() { "." } else { path };
         let reply = self.ask(PlaceRequest::Open { from, path: path.to_owned() })?;
-        self.opened(reply, place)
+        self.place_dir(reply, place)
     }
 
-    fn opened(self: &Arc<Self>, reply: Reply, place: PathBuf) -> io::Result<PlaceDir> {
+    fn place_dir(self: &Arc<Self>, reply: DoorReply, place: PathBuf) -> io::Result<PlaceDir> {
         match reply {
             (PlaceReply::Directory(id, facts), fds) => {
                 self.paths().insert(id, place.clone());
-                Ok(PlaceDir { door: self.clone(), id, facts, fd: Arc::new(one(fds)?), place })
+                Ok(PlaceDir { door: self.clone(), id, facts, fd: Arc::new(first_fd(fds)?), place })
             }
-            _ => Err(unexpected()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -163,11 +163,11 @@ impl Door {
             DoorWay::Here(workplace) => {
                 let mut workplace = workplace.lock().unwrap_or_else(PoisonError::into_inner);
                 let (reply, fd) = workplace.answer(PlaceRequest::Adopt, Some(fd.try_clone_to_owned()?));
-                failed((reply, fd.into_iter().collect()))
+                check_reply((reply, fd.into_iter().collect()))
             }
             DoorWay::Child(_) => self.exchange(&PlaceRequest::Adopt, &[fd]),
         }?;
-        self.opened(reply, place)
+        self.place_dir(reply, place)
     }
 }
 
@@ -183,7 +183,7 @@ impl Drop for Door {
             }
             // Its user may have ended or stopped it.
             _ => {
-                let created = std::mem::take(&mut *self.created());
+                let created = std::mem::take(&mut *self.created_paths());
                 for path in created {
                     tell(path, "the process that was to remove it has ended, or does not answer".to_owned());
                 }
@@ -193,7 +193,7 @@ impl Drop for Door {
     }
 }
 
-fn failed(reply: Reply) -> io::Result<Reply> {
+fn check_reply(reply: DoorReply) -> io::Result<DoorReply> {
     match reply {
         (PlaceReply::Failed(Some(number), _), _) => Err(io::Error::from_raw_os_error(number)),
         (PlaceReply::Failed(None, text), _) => Err(io::Error::other(text)),
@@ -201,12 +201,12 @@ fn failed(reply: Reply) -> io::Result<Reply> {
     }
 }
 
-fn unexpected() -> io::Error {
+fn unexpected_reply() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-fn one(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
-    fds.into_iter().next().ok_or_else(unexpected)
+fn first_fd(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
+    fds.into_iter().next().ok_or_else(unexpected_reply)
 }
 
 /// An open directory of a place.
@@ -241,7 +241,7 @@ impl PlaceDir {
     }
 
     /// Opens a directory; links are resolved as if this one were the root.
-    pub(crate) fn below(&self, path: &str) -> io::Result<Self> {
+    pub(crate) fn open_below(&self, path: &str) -> io::Result<Self> {
         self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
     }
 
@@ -249,7 +249,7 @@ impl PlaceDir {
     pub(crate) fn without_links(&self, path: &str) -> io::Result<Self> {
         let path = path.trim_start_matches('/');
         let reply = self.door.ask(PlaceRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
-        self.door.opened(reply, self.place.join(path))
+        self.door.place_dir(reply, self.place.join(path))
     }
 
     /// Opens an ordinary file for reading.
@@ -271,7 +271,7 @@ impl PlaceDir {
     pub(crate) fn entry(&self, name: &str) -> io::Result<Option<EntryFacts>> {
         match self.door.ask(PlaceRequest::Facts { from: self.id, name: name.to_owned() })? {
             (PlaceReply::Facts(facts), _) => Ok(facts),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -289,16 +289,16 @@ impl PlaceDir {
     pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<NamedEntry>> {
         match self.door.ask(PlaceRequest::Names { from: self.id, prefix: prefix.to_owned() })? {
             (PlaceReply::Names(names), _) => Ok(names),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_reply()),
         }
     }
 
     /// Connects to a socket of the place's user alone. `None` if there is none, or nobody listens.
     pub(crate) fn connect(&self, name: &str) -> io::Result<Option<UnixStream>> {
         match self.door.ask(PlaceRequest::Connect { from: self.id, name: name.to_owned() })? {
-            (PlaceReply::Connected(true), fds) => Ok(Some(UnixStream::from(one(fds)?))),
+            (PlaceReply::Connected(true), fds) => Ok(Some(UnixStream::from(first_fd(fds)?))),
             (PlaceReply::Connected(false), _) => Ok(None),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -306,15 +306,15 @@ impl PlaceDir {
     pub(crate) fn create_directory(&self, name: &str) -> io::Result<Self> {
         let request = PlaceRequest::CreateDirectory { from: self.id, name: name.to_owned() };
         let reply = self.door.ask(request)?;
-        self.created(name);
-        self.door.opened(reply, self.place.join(name))
+        self.note_created(name);
+        self.door.place_dir(reply, self.place.join(name))
     }
 
     /// Creates a FIFO, and opens it for reading.
     pub(crate) fn create_fifo(&self, name: &str) -> io::Result<File> {
         let request = PlaceRequest::CreateFifo { from: self.id, name: name.to_owned() };
         let (file, _) = self.opened_file(request)?;
-        self.created(name);
+        self.note_created(name);
         Ok(file)
     }
 
@@ -322,7 +322,7 @@ impl PlaceDir {
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: false };
         let (file, _) = self.opened_file(request)?;
-        self.created(name);
+        self.note_created(name);
         Ok(file)
     }
 
@@ -330,21 +330,21 @@ impl PlaceDir {
     pub(crate) fn share_file(&self, name: &str) -> io::Result<()> {
         let request = PlaceRequest::CreateFile { from: self.id, name: name.to_owned(), is_shared: true };
         self.door.ask(request)?;
-        self.created(name);
+        self.note_created(name);
         Ok(())
     }
 
     /// Has a file removed at the end that a JVM will write, and its segments.
     pub(crate) fn expect(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Expect { from: self.id, name: name.to_owned() })?;
-        self.created(name);
+        self.note_created(name);
         Ok(())
     }
 
     /// Has a file removed at the end that exists.
     pub(crate) fn own(&self, name: &str) -> io::Result<()> {
         self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() })?;
-        self.created(name);
+        self.note_created(name);
         Ok(())
     }
 
@@ -352,32 +352,32 @@ impl PlaceDir {
     pub(crate) fn rename(&self, name: &str, to: &Self, new: &str, is_forced: bool) -> io::Result<()> {
         let (from, to) = (self.id, to.id);
         self.done(PlaceRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
-        self.door.created().remove(&self.place.join(name));
+        self.door.created_paths().remove(&self.place.join(name));
         Ok(())
     }
 
     /// Removes what was created here. A JVM that waits for a reader of a FIFO goes on.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Remove { from: self.id, name: name.to_owned() })?;
-        self.door.created().remove(&self.place.join(name));
+        self.door.created_paths().remove(&self.place.join(name));
         Ok(())
     }
 
-    fn created(&self, name: &str) {
-        self.door.created().insert(self.place.join(name));
+    fn note_created(&self, name: &str) {
+        self.door.created_paths().insert(self.place.join(name));
     }
 
     fn done(&self, request: PlaceRequest) -> io::Result<()> {
         match self.door.ask(request)? {
             (PlaceReply::Done, _) => Ok(()),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_reply()),
         }
     }
 
     fn opened_file(&self, request: PlaceRequest) -> io::Result<(File, EntryFacts)> {
         match self.door.ask(request)? {
-            (PlaceReply::File(facts), fds) => Ok((File::from(one(fds)?), facts)),
-            _ => Err(unexpected()),
+            (PlaceReply::File(facts), fds) => Ok((File::from(first_fd(fds)?), facts)),
+            _ => Err(unexpected_reply()),
         }
     }
 }

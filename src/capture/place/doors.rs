@@ -76,7 +76,7 @@ impl Doors {
         let root = root(process)?;
         let namespace = match process.sees_our_files() {
             true => None,
-            false => match opened(process, "ns/mnt", OFlags::RDONLY) {
+            false => match open_proc_file(process, "ns/mnt", OFlags::RDONLY) {
                 // Some kernels, and sandboxes that stand in for one, have no such file.
                 Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
                 namespace => Some(namespace?),
@@ -94,7 +94,7 @@ impl Doors {
         if !is_own || geteuid().is_root() {
             return self.of_process(process);
         }
-        Ok(Door::here(Directory::from(root(process)?), process.proc_path("root")))
+        Ok(Door::in_process(Directory::from(root(process)?), process.proc_path("root")))
     }
 
     /// Opens the file system that this process sees, as another user.
@@ -107,7 +107,7 @@ impl Doors {
 
     fn start(&self, at: Workplaces<'_>) -> Result<Door, Error> {
         let Identity { user, group } = at.identity;
-        let process = self.spawned().map_err(|source| Error::File {
+        let process = self.spawn().map_err(|source| Error::File {
             what: "cannot start".into(),
             path: self.program.clone(),
             source,
@@ -125,7 +125,7 @@ impl Doors {
         }
     }
 
-    fn spawned(&self) -> io::Result<PlaceProcess> {
+    fn spawn(&self) -> io::Result<PlaceProcess> {
         let (own, childs) = socket::pair()?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
@@ -158,10 +158,10 @@ fn cannot_open(path: &Path, source: io::Error) -> Error {
 
 /// Opens the root directory of a process: a link of the kernel, not of the process.
 fn root(process: &Process) -> Result<OwnedFd, Error> {
-    opened(process, "root", Directory::FLAGS)
+    open_proc_file(process, "root", Directory::FLAGS)
 }
 
-fn opened(process: &Process, name: &str, flags: OFlags) -> Result<OwnedFd, Error> {
+fn open_proc_file(process: &Process, name: &str, flags: OFlags) -> Result<OwnedFd, Error> {
     let path = process.proc_path(name);
     rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|error| match error {
         rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Error::Hidden { pid: process.pid() },

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::connect::connected;
+use super::connect::try_connect;
 use super::request::{DirId, EntryFacts, NamedEntry, PlaceReply, PlaceRequest};
 use crate::directory::Directory;
 
@@ -60,23 +60,23 @@ impl Workplace {
 
     /// Does what is asked for.
     pub(super) fn answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> Answer {
-        self.answered(request, attached)
+        self.try_answer(request, attached)
             .unwrap_or_else(|error| (PlaceReply::Failed(error.raw_os_error(), error.to_string()), None))
     }
 
-    fn answered(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> io::Result<Answer> {
+    fn try_answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> io::Result<Answer> {
         Ok(match request {
             PlaceRequest::Open { from, path } => {
-                let opened = self.directory(from)?.below(&path)?;
-                self.opened(opened)?
+                let opened = self.directory(from)?.open_below(&path)?;
+                self.add_directory(opened)?
             }
             PlaceRequest::OpenWithoutLinks { from, path } => {
                 let opened = self.directory(from)?.without_links(&path)?;
-                self.opened(opened)?
+                self.add_directory(opened)?
             }
             PlaceRequest::Adopt => {
                 let fd = attached.ok_or(io::ErrorKind::InvalidInput)?;
-                self.opened(Directory::from(fd))?
+                self.add_directory(Directory::from(fd))?
             }
             PlaceRequest::Read { from, path } => {
                 let (file, stat) = self.directory(from)?.file(&path)?;
@@ -90,7 +90,7 @@ impl Workplace {
                 (PlaceReply::File(EntryFacts::new(&stat)), Some(copy.into()))
             }
             PlaceRequest::Facts { from, name } => {
-                (PlaceReply::Facts(self.facts(from, checked(&name)?)?), None)
+                (PlaceReply::Facts(self.facts(from, check_entry_name(&name)?)?), None)
             }
             PlaceRequest::CheckAccess { from, is_written } => {
                 let writing = if is_written { Access::WRITE_OK } else { Access::empty() };
@@ -106,25 +106,25 @@ impl Workplace {
                 }
                 let directory = self.directory(from)?;
                 rustix::process::fchdir(directory.fd())?;
-                let stream = connected(directory, Path::new("."), checked(&name)?)?;
+                let stream = try_connect(directory, Path::new("."), check_entry_name(&name)?)?;
                 (PlaceReply::Connected(stream.is_some()), stream.map(OwnedFd::from))
             }
             PlaceRequest::CreateDirectory { from, name } => self.create_directory(from, name)?,
             PlaceRequest::CreateFifo { from, name } => self.create_fifo(from, name)?,
             PlaceRequest::CreateFile { from, name, is_shared } => self.create_file(from, name, is_shared)?,
             PlaceRequest::Expect { from, name } => {
-                let name = checked(&name)?.to_owned();
+                let name = check_entry_name(&name)?.to_owned();
                 self.made.push(MadeEntry { from, name, kind: MadeKind::Expected });
                 (PlaceReply::Done, None)
             }
             PlaceRequest::Own { from, name } => {
-                let facts = self.facts(from, checked(&name)?)?.filter(EntryFacts::is_file);
+                let facts = self.facts(from, check_entry_name(&name)?)?.filter(EntryFacts::is_file);
                 let facts = facts.ok_or(Errno::NOENT)?;
                 self.note(from, name, facts);
                 (PlaceReply::Facts(Some(facts)), None)
             }
             PlaceRequest::Rename { from, name, to, new, is_forced } => {
-                self.rename(from, &name, to, checked(&new)?, is_forced)?;
+                self.rename(from, &name, to, check_entry_name(&new)?, is_forced)?;
                 (PlaceReply::Done, None)
             }
             PlaceRequest::Remove { from, name } => {
@@ -145,7 +145,7 @@ impl Workplace {
         self.directories.get(id).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    fn opened(&mut self, directory: Directory) -> io::Result<Answer> {
+    fn add_directory(&mut self, directory: Directory) -> io::Result<Answer> {
         let facts = EntryFacts::new(&fstat(directory.fd())?);
         let fd = directory.fd().try_clone()?;
         self.directories.push(directory);
@@ -163,7 +163,7 @@ impl Workplace {
 
     fn names(&self, from: DirId, prefix: &str) -> io::Result<Vec<NamedEntry>> {
         let mut found = Vec::new();
-        for entry in Dir::new(self.directory(from)?.reopened()?)? {
+        for entry in Dir::new(self.directory(from)?.reopen()?)? {
             let Ok(name) = entry?.file_name().to_str().map(str::to_owned) else { continue };
             if name.starts_with(prefix)
                 && !matches!(name.as_str(), "." | "..")
@@ -185,7 +185,7 @@ impl Workplace {
 
     fn create_directory(&mut self, from: DirId, name: String) -> io::Result<Answer> {
         let parent = self.directory(from)?;
-        mkdirat(parent.fd(), checked(&name)?, Mode::RWXU)?;
+        mkdirat(parent.fd(), check_entry_name(&name)?, Mode::RWXU)?;
         let dir = parent.entry(&name).inspect_err(|_| {
             // Only an empty directory can be removed.
             let _ = unlinkat(parent.fd(), name.as_str(), AtFlags::REMOVEDIR);
@@ -197,12 +197,12 @@ impl Workplace {
         }
         fchmod(dir.fd(), Mode::RWXU)?;
         self.note(from, name, facts);
-        self.opened(dir)
+        self.add_directory(dir)
     }
 
     fn create_fifo(&mut self, from: DirId, name: String) -> io::Result<Answer> {
         let dir = self.directory(from)?;
-        mkfifoat(dir.fd(), checked(&name)?, Mode::RUSR | Mode::WUSR)?;
+        mkfifoat(dir.fd(), check_entry_name(&name)?, Mode::RUSR | Mode::WUSR)?;
         // Open before its name is told: a JVM never waits for a reader.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fifo = openat(dir.fd(), &name, flags, Mode::empty())?;
@@ -217,7 +217,7 @@ impl Workplace {
     fn create_file(&mut self, from: DirId, name: String, is_shared: bool) -> io::Result<Answer> {
         let dir = self.directory(from)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(dir.fd(), checked(&name)?, flags, Mode::RUSR | Mode::WUSR) {
+        match openat(dir.fd(), check_entry_name(&name)?, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => {
                 let facts = EntryFacts::new(&fstat(&file)?);
                 self.note(from, name, facts);
@@ -284,7 +284,7 @@ impl Workplace {
             }
             MadeKind::Entry(FileType::Directory, id) => self.remove_directory(made, id),
             MadeKind::Entry(kind, id) => {
-                let Some(_found) = self.found(made, id)? else { return Ok(()) };
+                let Some(_found) = self.open_created(made, id)? else { return Ok(()) };
                 let dir = self.directory(made.from)?;
                 // Open until nobody finds the FIFO any more: a JVM that waits for a reader of it, or has just opened it,
                 // goes on, and gets an error when it writes.
@@ -313,7 +313,7 @@ impl Workplace {
     fn remove_directory(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<()> {
         let dir = self.directory(made.from)?;
         for attempt in 1.. {
-            if self.found(made, id)?.is_none() {
+            if self.open_created(made, id)?.is_none() {
                 return Ok(());
             }
             match unlinkat(dir.fd(), made.name.as_str(), AtFlags::REMOVEDIR) {
@@ -339,7 +339,7 @@ impl Workplace {
     /// # Errors
     ///
     /// If something else has the name, or is mounted there.
-    fn found(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<Option<OwnedFd>> {
+    fn open_created(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let dir = self.directory(made.from)?.fd();
@@ -363,7 +363,7 @@ impl Workplace {
 }
 
 /// Checks that a name is that of an entry.
-fn checked(name: &str) -> io::Result<&str> {
+fn check_entry_name(name: &str) -> io::Result<&str> {
     let is_entry = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '\0']);
     if is_entry { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }

@@ -8,7 +8,7 @@ use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::{Compression, Encoder};
 use crate::error::Error;
-use crate::heap_dump::{Dumped, Target, Watch};
+use crate::heap_dump::{DumpOutcome, Target, Watch};
 use crate::identity::Identity;
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::Machine;
@@ -38,7 +38,7 @@ impl RemoteMachine {
     }
 
     /// Returns the only answer to a request.
-    fn answered(&mut self, question: &HelperRequest) -> Result<HelperReply, Error> {
+    fn exchange(&mut self, question: &HelperRequest) -> Result<HelperReply, Error> {
         self.ask(question)?;
         loop {
             match wire::read(&mut self.running.output, &mut self.contents) {
@@ -55,14 +55,14 @@ impl RemoteMachine {
 
     /// Error about an answer to another request.
     fn odd(&self) -> Error {
-        self.running.damaged("an answer to another request").into()
+        self.running.damaged_error("an answer to another request").into()
     }
 
     /// Error about bytes of a dump, which are damaged, or cannot be written here.
     fn unwritten(&self, sink: &Sink<'_>, source: io::Error) -> Error {
         match sink.has_failed() {
             true => Error::Output { source },
-            false => self.running.damaged(&source.to_string()).into(),
+            false => self.running.damaged_error(&source.to_string()).into(),
         }
     }
 
@@ -74,7 +74,7 @@ impl RemoteMachine {
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
         watch: &dyn Watch,
-    ) -> Result<Dumped, Error> {
+    ) -> Result<DumpOutcome, Error> {
         let output = |source| Error::Output { source };
         let mut sink = Sink::new(compression, out).map_err(output)?;
         self.ask(question)?;
@@ -101,7 +101,7 @@ impl RemoteMachine {
                     if arrived != said {
                         return Err(Error::Incomplete { pid, said, received: arrived });
                     }
-                    return Ok(Dumped { sent_bytes: Some(received), ..dumped });
+                    return Ok(DumpOutcome { sent_bytes: Some(received), ..dumped });
                 }
                 Ok(Frame::Message(_)) => return Err(self.odd()),
                 Err(error) => return Err(self.running.lost(error).into()),
@@ -112,14 +112,14 @@ impl RemoteMachine {
 
 impl Machine for RemoteMachine {
     fn jvms(&mut self) -> Result<JvmList, Error> {
-        match self.answered(&HelperRequest::Jvms)? {
+        match self.exchange(&HelperRequest::Jvms)? {
             HelperReply::Jvms(list) => Ok(list),
             _ => Err(self.odd()),
         }
     }
 
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error> {
-        match self.answered(&HelperRequest::Find { pid })? {
+        match self.exchange(&HelperRequest::Find { pid })? {
             HelperReply::Row(row) => Ok(*row),
             _ => Err(self.odd()),
         }
@@ -136,7 +136,7 @@ impl Machine for RemoteMachine {
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
         let limit_ms = milliseconds(request.limit);
-        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
+        match self.exchange(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
             // No JVM there writes a file here.
             HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
@@ -146,7 +146,7 @@ impl Machine for RemoteMachine {
         }
     }
 
-    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
+    fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error> {
         let (pid, compression) = self.planned.take().ok_or(Error::Unplanned)?;
         match target {
             Target::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
@@ -156,7 +156,7 @@ impl Machine for RemoteMachine {
     }
 
     fn check_native(&mut self, pid: u32) -> Result<(), Error> {
-        match self.answered(&HelperRequest::CheckNative { pid })? {
+        match self.exchange(&HelperRequest::CheckNative { pid })? {
             HelperReply::Fine => Ok(()),
             _ => Err(self.odd()),
         }
@@ -168,9 +168,9 @@ impl Machine for RemoteMachine {
         compression: Option<Compression>,
         limit: Option<Duration>,
         out: &mut (dyn Write + Send),
-    ) -> Result<Dumped, Error> {
+    ) -> Result<DumpOutcome, Error> {
         let request = HelperRequest::TakeNative { pid, limit_ms: milliseconds(limit) };
-        self.receive(pid, &request, compression, out, &Unwatched)
+        self.receive(pid, &request, compression, out, &NoWatch)
     }
 }
 
@@ -178,9 +178,9 @@ fn milliseconds(limit: Option<Duration>) -> Option<u64> {
     limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
 }
 
-struct Unwatched;
+struct NoWatch;
 
-impl Watch for Unwatched {
+impl Watch for NoWatch {
     fn begin(&self, _: &str, _: u64) {}
     fn advance(&self, _: u64) {}
 }
@@ -204,7 +204,7 @@ enum Destination<'w> {
 }
 
 impl Counter<'_> {
-    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+    fn record_result<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
         self.has_failed |= done.is_err();
         done
     }
@@ -216,7 +216,7 @@ impl Write for Counter<'_> {
             Destination::Same(_) => Ok(bytes.len()),
             Destination::Other(encoder) => encoder.write(bytes),
         };
-        let length = self.noted(written)?;
+        let length = self.record_result(written)?;
         self.counted = self.counted.saturating_add(length as u64);
         Ok(length)
     }
@@ -242,7 +242,7 @@ impl<'w> Sink<'w> {
         match &mut counter.to {
             Destination::Same(out) => {
                 let written = out.write_all(bytes);
-                counter.noted(written)
+                counter.record_result(written)
             }
             Destination::Other(_) => Ok(()),
         }
@@ -270,7 +270,7 @@ impl<'w> Sink<'w> {
 }
 
 /// Reads lines until the helper says that it is there.
-pub(super) fn greeted(running: &mut RunningCommand, token: &str) -> Result<(), RemoteError> {
+pub(super) fn wait_for_hello(running: &mut RunningCommand, token: &str) -> Result<(), RemoteError> {
     /// Maximum length of what precedes: shells may print greetings of their own.
     const MAX: u64 = 1 << 16;
     let hello = super::hello(token);
@@ -293,7 +293,7 @@ pub(super) fn greeted(running: &mut RunningCommand, token: &str) -> Result<(), R
             return Err(RemoteError::NotShell { command: running.command.clone() });
         }
         if length == 0 {
-            return Err(running.ended());
+            return Err(running.closed_error());
         }
     }
 }

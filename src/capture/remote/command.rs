@@ -130,15 +130,15 @@ impl RunningCommand {
         self.input = None;
     }
 
-    pub(super) fn damaged(&self, why: &str) -> RemoteError {
+    pub(super) fn damaged_error(&self, why: &str) -> RemoteError {
         RemoteError::Damaged { command: self.command.clone(), why: why.to_owned() }
     }
 
     /// Returns the error for one of reading or writing.
     pub(super) fn lost(&mut self, source: io::Error) -> RemoteError {
         match source.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.ended(),
-            io::ErrorKind::InvalidData => self.damaged(&source.to_string()),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.closed_error(),
+            io::ErrorKind::InvalidData => self.damaged_error(&source.to_string()),
             io::ErrorKind::TimedOut => self.timed_out(),
             _ => RemoteError::Lost { command: self.command.clone(), source },
         }
@@ -158,7 +158,7 @@ impl RunningCommand {
     }
 
     /// Returns the error for a command that has closed its output, once what it said has been passed on.
-    pub(super) fn ended(&mut self) -> RemoteError {
+    pub(super) fn closed_error(&mut self) -> RemoteError {
         let status = self.end();
         let command = self.command.clone();
         match self.is_connected {

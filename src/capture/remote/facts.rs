@@ -45,7 +45,7 @@ pub(super) struct PlaceFacts {
 
 impl PlaceFacts {
     /// Reads the lines between begin and end.
-    pub(super) fn of(lines: &[String], token: &str) -> Self {
+    pub(super) fn parse(lines: &[String], token: &str) -> Self {
         let mut facts = Self::default();
         let mut writable = Vec::new();
         let mut lines = lines.iter();
@@ -81,7 +81,7 @@ impl PlaceFacts {
         let mounts: Vec<(String, &str)> = lines
             .filter_map(|line| {
                 let mut fields = line.split(' ');
-                Some((unescaped(fields.nth(1)?), fields.nth(1)?))
+                Some((unescape_mount(fields.nth(1)?), fields.nth(1)?))
             })
             .collect();
         for path in writable {
@@ -95,7 +95,7 @@ impl PlaceFacts {
     }
 
     /// Returns the reasons why there is no directory.
-    pub(super) fn why(&self) -> String {
+    pub(super) fn refusal_reasons(&self) -> String {
         if self.refused.is_empty() { "there is none".to_owned() } else { self.refused.join(", ") }
     }
 }
@@ -110,7 +110,7 @@ fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
 }
 
 /// Replaces the escapes of `/proc/self/mounts`.
-fn unescaped(text: &str) -> String {
+fn unescape_mount(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
@@ -126,17 +126,17 @@ mod tests {
             tmpfs /tmp tmpfs rw,noexec 0 0\ntmpfs /tmp tmpfs rw,nosuid 0 0\nshm /dev/shm tmpfs rw,nosuid,noexec 0 0\n\
             d /data ext4 rw 0 0\nT-dir write /late\n";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let facts = PlaceFacts::of(&lines, "T");
+        let facts = PlaceFacts::parse(&lines, "T");
         assert_eq!(facts.directories, ["/tmp", "/data"]);
         assert_eq!(
-            facts.why(),
+            facts.refusal_reasons(),
             "/var/tmp may not be written to, /dev/shm is mounted with noexec, /r is read-only"
         );
         assert!(
             facts.has_chmod && facts.is_terminal && facts.machine == "x86_64" && facts.loaders.len() == 1
         );
-        assert_eq!(PlaceFacts::of(&[], "T").why(), "there is none");
+        assert_eq!(PlaceFacts::parse(&[], "T").refusal_reasons(), "there is none");
         let many: Vec<String> = (0..1000).map(|at| format!("T-dir write /d{at}")).collect();
-        assert_eq!(PlaceFacts::of(&many, "T").directories.len(), DIRECTORIES);
+        assert_eq!(PlaceFacts::parse(&many, "T").directories.len(), DIRECTORIES);
     }
 }

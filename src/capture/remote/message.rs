@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::heap_dump::Dumped;
+use crate::heap_dump::DumpOutcome;
 use crate::jvms::{JvmList, JvmRow};
 use crate::place::Notice;
 use crate::plan::Plan;
@@ -46,7 +46,7 @@ pub(super) enum HelperReply {
     },
     /// The dump is complete; `sent_bytes` were sent.
     Taken {
-        dumped: Dumped,
+        dumped: DumpOutcome,
         sent_bytes: u64,
     },
     Fine,

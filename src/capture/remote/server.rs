@@ -9,7 +9,7 @@ use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::Compression;
 use crate::error::Error;
-use crate::heap_dump::{Dumped, Target, Watch};
+use crate::heap_dump::{DumpOutcome, Target, Watch};
 use crate::machine::{LocalMachine, Machine};
 use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
@@ -20,12 +20,12 @@ struct Connection<W> {
 }
 
 impl<W: Write> Connection<W> {
-    fn out(&self) -> MutexGuard<'_, W> {
+    fn output(&self) -> MutexGuard<'_, W> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, reply: &HelperReply) -> io::Result<()> {
-        wire::write_message(&mut *self.out(), reply)
+        wire::write_message(&mut *self.output(), reply)
     }
 }
 
@@ -41,14 +41,14 @@ impl<W: Write> Watch for Connection<W> {
 }
 
 /// The bytes of a dump on their way.
-struct Bytes<'c, W> {
+struct DumpSender<'c, W> {
     connection: &'c Connection<W>,
     sent: u64,
 }
 
-impl<W: Write> Write for Bytes<'_, W> {
+impl<W: Write> Write for DumpSender<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        wire::write_bytes(&mut *self.connection.out(), bytes)?;
+        wire::write_bytes(&mut *self.connection.output(), bytes)?;
         self.sent = self.sent.saturating_add(bytes.len() as u64);
         Ok(bytes.len())
     }
@@ -80,7 +80,7 @@ pub fn serve(
     let own = doors.clone();
     let machine = &mut LocalMachine::new(&doors);
     {
-        let mut out = connection.out();
+        let mut out = connection.output();
         // On a line of its own: a shell may have written something before.
         out.write_all(format!("\n{}\n", super::hello(token)).as_bytes())?;
         out.flush()?;
@@ -131,9 +131,9 @@ fn answer<W: Write + Send>(
 
 fn taken<W: Write + Send>(
     connection: &Connection<W>,
-    take: impl FnOnce(&mut (dyn Write + Send)) -> Result<Dumped, Error>,
+    take: impl FnOnce(&mut (dyn Write + Send)) -> Result<DumpOutcome, Error>,
 ) -> Result<HelperReply, Error> {
-    let mut bytes = Bytes { connection, sent: 0 };
+    let mut bytes = DumpSender { connection, sent: 0 };
     let dumped = take(&mut bytes)?;
     Ok(HelperReply::Taken { dumped, sent_bytes: bytes.sent })
 }

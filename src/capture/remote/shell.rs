@@ -13,7 +13,7 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
-use super::client::{RemoteMachine, greeted};
+use super::client::{RemoteMachine, wait_for_hello};
 use super::command::{Contact, RunningCommand};
 use super::facts::{self, PlaceFacts};
 use super::helper::{Helper, Launch};
@@ -59,7 +59,7 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
             Err(why) => failed.push(format!("{directory}: {why}")),
         }
     }
-    let why = if failed.is_empty() { facts.why() } else { failed.join("; ") };
+    let why = if failed.is_empty() { facts.refusal_reasons() } else { failed.join("; ") };
     Err(RemoteError::NoPlace { why })
 }
 
@@ -76,7 +76,7 @@ pub fn connect_to(command: &str, program: &str, contact: &Contact) -> Result<Rem
 }
 
 fn hello(mut running: RunningCommand, token: &str) -> Result<RemoteMachine, RemoteError> {
-    greeted(&mut running, token)?;
+    wait_for_hello(&mut running, token)?;
     running.set_connected();
     Ok(RemoteMachine::new(running))
 }
@@ -113,20 +113,20 @@ fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<V
 }
 
 /// Has a shell run a line, and returns what it prints.
-fn answered(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<String>, RemoteError> {
+fn run_line(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<String>, RemoteError> {
     tell(shell, &format!("echo; echo {token}-begin; {line}; echo; echo {token}-end\n"))?;
     match lines(shell, &format!("{token}-begin"), &format!("{token}-end"))? {
         Some(lines) => Ok(lines),
-        None => Err(shell.ended()),
+        None => Err(shell.closed_error()),
     }
 }
 
 /// Asks the shell about its place.
 fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteError> {
     let not_shell = |shell: &RunningCommand| RemoteError::NotShell { command: shell.command.clone() };
-    match answered(shell, token, &facts::question(token)) {
+    match run_line(shell, token, &facts::question(token)) {
         Ok(lines) => {
-            let facts = PlaceFacts::of(&lines, token);
+            let facts = PlaceFacts::parse(&lines, token);
             if facts.is_terminal {
                 // The end of our output does not end what uses a terminal.
                 tell(shell, "exit\n")?;
@@ -159,7 +159,7 @@ fn bring(
         "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT PIPE TERM; umask 077; set -C; command exec 8>'{file}' && \
          echo {token}-shell $$ || trap - EXIT"
     );
-    let made = answered(shell, token, &create)?;
+    let made = run_line(shell, token, &create)?;
     let process =
         made.iter().find_map(|line| line.strip_prefix(token)?.strip_prefix("-shell ")?.parse::<u32>().ok());
     let Some(process) = process else { return Ok(Err("no file can be created there".to_owned())) };
@@ -171,17 +171,17 @@ fn bring(
                 launch.program(),
                 super::CHECK
             );
-            let starts = answered(shell, token, &start)?;
+            let starts = run_line(shell, token, &start)?;
             let starts = starts.iter().any(|line| line.strip_prefix(token) == Some("-starts"));
             if starts { None } else { Some("the helper cannot be started there".to_owned()) }
         }
         Err(why) => {
-            answered(shell, token, "exec 7</proc/$$/fd/8 8>&-")?;
+            run_line(shell, token, "exec 7</proc/$$/fd/8 8>&-")?;
             Some(why)
         }
     };
     let Some(why) = failed else { return Ok(Ok(())) };
-    answered(shell, token, &format!("{remove}; trap - EXIT"))?;
+    run_line(shell, token, &format!("{remove}; trap - EXIT"))?;
     Ok(Err(why))
 }
 
@@ -206,7 +206,7 @@ fn send(
     tell(&mut shell, &line)?;
     // The shell has read the line when it answers. What `cat` cannot write, it says on stderr, which is passed on.
     if lines(&mut shell, "", &format!("{token}-begin"))?.is_none() {
-        return Err(shell.ended());
+        return Err(shell.closed_error());
     }
     let _ = shell.input()?.write_all(bytes);
     shell.close();
@@ -219,6 +219,6 @@ fn send(
 /// Removes the file of a helper that did not answer: what became of the shell may not have come so far.
 fn remove_afterwards(command: &str, token: &str, file: &str, contact: &Contact) {
     if let Ok(mut shell) = RunningCommand::start(command, "sh", contact) {
-        let _ = answered(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));
+        let _ = run_line(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));
     }
 }

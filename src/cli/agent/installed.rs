@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 ///
 /// If the variable names no file, or this program does not know where it is.
 pub(crate) fn files(variable: &str, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
-    if let Some(path) = named(variable) {
+    if let Some(path) = env_path(variable) {
         anyhow::ensure!(path.is_file(), "there is no file {}, which ${variable} names", path.display());
         // A JVM would search its own directory.
         return Ok(vec![std::path::absolute(path)?]);
@@ -26,7 +26,7 @@ pub(crate) fn program() -> std::io::Result<PathBuf> {
 }
 
 /// Returns the path in an environment variable.
-pub(crate) fn named(variable: &str) -> Option<PathBuf> {
+pub(crate) fn env_path(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 

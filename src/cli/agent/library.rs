@@ -32,8 +32,8 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the path in `$HPROF_CLI_AGENT`.
-pub(crate) fn named() -> Option<PathBuf> {
-    installed::named(VARIABLE)
+pub(crate) fn env_path() -> Option<PathBuf> {
+    installed::env_path(VARIABLE)
 }
 
 /// Returns the `java` argument that loads the library with these options; an empty text means the agent's defaults.

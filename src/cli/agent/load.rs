@@ -51,7 +51,7 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     );
     let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
     let reply = jvm.ask("load", &[library, "true", options], Some(TO_ANSWER))?;
-    let Some(code) = returned(&reply.text).filter(|_| reply.code == 0) else {
+    let Some(code) = return_code(&reply.text).filter(|_| reply.code == 0) else {
         bail!("process {pid} did not load the agent: {}", reply.text.trim());
     };
     let said = jvm.ask("properties", &[], Some(TO_ANSWER))?;
@@ -63,7 +63,7 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
             _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }
-    let mut out = cx.out();
+    let mut out = cx.writer();
     for line in said.lines() {
         writeln!(out, "{}", escape::text(line))?;
     }
@@ -73,7 +73,7 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
 
 /// Extracts the agent's return code from the JVM's answer.
 #[cfg(target_os = "linux")]
-fn returned(text: &str) -> Option<i32> {
+fn return_code(text: &str) -> Option<i32> {
     text.lines().find_map(|line| line.trim().strip_prefix("return code: "))?.trim().parse().ok()
 }
 

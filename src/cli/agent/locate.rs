@@ -60,7 +60,7 @@ struct AgentLocation {
 }
 
 impl AgentLocation {
-    fn of(library: &Path) -> Self {
+    fn new(library: &Path) -> Self {
         let agentpath = library::argument(library, EXAMPLE);
         let option = library::tool_option(&agentpath);
         Self {
@@ -118,37 +118,39 @@ pub(crate) fn run(cx: &RunContext, args: &AgentArgs) -> anyhow::Result<Outcome> 
     }
     let library = library::find()?;
     if args.path {
-        let mut out = cx.out();
+        let mut out = cx.writer();
         // Unescaped: a shell inserts it into a command.
         out.write_all(library.as_os_str().as_encoded_bytes())?;
         out.write_all(b"\n")?;
         output::finish(out)?;
         return Ok(Outcome::Fine);
     }
-    let row = AgentLocation::of(&library);
+    let row = AgentLocation::new(&library);
     let lines = row.lines();
-    let answer = Answer::new(columns(), [row]).above(Section::whole(lines)).without_rows(NoRows::Nothing);
+    let answer = Answer::new(columns(), [row])
+        .with_section_above(Section::unwrapped_lines(lines))
+        .without_rows(NoRows::Nothing);
     Library(&library).show(cx, "agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }
 
 fn columns() -> Columns<'static, AgentLocation> {
     Columns::new([
-        Column::of(names::LIBRARY, |row: &AgentLocation| Value::from(&row.library)),
-        Column::of(names::AGENTPATH, |row: &AgentLocation| Value::from(&row.agentpath)),
-        Column::of(names::JAVA_TOOL_OPTIONS, |row: &AgentLocation| row.java_tool_options.as_deref().into())
+        Column::new(names::LIBRARY, |row: &AgentLocation| Value::from(&row.library)),
+        Column::new(names::AGENTPATH, |row: &AgentLocation| Value::from(&row.agentpath)),
+        Column::new(names::JAVA_TOOL_OPTIONS, |row: &AgentLocation| row.java_tool_options.as_deref().into())
             .or_null("the path contains both kinds of quotes"),
-        Column::of(names::JCMD, |row: &AgentLocation| Value::from(&row.jcmd)),
-        Column::of(names::USAGE, |_: &AgentLocation| library::USAGE.into()),
+        Column::new(names::JCMD, |row: &AgentLocation| Value::from(&row.jcmd)),
+        Column::new(names::USAGE, |_: &AgentLocation| library::USAGE.into()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "agent",
         variant: "",
         about: "The row is the agent's library; `dump.path` is its path, too.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }

@@ -160,7 +160,7 @@ pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
     let mut options = args.agent_options()?;
     if args.exact {
         let cost = "every allocation is recorded: the program takes 20 to 30 times as long; without --exact they are sampled";
-        cx.say("note", cost);
+        cx.emit("note", cost);
     }
     if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {
         // There may be several JVMs.
@@ -185,7 +185,7 @@ pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
             program.to_string_lossy(),
             value.to_string_lossy()
         );
-        cx.say("note", &text);
+        cx.emit("note", &text);
     }
     command.args(arguments);
     start(command, &program.to_string_lossy())

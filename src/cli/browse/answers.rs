@@ -13,7 +13,7 @@ use super::kept::{CommandAnswer, KeptAnswers, MAX_KEPT_BYTES};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
-use crate::cli::shared::context::{Note, RunContext, Said, locked};
+use crate::cli::shared::context::{CapturedOutput, Note, RunContext, lock};
 
 /// Maximum number of lines of an answer; the shell shows all.
 const MAX_LINES: usize = MAX_ROWS;
@@ -87,8 +87,10 @@ impl Answerer {
         let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.laid(question)));
         match answered {
             Ok(Ok(answer)) => answer,
-            Ok(Err(failure)) => ScreenAnswer::failed(&failure.text, failure.hint.as_deref(), question.width),
-            Err(_) => ScreenAnswer::failed(BUG, None, question.width),
+            Ok(Err(failure)) => {
+                ScreenAnswer::for_failure(&failure.text, failure.hint.as_deref(), question.width)
+            }
+            Err(_) => ScreenAnswer::for_failure(BUG, None, question.width),
         }
     }
 
@@ -108,7 +110,7 @@ impl Answerer {
         let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
         let ask = || self.run(&words, question.width, &window).ok();
         let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).ok()??;
-        let mut lines = wrapped("the biggest objects, until the overview is ready", question.width);
+        let mut lines = wrap_text("the biggest objects, until the overview is ready", question.width);
         lines.extend(answer.screens.iter().flat_map(|screen| screen.lines(question.width)));
         Some(ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() })
     }
@@ -129,12 +131,13 @@ impl Answerer {
             screens.iter_mut().take(1).for_each(|screen| screen.sift(&wanted));
         }
         let mut lines: Vec<ScreenLine> = screens.iter().flat_map(|screen| screen.lines(width)).collect();
-        lines.extend(answer.text.lines().flat_map(|line| wrapped(line, width)));
-        let mut notes: Vec<ScreenLine> = answer.notes.iter().flat_map(|note| wrapped(note, width)).collect();
+        lines.extend(answer.text.lines().flat_map(|line| wrap_text(line, width)));
+        let mut notes: Vec<ScreenLine> =
+            answer.notes.iter().flat_map(|note| wrap_text(note, width)).collect();
         let is_cut = question.window.is_none() && screens.iter().any(|screen| screen.place().has_more);
         if is_cut || lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
-            notes.extend(wrapped("note: more lines in a shell: Y copies the command", width));
+            notes.extend(wrap_text("note: more lines in a shell: Y copies the command", width));
         }
         let count = notes.len();
         lines.extend(notes);
@@ -189,7 +192,7 @@ impl Answerer {
     /// Runs a command, unless its answer is kept.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
-        if let Some(answer) = locked(&self.kept).find(&key) {
+        if let Some(answer) = lock(&self.kept).find(&key) {
             return Ok(answer);
         }
         let CommandOutput { screens, text, notes, is_damaged } = self.run(words, width, window)?;
@@ -201,7 +204,7 @@ impl Answerer {
         let notes = notes.iter().filter(|note| !is_told(note));
         let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
         let answer = Arc::new(CommandAnswer { screens, text, notes: notes.chain(damage).collect() });
-        locked(&self.kept).keep(key, answer.clone());
+        lock(&self.kept).keep(key, answer.clone());
         Ok(answer)
     }
 
@@ -211,7 +214,7 @@ impl Answerer {
         self.run_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
         let done = cli::answer(&cx, &self.command_line(words));
-        let Said { screens, bytes, notes, .. } = cx.into_said();
+        let CapturedOutput { screens, bytes, notes, .. } = cx.into_output();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         match done {
             Ok(outcome) => {
@@ -223,7 +226,7 @@ impl Answerer {
                     let text = help_for(words, width).unwrap_or_else(|| help.to_string());
                     Ok(CommandOutput { screens, text, notes, is_damaged: false })
                 }
-                _ => Err(Failure::of(&error, notes)),
+                _ => Err(Failure::from_error(&error, notes)),
             },
         }
     }
@@ -256,14 +259,14 @@ fn as_argument(path: &Path) -> OsString {
 
 impl ScreenAnswer {
     /// Creates the answer to a question that failed.
-    pub(super) fn failed(text: &str, hint: Option<&str>, width: u16) -> Self {
+    pub(super) fn for_failure(text: &str, hint: Option<&str>, width: u16) -> Self {
         let hint = hint.map(|hint| format!("hint: {hint}"));
         let text = format!("error: {text}");
         let lines = text.lines().map(str::to_owned).chain(hint);
         // An ID in an error may be an example, or that of no object.
         let unlinked = |line| ScreenLine { links: Arc::default(), ..line };
         Self {
-            lines: lines.flat_map(|text| wrapped(&text, width)).map(unlinked).collect(),
+            lines: lines.flat_map(|text| wrap_text(&text, width)).map(unlinked).collect(),
             is_failed: true,
             width,
             ..Self::default()
@@ -271,7 +274,7 @@ impl ScreenAnswer {
     }
 }
 
-fn wrapped(text: &str, width: u16) -> Vec<ScreenLine> {
+fn wrap_text(text: &str, width: u16) -> Vec<ScreenLine> {
     let lines = hprof_report::fit::wrap(&hprof_report::escape::text(text), width.into(), 2);
     lines.iter().map(|line| ScreenLine::of_text(line)).collect()
 }

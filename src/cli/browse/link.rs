@@ -115,7 +115,7 @@ impl Link {
     }
 
     /// Notes an answer.
-    pub(super) fn answered(&mut self, number: u64) {
+    pub(super) fn note_answer(&mut self, number: u64) {
         self.has_index = true;
         if let Some(process) = &mut self.process
             && process.asked.as_ref().is_some_and(|asked| asked.number == number)
@@ -127,7 +127,7 @@ impl Link {
     /// Notes the end of a process. A question that it has perhaps not read goes to another process: one that was killed can still
     /// be written to for a moment. A process that was started for the question has read it. Returns the number of the question
     /// that remains without an answer.
-    pub(super) fn ended(&mut self, number: u64) -> Option<u64> {
+    pub(super) fn note_end(&mut self, number: u64) -> Option<u64> {
         if number != self.count {
             return None;
         }

@@ -52,12 +52,12 @@ fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
 pub(super) struct CommandOptions;
 
 impl Catalog for CommandOptions {
-    fn about(&self, command: &str) -> Option<String> {
-        cli::one(command)?.get_about().map(ToString::to_string)
+    fn description(&self, command: &str) -> Option<String> {
+        cli::subcommand(command)?.get_about().map(ToString::to_string)
     }
 
     fn values(&self, command: &str, option: &str) -> Vec<String> {
-        let Some(command) = cli::one(command) else { return Vec::new() };
+        let Some(command) = cli::subcommand(command) else { return Vec::new() };
         let name = option.trim_start_matches("--");
         let argument = command.get_arguments().find(|argument| argument.get_long() == Some(name));
         let Some(argument) = argument else { return Vec::new() };
@@ -67,7 +67,7 @@ impl Catalog for CommandOptions {
     }
 
     fn options(&self, command: &str) -> Vec<String> {
-        let Some(command) = cli::one(command) else { return Vec::new() };
+        let Some(command) = cli::subcommand(command) else { return Vec::new() };
         let long = command.get_arguments().filter_map(clap::Arg::get_long);
         long.map(|name| format!("--{name}")).collect()
     }

@@ -22,11 +22,11 @@ use ratatui_crossterm::crossterm::{cursor, execute};
 
 use super::core::{Browser, Effect, Key, ScreenAnswer};
 use super::link::{EventSink, Link, ScreenEvent};
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 use crate::cli::shared::signals;
 
 /// What the browser waits for.
-enum Event {
+enum BrowserEvent {
     Terminal(TerminalEvent),
     Worker(ScreenEvent),
     /// The terminal is gone, or the process shall end by a signal.
@@ -68,47 +68,47 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     }
 }
 
-fn hearing(sender: Sender<Event>) -> EventSink {
+fn hearing(sender: Sender<BrowserEvent>) -> EventSink {
     let sender = Mutex::new(sender);
     // Nobody listens at the end.
-    Arc::new(move |heard| drop(locked(&sender).send(Event::Worker(heard))))
+    Arc::new(move |heard| drop(lock(&sender).send(BrowserEvent::Worker(heard))))
 }
 
 /// Reads keys on a thread of their own, each when the one before has had its effect: what is typed after the last key is
 /// for the shell.
-fn read_keys(sender: Sender<Event>, done: Receiver<()>) {
+fn read_keys(sender: Sender<BrowserEvent>, done: Receiver<()>) {
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
-            if sender.send(Event::Terminal(event)).is_err() || done.recv().is_err() {
+            if sender.send(BrowserEvent::Terminal(event)).is_err() || done.recv().is_err() {
                 return;
             }
         }
         // The terminal is gone.
-        let _ = sender.send(Event::End);
+        let _ = sender.send(BrowserEvent::End);
     });
 }
 
 /// Ends the browser when its terminal is gone, even if SIGHUP is ignored: reading keys would neither fail nor wait.
-fn watch_terminal(sender: Sender<Event>) {
+fn watch_terminal(sender: Sender<BrowserEvent>) {
     std::thread::spawn(move || {
         while io::stdin().is_terminal() {
             std::thread::sleep(Duration::from_millis(500));
         }
-        let _ = sender.send(Event::End);
+        let _ = sender.send(BrowserEvent::End);
     });
 }
 
-fn watch_signals(sender: &Sender<Event>) {
+fn watch_signals(sender: &Sender<BrowserEvent>) {
     let end = Mutex::new(sender.clone());
     signals::instead_restoring(
         move || {
-            let _ = locked(&end).send(Event::End);
+            let _ = lock(&end).send(BrowserEvent::End);
         },
         leave_anyhow,
     );
     let stop = Mutex::new(sender.clone());
     signals::on_stop(move || {
-        let _ = locked(&stop).send(Event::Stop);
+        let _ = lock(&stop).send(BrowserEvent::Stop);
     });
 }
 
@@ -122,14 +122,18 @@ struct BrowserLoop {
 
 impl BrowserLoop {
     /// Takes events until the browser quits; returns `true` if a signal ends it.
-    fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+    fn run(mut self, browser: &mut Browser, events: &Receiver<BrowserEvent>) -> anyhow::Result<bool> {
         let is_ended = self.take_events(browser, events);
         // At once: the process that answers may take a moment to end, and what is typed meanwhile is for the shell.
         leave();
         is_ended
     }
 
-    fn take_events(&mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+    fn take_events(
+        &mut self,
+        browser: &mut Browser,
+        events: &Receiver<BrowserEvent>,
+    ) -> anyhow::Result<bool> {
         let mut keys = 0;
         loop {
             for effect in browser.effects() {
@@ -138,7 +142,7 @@ impl BrowserLoop {
                         let (number, width) = (question.number, question.width);
                         if let Err(error) = self.link.ask(question) {
                             let text = format!("{error:#}");
-                            browser.answer(number, ScreenAnswer::failed(&text, None, width));
+                            browser.answer(number, ScreenAnswer::for_failure(&text, None, width));
                         }
                     }
                     Effect::Cancel => self.link.cancel(),
@@ -161,13 +165,13 @@ impl BrowserLoop {
             // Events that came meanwhile are shown with it.
             for event in std::iter::once(event).chain(events.try_iter()) {
                 match event {
-                    Event::Terminal(event) => {
+                    BrowserEvent::Terminal(event) => {
                         take(browser, &event);
                         keys += 1;
                     }
-                    Event::Worker(heard) => self.hear(browser, heard),
-                    Event::End => return Ok(true),
-                    Event::Stop => {
+                    BrowserEvent::Worker(heard) => self.hear(browser, heard),
+                    BrowserEvent::End => return Ok(true),
+                    BrowserEvent::Stop => {
                         if self.stop()? {
                             return Ok(true);
                         }
@@ -180,7 +184,7 @@ impl BrowserLoop {
     fn hear(&mut self, browser: &mut Browser, heard: ScreenEvent) {
         match heard {
             ScreenEvent::Answer(number, answer) => {
-                self.link.answered(number);
+                self.link.note_answer(number);
                 browser.answer(number, answer);
             }
             ScreenEvent::Early(number, answer) => {
@@ -193,9 +197,9 @@ impl BrowserLoop {
                 browser.progress(number, &stage);
             }
             ScreenEvent::Ended(number) => {
-                if let Some(number) = self.link.ended(number) {
+                if let Some(number) = self.link.note_end(number) {
                     let text = "the process that answers has ended; it may have been out of memory";
-                    browser.answer(number, ScreenAnswer::failed(text, None, u16::MAX));
+                    browser.answer(number, ScreenAnswer::for_failure(text, None, u16::MAX));
                 }
             }
         }
@@ -398,7 +402,7 @@ impl PanicHook {
         panic::set_hook(Box::new(move |info| {
             if std::thread::current().id() == main {
                 restore();
-                if let Some(hook) = &*locked(&shared) {
+                if let Some(hook) = &*lock(&shared) {
                     hook(info);
                 }
             }
@@ -411,7 +415,7 @@ impl Drop for PanicHook {
     fn drop(&mut self) {
         // A hook cannot be set while its thread panics.
         if !std::thread::panicking()
-            && let Some(hook) = locked(&self.0).take()
+            && let Some(hook) = lock(&self.0).take()
         {
             panic::set_hook(hook);
         }
@@ -431,17 +435,17 @@ mod tests {
         let this = std::thread::current().id();
         panic::set_hook(Box::new(move |_| {
             if std::thread::current().id() == this {
-                locked(&then).push("reported");
+                lock(&then).push("reported");
             }
         }));
         // A hook is of all threads: only panics of this one restore, and none after the browser has ended.
-        let hook = PanicHook::with(move || locked(&first).push("restored"));
+        let hook = PanicHook::with(move || lock(&first).push("restored"));
         let _ = panic::catch_unwind(|| panic!("here"));
         let _ = std::thread::spawn(|| panic!("elsewhere")).join();
         drop(hook);
         let _ = panic::catch_unwind(|| panic!("later"));
         panic::set_hook(outer);
-        assert_eq!(*locked(&order), ["restored", "reported", "reported"]);
+        assert_eq!(*lock(&order), ["restored", "reported", "reported"]);
     }
 
     #[test]

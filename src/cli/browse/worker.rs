@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::answers::Answerer;
 use super::core::{Question, ScreenAnswer};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{self, ProgressReporter};
 
 /// Maximum size of an answer as it is sent.
@@ -26,7 +26,7 @@ pub(super) fn answer_body(answer: ScreenAnswer, max: usize) -> Vec<u8> {
     let width = answer.width;
     body(answer, max).unwrap_or_else(|| {
         let text = "the answer is too long for a screen; Y copies the command for a shell";
-        body(ScreenAnswer::failed(text, None, width), MAX_ANSWER).unwrap_or_default()
+        body(ScreenAnswer::for_failure(text, None, width), MAX_ANSWER).unwrap_or_default()
     })
 }
 
@@ -56,7 +56,7 @@ fn answer(answerer: &Arc<Answerer>, question: &Question) {
                 // The index may have to be built first.
                 if answerer.has_index() {
                     let early = answerer.early(&question).and_then(|early| body(early, MAX_ANSWER));
-                    let is_answered = locked(&is_answered);
+                    let is_answered = lock(&is_answered);
                     if let Some(early) = early.filter(|_| !*is_answered) {
                         worker::send(ScreenMessage::Early(question.number), &early);
                     }
@@ -67,7 +67,7 @@ fn answer(answerer: &Arc<Answerer>, question: &Question) {
         answering
     });
     let body = answer_body(answerer.answer(question), MAX_ANSWER);
-    let mut is_answered = locked(&is_answered);
+    let mut is_answered = lock(&is_answered);
     *is_answered = true;
     worker::send(ScreenMessage::Answer(question.number), &body);
 }

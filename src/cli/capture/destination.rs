@@ -202,21 +202,23 @@ pub(super) fn written<T>(
     match destination {
         Destination::File(file) => {
             let mut out = file.create("")?;
-            let written = write(&mut out).map_err(|error| at(&file.path, error))?;
+            let written = write(&mut out).map_err(|error| error_at(&file.path, error))?;
             out.commit()?;
             Ok(written)
         }
         Destination::Device(path) => {
             let device = File::options().write(true).open(path);
             let mut device = device.with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(write(&mut device).map_err(|error| at(path, error))?)
+            Ok(write(&mut device).map_err(|error| error_at(path, error))?)
         }
-        Destination::Stdout => Ok(write(&mut io::stdout()).map_err(|error| at(Path::new("stdout"), error))?),
+        Destination::Stdout => {
+            Ok(write(&mut io::stdout()).map_err(|error| error_at(Path::new("stdout"), error))?)
+        }
     }
 }
 
 /// Names the destination in an error about it.
-fn at(path: &Path, error: Error) -> Error {
+fn error_at(path: &Path, error: Error) -> Error {
     match error {
         Error::Output { source } => {
             Error::File { what: "cannot write".into(), path: path.to_owned(), source }
@@ -233,7 +235,7 @@ pub(super) enum PrivateFile {
 
 impl FileDestination {
     /// Returns its name, if it is renamed as another user, and whether it replaces another file.
-    pub(super) fn renamed(&self) -> Option<(&str, bool)> {
+    pub(super) fn foreign_name(&self) -> Option<(&str, bool)> {
         match &self.place {
             DestinationPlace::Own(..) => None,
             DestinationPlace::Foreign(_) => Some((name_of(&self.path).ok()?, self.is_forced)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use hprof_capture::heap_dump::{Dumped, Target, Watch};
+use hprof_capture::heap_dump::{DumpOutcome, Target, Watch};
 use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_capture::machine::Machine;
 use hprof_capture::plan::{OutputDir, Plan, Request, Way};
@@ -17,8 +17,8 @@ use hprof_report::escape;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
-use super::redaction::Redaction;
-use super::via::{Place, ViaArgs};
+use super::redaction::CaptureRedaction;
+use super::via::{MachineSource, ViaArgs};
 use crate::cli::dump::redact::WhatGoes;
 use crate::cli::prelude::*;
 use crate::cli::shared::doors::doors;
@@ -124,7 +124,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     let (mut machine, place) = args.via.place(&doors, args.timeout)?;
     let pid = find(&args.target, machine.as_mut())?;
     let row = machine.find(pid)?;
-    let destination = Destination::new(&args.asked(), &row, machine.as_mut())?;
+    let destination = Destination::new(&args.destination_request(), &row, machine.as_mut())?;
     let planned = DumpRow {
         row: &row,
         plan: None,
@@ -146,7 +146,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         show(cx, args, &place, planned, lines)?;
         return Ok(Outcome::Fine);
     }
-    if !confirmed(cx, args, &lines)? {
+    if !confirm(cx, args, &lines)? {
         return Ok(Outcome::No);
     }
     let dumped = take(cx, args, machine, &plan, &destination)?;
@@ -195,7 +195,7 @@ impl DumpArgs {
         Request { is_live: !self.all, to, compression, is_filtered: self.redact, limit: self.timeout }
     }
 
-    fn asked(&self) -> DestinationRequest<'_> {
+    fn destination_request(&self) -> DestinationRequest<'_> {
         let is_free = self.dry_run || !io::stdout().is_terminal();
         let stdout = match is_free {
             false => Err("a heap dump is no text for a terminal; use --output FILE"),
@@ -222,10 +222,10 @@ impl DumpArgs {
 }
 
 /// Tells the plan, and asks if there is somebody to ask.
-fn confirmed(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result<bool> {
+fn confirm(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result<bool> {
     let is_asked = !args.yes;
     if !args.quiet || is_asked {
-        lines.iter().for_each(|line| cx.say("plan", line));
+        lines.iter().for_each(|line| cx.emit("plan", line));
     }
     if !is_asked {
         return Ok(true);
@@ -264,40 +264,40 @@ fn take(
     mut machine: Box<dyn Machine + '_>,
     plan: &Plan,
     destination: &Destination,
-) -> anyhow::Result<Dumped> {
+) -> anyhow::Result<DumpOutcome> {
     let watch = BarWatch(Bar::new(cx, args.quiet));
     let mut run = |target: Target<'_>| machine.take(target, &watch);
     match destination {
-        Destination::File(file) if plan.way == Way::Beside => match file.renamed() {
+        Destination::File(file) if plan.way == Way::Beside => match file.foreign_name() {
             Some((name, is_forced)) => Ok(run(Target::Renamed { name, is_forced })?),
             None => Ok(run(Target::Linked(&mut |dump| file.link(dump)))?),
         },
         destination if args.redact => {
-            redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
+            write_redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
         }
         destination => written(destination, |out| run(Target::Stream(out))),
     }
 }
 
 /// Writes a dump with other values, and its manifest.
-fn redacted<T>(
+fn write_redacted<T>(
     cx: &RunContext,
     args: &DumpArgs,
     pid: u32,
     destination: &Destination,
     take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
 ) -> anyhow::Result<T> {
-    let mut redaction = Redaction::new(pid, destination, &args.what)?;
+    let mut redaction = CaptureRedaction::new(pid, destination, &args.what)?;
     let taken = written(destination, |out| redaction.pass(destination, args.compression(), out, take))?;
     redaction.finish()?;
     if !args.quiet {
-        cx.say("note", "values were redacted on the way; docs/redact.md tells what stays");
+        cx.emit("note", "values were redacted on the way; docs/redact.md tells what stays");
         args.what.note(cx);
     }
     Ok(taken)
 }
 
-fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
+fn result(dumped: DumpOutcome, destination: &Destination) -> DumpResult {
     let file_bytes = match destination {
         Destination::File(file) => file.bytes(),
         _ => None,
@@ -309,20 +309,26 @@ fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
 fn show(
     cx: &RunContext,
     args: &DumpArgs,
-    place: &Place,
+    place: &MachineSource,
     row: DumpRow<'_>,
     lines: Vec<String>,
 ) -> anyhow::Result<()> {
-    let answer =
-        Answer::new(plan::columns(), [row]).above(Section::whole(lines)).without_rows(NoRows::Nothing);
+    let answer = Answer::new(plan::columns(), [row])
+        .with_section_above(Section::unwrapped_lines(lines))
+        .without_rows(NoRows::Nothing);
     place.show(cx, "dump", &args.answer, answer)?;
     Ok(())
 }
 
 /// Tells what was done, and shows the overview.
-fn finish(cx: &RunContext, args: &DumpArgs, place: &Place, row: DumpRow<'_>) -> anyhow::Result<Outcome> {
+fn finish(
+    cx: &RunContext,
+    args: &DumpArgs,
+    place: &MachineSource,
+    row: DumpRow<'_>,
+) -> anyhow::Result<Outcome> {
     if let Some(result) = row.result.filter(|_| !args.quiet) {
-        cx.say("note", &plan::done(&result, row.output));
+        cx.emit("note", &plan::done(&result, row.output));
     }
     if args.answer.format() != Format::Table {
         show(cx, args, place, row, Vec::new())?;
@@ -330,7 +336,7 @@ fn finish(cx: &RunContext, args: &DumpArgs, place: &Place, row: DumpRow<'_>) -> 
     }
     let note = |path: &Path| {
         if !args.quiet {
-            cx.say("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
+            cx.emit("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
         }
     };
     match row.output.filter(|_| !args.no_overview) {
@@ -360,12 +366,12 @@ fn dump_native(
     cx: &RunContext,
     args: &DumpArgs,
     mut machine: Box<dyn Machine + '_>,
-    place: &Place,
+    place: &MachineSource,
     planned: DumpRow<'_>,
     destination: &Destination,
 ) -> anyhow::Result<Outcome> {
     let lines = vec![
-        plan::about(planned.row),
+        plan::describe_jvm(planned.row),
         "way: a native image; SIGUSR1 makes it write a heap dump into its working directory, from where it is moved".to_owned(),
         "objects: which ones, the program decides; standstill: unknown".to_owned(),
     ];
@@ -373,32 +379,34 @@ fn dump_native(
         show(cx, args, place, planned, lines)?;
         return Ok(Outcome::Fine);
     }
-    if !confirmed(cx, args, &lines)? {
+    if !confirm(cx, args, &lines)? {
         return Ok(Outcome::No);
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
     let pid = planned.row.pid;
     let dumped = match args.redact {
-        true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, args.timeout, out)),
+        true => write_redacted(cx, args, pid, destination, |out| {
+            machine.take_native(pid, None, args.timeout, out)
+        }),
         false => written(destination, |out| machine.take_native(pid, args.compression(), args.timeout, out)),
     };
     drop((bar, machine));
     let dumped = dumped?;
     if !args.quiet {
         let time = seconds(dumped.standstill);
-        cx.say("note", &format!("the heap dump was complete {time} after the signal"));
+        cx.emit("note", &format!("the heap dump was complete {time} after the signal"));
     }
     finish(cx, args, place, DumpRow { result: Some(result(dumped, destination)), ..planned })
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "dump",
         variant: "",
         about: "The row is the dump, as planned (`--dry-run`) or taken; `dump.path` is `/proc`, or the command of `--via`.",
         rows: plan::columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }
 

@@ -37,9 +37,9 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     if !list.hidden.is_empty() {
         let note = match list.hidden.len() as u64 {
             1 => "1 process of another user may be a JVM; root sees it".to_owned(),
-            count => format!("{} processes of other users may be JVMs; root sees them", grouped(count)),
+            count => format!("{} processes of other users may be JVMs; root sees them", group_digits(count)),
         };
-        cx.say("note", &note);
+        cx.emit("note", &note);
     }
     let found = !list.jvms.is_empty();
     let answer = Answer::new(columns(), list.jvms).without_rows(NoRows::Line("no running JVM".into()));
@@ -53,40 +53,40 @@ const SHORT_ID: usize = 12;
 fn columns() -> Columns<'static, JvmRow> {
     const UNKNOWN: &str = "it is unknown: the JVM publishes no counters";
     Columns::new([
-        Column::of(names::PID, |row: &JvmRow| u64::from(row.pid).into())
+        Column::new(names::PID, |row: &JvmRow| u64::from(row.pid).into())
             .header("PID")
             // No number to calculate with: without separators.
             .cell(|row: &JvmRow| row.pid.to_string()),
-        Column::of(names::NAMESPACE_PID, |row: &JvmRow| u64::from(row.namespace_pid).into())
+        Column::new(names::NAMESPACE_PID, |row: &JvmRow| u64::from(row.namespace_pid).into())
             .header("inside")
             .cell(|row: &JvmRow| row.namespace_pid.to_string())
             .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::USER, |row: &JvmRow| row.user.as_str().into()).header("user"),
-        Column::of(names::VM_KIND, |row: &JvmRow| kind(row.kind).into()),
-        Column::of(names::JAVA_VERSION, |row: &JvmRow| row.java_version.as_deref().into())
+        Column::new(names::USER, |row: &JvmRow| row.user.as_str().into()).header("user"),
+        Column::new(names::VM_KIND, |row: &JvmRow| kind(row.kind).into()),
+        Column::new(names::JAVA_VERSION, |row: &JvmRow| row.java_version.as_deref().into())
             .or_null("it is unknown")
             .header("JDK"),
-        Column::of(names::COLLECTOR, |row: &JvmRow| row.collector.as_deref().into())
+        Column::new(names::COLLECTOR, |row: &JvmRow| row.collector.as_deref().into())
             .or_null(UNKNOWN)
             .header("collector")
             .fit(Fit::Secondary { priority: 2 }),
-        Column::of(names::HEAP_USED_BYTES, |row: &JvmRow| row.heap_used_bytes.into())
+        Column::new(names::HEAP_USED_BYTES, |row: &JvmRow| row.heap_used_bytes.into())
             .or_null("the JVM publishes no counters, or publishes this one only when it collects garbage")
             .header("used")
             .cell(|row: &JvmRow| row.heap_used_bytes.map(human_bytes).unwrap_or_default()),
-        Column::of(names::HEAP_MAX_BYTES, |row: &JvmRow| row.heap_max_bytes.into())
+        Column::new(names::HEAP_MAX_BYTES, |row: &JvmRow| row.heap_max_bytes.into())
             .or_null(UNKNOWN)
             .header("max")
             .cell(|row: &JvmRow| row.heap_max_bytes.map(human_bytes).unwrap_or_default()),
-        Column::of(names::UPTIME_MS, |row: &JvmRow| row.uptime.map(milliseconds).into())
+        Column::new(names::UPTIME_MS, |row: &JvmRow| row.uptime.map(milliseconds).into())
             .or_null("it is unknown"),
         Column::table("up", Align::Right, |row: &JvmRow| row.uptime.map(long_time).unwrap_or_default())
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::CONTAINER, |row: &JvmRow| row.container.as_deref().into())
+        Column::new(names::CONTAINER, |row: &JvmRow| row.container.as_deref().into())
             .or_null("the process is in no container, or in one whose control group has no ID")
             .header("container")
             .cell(|row: &JvmRow| row.container.iter().flat_map(|id| id.chars().take(SHORT_ID)).collect()),
-        Column::of(names::MAIN_CLASS, |row: &JvmRow| row.main_class.as_deref().into())
+        Column::new(names::MAIN_CLASS, |row: &JvmRow| row.main_class.as_deref().into())
             .or_null("it is unknown")
             .header("main class")
             .fit(Fit::Shorten { priority: 0 })
@@ -97,16 +97,16 @@ fn columns() -> Columns<'static, JvmRow> {
                     other => format!("{class} ({})", kind(other)),
                 }
             }),
-        Column::of(names::IS_PUBLISHING, |row: &JvmRow| row.has_counters.into()),
+        Column::new(names::IS_PUBLISHING, |row: &JvmRow| row.has_counters.into()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "jvms",
         variant: "",
         about: "A row is a running JVM or native image; `dump.path` is `/proc`, or the command of `--via`.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }

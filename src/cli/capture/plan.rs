@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cli::prelude::*;
-use hprof_capture::heap_dump::Dumped;
+use hprof_capture::heap_dump::DumpOutcome;
 use hprof_capture::jvms::JvmRow;
 use hprof_capture::plan::{Plan, Way};
 
@@ -29,7 +29,7 @@ pub(super) struct DumpRow<'a> {
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpResult {
-    pub(super) dumped: Dumped,
+    pub(super) dumped: DumpOutcome,
     pub(super) file_bytes: Option<u64>,
 }
 
@@ -46,65 +46,65 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
     const NATIVE: &str = "it is a native image";
     const PLANNED: &str = "the dump was not taken (`--dry-run`)";
     Columns::new([
-        Column::of(names::PID, |row: &DumpRow<'a>| u64::from(row.row.pid).into()),
-        Column::of(names::NAMESPACE_PID, |row: &DumpRow<'a>| u64::from(row.row.namespace_pid).into()),
-        Column::of(names::USER, |row: &DumpRow<'a>| row.row.user.as_str().into()),
-        Column::of(names::VM_KIND, |row: &DumpRow<'a>| kind(row.row.kind).into()),
-        Column::of(names::MAIN_CLASS, |row: &DumpRow<'a>| row.row.main_class.as_deref().into())
+        Column::new(names::PID, |row: &DumpRow<'a>| u64::from(row.row.pid).into()),
+        Column::new(names::NAMESPACE_PID, |row: &DumpRow<'a>| u64::from(row.row.namespace_pid).into()),
+        Column::new(names::USER, |row: &DumpRow<'a>| row.row.user.as_str().into()),
+        Column::new(names::VM_KIND, |row: &DumpRow<'a>| kind(row.row.kind).into()),
+        Column::new(names::MAIN_CLASS, |row: &DumpRow<'a>| row.row.main_class.as_deref().into())
             .or_null("it is unknown"),
-        Column::of(names::JAVA_VERSION, |row: &DumpRow<'a>| row.row.java_version.as_deref().into())
+        Column::new(names::JAVA_VERSION, |row: &DumpRow<'a>| row.row.java_version.as_deref().into())
             .or_null("it is unknown"),
-        Column::of(names::CONTAINER, |row: &DumpRow<'a>| row.row.container.as_deref().into())
+        Column::new(names::CONTAINER, |row: &DumpRow<'a>| row.row.container.as_deref().into())
             .or_null("the process is in no container, or in one whose control group has no ID"),
-        Column::of(names::IS_COLLECTED, |row: &DumpRow<'a>| row.is_collected.into()),
-        Column::of(names::IS_REDACTED, |row: &DumpRow<'a>| row.is_redacted.into()),
-        Column::of(names::TRANSFER, |row: &DumpRow<'a>| row.plan.map(|plan| transfer(plan.way)).into())
+        Column::new(names::IS_COLLECTED, |row: &DumpRow<'a>| row.is_collected.into()),
+        Column::new(names::IS_REDACTED, |row: &DumpRow<'a>| row.is_redacted.into()),
+        Column::new(names::TRANSFER, |row: &DumpRow<'a>| row.plan.map(|plan| transfer(plan.way)).into())
             .or_null(NATIVE),
-        Column::of(names::HEAP_USED_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::HEAP_USED_BYTES, |row: &DumpRow<'a>| {
             row.plan.map(|plan| plan.heap_used_bytes).into()
         })
         .or_null(NATIVE),
-        Column::of(names::DUMP_ESTIMATE_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::DUMP_ESTIMATE_BYTES, |row: &DumpRow<'a>| {
             row.plan.map(|plan| plan.dump_bytes).into()
         })
         .or_null(NATIVE),
-        Column::of(names::DUMP_DIR, |row: &DumpRow<'a>| {
+        Column::new(names::DUMP_DIR, |row: &DumpRow<'a>| {
             row.plan.map(|plan| plan.place.to_string_lossy().into_owned()).into()
         })
         .or_null(NATIVE),
-        Column::of(names::SPACE_NEEDED_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::SPACE_NEEDED_BYTES, |row: &DumpRow<'a>| {
             row.plan.map(|plan| plan.needed_bytes).into()
         })
         .or_null(NATIVE),
-        Column::of(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| {
             row.plan.and_then(|plan| plan.free_bytes).into()
         })
         .or_null("it is a native image, or the file system does not report it"),
-        Column::of(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
+        Column::new(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
             row.plan.map(|plan| milliseconds(plan.standstill)).into()
         })
         .or_null(NATIVE),
-        Column::of(names::FILE, |row: &DumpRow<'a>| {
+        Column::new(names::FILE, |row: &DumpRow<'a>| {
             row.output.map(|path| path.to_string_lossy().into_owned()).into()
         })
         .or_null("the dump goes to stdout"),
-        Column::of(names::FILE_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::FILE_BYTES, |row: &DumpRow<'a>| {
             row.result.and_then(|result| result.file_bytes).into()
         })
         .or_null("the dump was not taken (`--dry-run`), or did not go to a file"),
-        Column::of(names::SENT_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::SENT_BYTES, |row: &DumpRow<'a>| {
             row.result.and_then(|result| result.dumped.sent_bytes).into()
         })
         .or_null("the dump was not taken (`--dry-run`), or not with `--via`"),
-        Column::of(names::DUMP_BYTES, |row: &DumpRow<'a>| {
+        Column::new(names::DUMP_BYTES, |row: &DumpRow<'a>| {
             row.result.map(|result| result.dumped.dump_bytes).into()
         })
         .or_null(PLANNED),
-        Column::of(names::STANDSTILL_MS, |row: &DumpRow<'a>| {
+        Column::new(names::STANDSTILL_MS, |row: &DumpRow<'a>| {
             row.result.map(|result| milliseconds(result.dumped.standstill)).into()
         })
         .or_null(PLANNED),
-        Column::of(names::IS_STANDSTILL_MEASURED, |row: &DumpRow<'a>| {
+        Column::new(names::IS_STANDSTILL_MEASURED, |row: &DumpRow<'a>| {
             row.result.map(|result| result.dumped.is_measured).into()
         })
         .or_null(PLANNED),
@@ -112,7 +112,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
 }
 
 /// Returns one line about the JVM.
-pub(super) fn about(row: &JvmRow) -> String {
+pub(super) fn describe_jvm(row: &JvmRow) -> String {
     let class = row.main_class.as_deref().unwrap_or("unknown program");
     let inside =
         if row.namespace_pid == row.pid { String::new() } else { format!(" ({} inside)", row.namespace_pid) };
@@ -131,7 +131,7 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     };
     let size = human_bytes(plan.dump_bytes);
     let mut lines = vec![
-        about(&plan.row),
+        describe_jvm(&plan.row),
         format!("objects: {objects}"),
         format!(
             "size: about {size}: the heap has {} in use, garbage included",

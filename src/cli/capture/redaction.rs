@@ -7,16 +7,16 @@ use std::thread;
 use anyhow::ensure;
 use hprof_capture::{Compression, Encoder, Error};
 use hprof_query::keyed::Key;
-use hprof_query::redact::{ClassRenames, RedactOptions, Redacted, redact_pipe};
+use hprof_query::redact::{ClassRenames, RedactOptions, RedactReport, redact_pipe};
 
 use super::destination::{Destination, PrivateFile};
 use crate::cli::dump::redact::manifest::{self, Manifest};
 use crate::cli::dump::redact::mapping::{self, ClassMapping};
-use crate::cli::dump::redact::passing::Hashed;
-use crate::cli::dump::redact::{Done, WhatGoes};
+use crate::cli::dump::redact::passing::HashingStream;
+use crate::cli::dump::redact::{RedactionResult, WhatGoes};
 
 /// Redaction of one dump.
-pub(super) struct Redaction<'a> {
+pub(super) struct CaptureRedaction<'a> {
     /// Name of the source, for the manifest.
     source: String,
     /// `None` for a destination without a place beside it.
@@ -32,13 +32,13 @@ pub(super) struct Redaction<'a> {
 }
 
 /// Result, and facts of the output.
-struct Passed {
-    done: Done,
+struct RedactedPipe {
+    done: RedactionResult,
     output_hash: String,
     output_bytes: u64,
 }
 
-impl<'a> Redaction<'a> {
+impl<'a> CaptureRedaction<'a> {
     /// Starts with the manifest, so that nothing is dumped if it cannot be written.
     pub(super) fn new(pid: u32, destination: &Destination, what: &'a WhatGoes) -> anyhow::Result<Self> {
         let (mut manifest, mut names, mut old_names) = (None, None, ClassMapping::None);
@@ -74,7 +74,7 @@ impl<'a> Redaction<'a> {
         let (from, mut to) = io::pipe().map_err(failed)?;
         let (taken, passed) = thread::scope(|scope| {
             let (options, key) = (&self.options, self.key.clone());
-            let redact = move || passed(options, key, from, compression, out);
+            let redact = move || copy_redacted(options, key, from, compression, out);
             let redacting =
                 thread::Builder::new().name("redaction".to_owned()).spawn_scoped(scope, redact)?;
             let taken = take(&mut to);
@@ -94,7 +94,7 @@ impl<'a> Redaction<'a> {
             let why = "the redaction cannot follow what the JVM wrote, so nothing was kept";
             return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
-        if let Some(pattern) = passed.done.redacted.renames.unmatched().first() {
+        if let Some(pattern) = passed.done.redacted.renames.unmatched_patterns().first() {
             let why = format!("--classes {pattern}: no class of the dump matches, so nothing was kept");
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
@@ -126,22 +126,22 @@ impl<'a> Redaction<'a> {
 }
 
 /// Redacts the bytes of a pipe.
-fn passed(
+fn copy_redacted(
     options: &RedactOptions,
     key: Key,
     from: impl Read,
     compression: Option<Compression>,
     out: &mut dyn Write,
-) -> io::Result<Passed> {
-    let mut from = Hashed::new(from);
-    let mut out = Encoder::new(compression, Hashed::new(BufWriter::with_capacity(1 << 16, out)))?;
-    let redacted: Redacted = redact_pipe(options, key, &mut from, &mut out, &|_| {})?;
+) -> io::Result<RedactedPipe> {
+    let mut from = HashingStream::new(from);
+    let mut out = Encoder::new(compression, HashingStream::new(BufWriter::with_capacity(1 << 16, out)))?;
+    let redacted: RedactReport = redact_pipe(options, key, &mut from, &mut out, &|_| {})?;
     // The JVM would wait for a reader otherwise.
     io::copy(&mut from, &mut io::sink())?;
     let mut out = out.finish()?;
     out.flush()?;
     let (output_hash, output_bytes) = (out.hash(), out.bytes);
     let (input_hash, input_bytes) = (from.hash(), from.bytes);
-    let done = Done { redacted, input_hash, input_bytes, packed_error: None, is_pipe: true };
-    Ok(Passed { done, output_hash, output_bytes })
+    let done = RedactionResult { redacted, input_hash, input_bytes, packed_error: None, is_pipe: true };
+    Ok(RedactedPipe { done, output_hash, output_bytes })
 }

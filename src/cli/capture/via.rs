@@ -35,7 +35,7 @@ pub(super) struct ViaArgs {
 }
 
 /// Name of the place, as the file of an answer: `/proc`, or the command that leads there.
-pub(super) struct Place(String);
+pub(super) struct MachineSource(String);
 
 impl ViaArgs {
     /// Returns the command that leads there.
@@ -48,9 +48,9 @@ impl ViaArgs {
         &self,
         doors: &'d Doors,
         limit: Option<Duration>,
-    ) -> anyhow::Result<(Box<dyn Machine + 'd>, Place)> {
+    ) -> anyhow::Result<(Box<dyn Machine + 'd>, MachineSource)> {
         let Some(command) = &self.via else {
-            return Ok((Box::new(LocalMachine::new(doors)), Place("/proc".to_owned())));
+            return Ok((Box::new(LocalMachine::new(doors)), MachineSource("/proc".to_owned())));
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {
@@ -63,11 +63,11 @@ impl ViaArgs {
             None => remote::connect(command, &installed::files(VARIABLE, &FILES)?, &contact),
         };
         let machine = Box::new(machine.map_err(hprof_capture::Error::from)?);
-        Ok((machine, Place(command.clone())))
+        Ok((machine, MachineSource(command.clone())))
     }
 }
 
-impl AnswerSource for Place {
+impl AnswerSource for MachineSource {
     fn header(&self) -> DumpHeader<'_> {
         DumpHeader { path: self.0.as_str().into(), ..DumpHeader::default() }
     }

@@ -9,7 +9,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::histogram::hierarchy::{self, ClassOrder, HierarchyQuery, HierarchyRow};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::class_set::ClassSet;
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
 use hprof_values::ObjectId;
@@ -68,10 +68,10 @@ pub(crate) struct ClassesArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(cx, &args.patterns)?;
+    let asked = args.input.resolve_selections(cx, &args.patterns)?;
     let patterns = asked.iter().filter_map(|selection| match &selection.what {
-        Selected::Classes(pattern) => Some(pattern.clone()),
-        Selected::Object(_) => None,
+        SelectionKind::Classes(pattern) => Some(pattern.clone()),
+        SelectionKind::Object(_) => None,
     });
     let patterns: Vec<ClassPattern> = patterns.collect();
     // Class names are known without the object graph.
@@ -80,13 +80,13 @@ pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome
         return show(cx, args, &heap, &heap, patterns, None);
     }
     let ids: Vec<Selection> =
-        asked.into_iter().filter(|selection| matches!(selection.what, Selected::Object(_))).collect();
+        asked.into_iter().filter(|selection| matches!(selection.what, SelectionKind::Object(_))).collect();
     let (session, classes) =
         Session::ask_graph(cx, &args.input, |dump| Ok(ClassSet::new(dump, &ids, false)))?;
     let outcome = show(cx, args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
     let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
     for selection in unmatched.filter(|_| !args.input.quiet) {
-        if let Selected::Object(id) = selection.what {
+        if let SelectionKind::Object(id) = selection.what {
             messages::about_no_object(cx, session.heap.path(), &session.graph, id);
         }
     }
@@ -120,8 +120,9 @@ fn show(
     let depths: Vec<u32> = found.rows.iter().map(|row| row.depth).collect();
     let lines = (found.rows.iter()).zip(tree::branches(&depths)).zip(tree::children(&depths));
     let lines = lines.map(|((row, branch), below)| ClassLine { summary, row, branch, below });
-    let answer =
-        Answer::new(columns(args.tree), lines).beside(&beside(), &found.total).without_rows(NoRows::Nothing);
+    let answer = Answer::new(columns(args.tree), lines)
+        .with_summary(&summary_columns(), &found.total)
+        .without_rows(NoRows::Nothing);
     let shown = found.rows.len() as u64;
     let answer = answer.matching(found.total, "classes");
     let answer = if args.tree { answer.all_by("--depth 0 --top 0") } else { answer };
@@ -143,7 +144,7 @@ fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
         names,
     );
     if found == 0 && unmatched == 0 && question.named.is_none() {
-        cx.say("note", &format!("no class of {} matches", heap.path().display()));
+        cx.emit("note", &format!("no class of {} matches", heap.path().display()));
     }
 }
 
@@ -190,36 +191,37 @@ impl ClassLine<'_> {
         }
         let what = if subclasses == 1 { "subclass" } else { "subclasses" };
         let of = if self.below == 0 { String::new() } else { format!("{} of ", self.below) };
-        format!("{name} ({of}{} {what})", grouped(subclasses))
+        format!("{name} ({of}{} {what})", group_digits(subclasses))
     }
 }
 
 fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
     let mut columns = vec![
-        Column::of(names::CLASS, |line: &ClassLine<'a>| line.name().into()),
-        Column::of(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
+        Column::new(names::CLASS, |line: &ClassLine<'a>| line.name().into()),
+        Column::new(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
             .or_null("no class object in the dump"),
-        Column::of(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into()).or_null("it has none"),
-        Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
+        Column::new(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into())
+            .or_null("it has none"),
+        Column::new(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
             .or_null("no class object in the dump"),
-        Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into()),
-        Column::of(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into()),
-        Column::of(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into()),
-        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into()),
+        Column::new(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into()),
+        Column::new(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into()),
+        Column::new(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into()),
+        Column::new(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into()),
     ];
     if is_tree {
-        columns.push(Column::of(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into()));
+        columns.push(Column::new(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into()));
     }
     Columns::new(columns).table(if is_tree { tree_in_table() } else { list_in_table() })
 }
 
 fn tree_in_table<'a>() -> Vec<TableColumn<'a, ClassLine<'a>>> {
     vec![
-        TableColumn::of(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::TOTAL_SHALLOW_BYTES, "shallow"),
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::CLASS, "class")
+        TableColumn::new(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::TOTAL_SHALLOW_BYTES, "shallow"),
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::CLASS, "class")
             .tree(|line: &ClassLine<'a>| &line.branch)
             .fit(Fit::Shorten { priority: 0 })
             .cell(ClassLine::in_tree),
@@ -228,25 +230,25 @@ fn tree_in_table<'a>() -> Vec<TableColumn<'a, ClassLine<'a>>> {
 
 fn list_in_table<'a>() -> Vec<TableColumn<'a, ClassLine<'a>>> {
     vec![
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
-        TableColumn::of(names::SUBCLASSES, "subclasses").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 2 }),
-        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }).cell(ClassLine::in_list),
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::new(names::SUBCLASSES, "subclasses").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::TOTAL_INSTANCES, "with subclasses").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 2 }),
+        TableColumn::new(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }).cell(ClassLine::in_list),
     ]
 }
 
-fn beside() -> Columns<'static, u64> {
-    Columns::new([Column::of(names::TOTAL.dot(names::CLASSES), |total: &u64| Value::Integer(*total))])
+fn summary_columns() -> Columns<'static, u64> {
+    Columns::new([Column::new(names::TOTAL.dot(names::CLASSES), |total: &u64| Value::Integer(*total))])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "classes",
         variant: "",
         about: "A row is a class; with `--tree` rows are in preorder.",
         rows: columns(true).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -3,18 +3,19 @@
 use crate::cli::prelude::*;
 use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::commands::quoted_path;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::spool;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{messages, object};
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::histogram::{
-    self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
+    self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, HistogramTotals, Scope,
+    With,
 };
 use hprof_query::naming::object_id::object_id;
 use hprof_query::objects::heaps;
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::recordings::profile::text;
 use hprof_query::recordings::text_histogram;
 use hprof_report::value::id;
@@ -116,7 +117,7 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
     ];
     for (flag, is_given) in without {
         anyhow::ensure!(
-            !is_given || !args.retained(),
+            !is_given || !args.shows_retained(),
             "--sort retained cannot be used with {flag}, which has no retained sizes; omit one of them"
         );
     }
@@ -127,12 +128,15 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         ..HistogramQuery::default()
     };
     let text = args.input.open_text(cx)?;
-    let asked =
-        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(cx, &args.patterns)? };
+    let asked = if text.is_some() {
+        args.patterns.clone()
+    } else {
+        args.input.input.resolve_selections(cx, &args.patterns)?
+    };
     for selection in asked {
         match selection.what {
-            Selected::Object(id) => question.class_objects.push(id),
-            Selected::Classes(pattern) => question.patterns.push(pattern),
+            SelectionKind::Object(id) => question.class_objects.push(id),
+            SelectionKind::Classes(pattern) => question.patterns.push(pattern),
         }
     }
     if let Some((file, recorded)) = text {
@@ -145,9 +149,9 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
         (false, true) => Scope::Unreachable,
         (false, false) => Scope::All,
     };
-    let with = if args.retained() { With::Retained } else { With::Counts };
+    let with = if args.shows_retained() { With::Retained } else { With::Counts };
     if let Some(object) = args.retained_by {
-        return below(cx, args, object, &question);
+        return count_retained(cx, args, object, &question);
     }
     if (scope, with) == (Scope::All, With::Counts) && args.heap.is_none() {
         let heap = args.input.input.open(cx)?;
@@ -170,16 +174,16 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
     args.notes(cx, &session.heap, &histogram, &question);
     match scope {
         Scope::All if with == With::Retained => {
-            unreachable::note(cx, &session, &args.input.input, Covers::RetainedSizes);
+            unreachable::note(cx, &session, &args.input.input, ReachableScope::RetainedSizes);
         }
-        Scope::Reachable => unreachable::note(cx, &session, &args.input.input, Covers::Reachable),
+        Scope::Reachable => unreachable::note(cx, &session, &args.input.input, ReachableScope::Reachable),
         Scope::All | Scope::Unreachable => {}
     }
     Ok(outcome)
 }
 
 /// Counts the retained set of an object.
-fn below(
+fn count_retained(
     cx: &RunContext,
     args: &HistoArgs,
     object: ObjectId,
@@ -204,7 +208,7 @@ fn below(
 
 impl HistoArgs {
     /// Returns whether to show retained sizes.
-    fn retained(&self) -> bool {
+    fn shows_retained(&self) -> bool {
         self.retained || self.sort == Some(HistogramOrder::Retained)
     }
 
@@ -219,7 +223,7 @@ impl HistoArgs {
         for id in &question.class_objects {
             if !summary.classes().iter().any(|class| class.class_object() == Some(*id)) {
                 unmatched += 1;
-                let path = quoted_path(spool::given(heap.path()));
+                let path = quoted_path(spool::original_path(heap.path()));
                 self.input.note(cx, &format!(
                     "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
                 ));
@@ -231,9 +235,9 @@ impl HistoArgs {
                 (false, true) => "unreachable object",
                 (false, false) => "object",
             };
-            cx.say("note", &format!("no {what} of the matching classes"));
+            cx.emit("note", &format!("no {what} of the matching classes"));
         } else if histogram.total.rows == 0 && self.patterns.is_empty() && self.unreachable {
-            cx.say("note", "no unreachable objects");
+            cx.emit("note", "no unreachable objects");
         }
     }
 
@@ -243,7 +247,7 @@ impl HistoArgs {
             ("--live", self.live),
             ("--unreachable", self.unreachable),
             ("--retained", self.retained),
-            ("--sort retained", self.retained()),
+            ("--sort retained", self.shows_retained()),
             ("--heap", self.heap.is_some()),
             ("--retained-by", self.retained_by.is_some()),
             ("--layout", self.layout.is_given()),
@@ -264,10 +268,10 @@ fn ask_text(
     cx: &RunContext,
     args: &HistoArgs,
     file: &TextFile,
-    mut recorded: Recorded,
+    mut recorded: RecordedProfile,
     question: &HistogramQuery,
-) -> anyhow::Result<(Recorded, Histogram)> {
-    let mut histogram = Histogram { rows: Vec::new(), total: Totals::default(), heap_bytes: 0 };
+) -> anyhow::Result<(RecordedProfile, Histogram)> {
+    let mut histogram = Histogram { rows: Vec::new(), total: HistogramTotals::default(), heap_bytes: 0 };
     if let RecordedFile::Text { report, .. } = &mut recorded.file {
         text::find_loaders(file, report)?;
         match &report.heap {
@@ -305,16 +309,16 @@ fn show(
     // The classes of omitted rows are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
         .then(|| histogram.rows.iter().map(|row| row.classes).sum());
-    let answer = Answer::new(columns(args.group_by, args.retained()), rows)
-        .beside(&beside(), &total)
+    let answer = Answer::new(columns(args.group_by, args.shows_retained()), rows)
+        .with_summary(&summary_columns(), &total)
         .matching(total.rows, "rows")
         .without_rows(NoRows::Nothing)
         // Retained sizes of classes do not add up: their retained sets can overlap.
         .total([
-            ("instances", grouped(total.instances)),
-            ("bytes", grouped(total.shallow_bytes)),
+            ("instances", group_digits(total.instances)),
+            ("bytes", group_digits(total.shallow_bytes)),
             ("%", percent(total.shallow_bytes, histogram.heap_bytes)),
-            ("classes", classes.map(grouped).unwrap_or_default()),
+            ("classes", classes.map(group_digits).unwrap_or_default()),
             (title(args.group_by), "total".to_owned()),
         ]);
     let rows = source.show(cx, "histo", &args.output, answer)?;
@@ -348,35 +352,35 @@ pub(crate) fn title(group_by: HistogramGroupBy) -> &'static str {
 }
 
 fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
-    let name = |key| Column::of(key, |line: &HistogramLine<'a>| Value::from(&*line.row.name));
+    let name = |key| Column::new(key, |line: &HistogramLine<'a>| Value::from(&*line.row.name));
     let loader = || {
-        Column::of(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
+        Column::new(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
             .or_null("the class has no class object in the dump")
     };
-    let classes = || Column::of(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into());
+    let classes = || Column::new(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into());
     let mut columns = match group_by {
         HistogramGroupBy::Class => vec![name(names::CLASS), loader()],
         HistogramGroupBy::Package => vec![name(names::PACKAGE), classes()],
         HistogramGroupBy::Loader => vec![loader(), classes()],
     };
     columns.extend([
-        Column::of(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into()),
+        Column::new(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into()),
     ]);
     if retained {
-        columns.push(Column::of(names::RETAINED_BYTES, |line: &HistogramLine<'a>| {
+        columns.push(Column::new(names::RETAINED_BYTES, |line: &HistogramLine<'a>| {
             line.row.retained_bytes.into()
         }));
     }
     if group_by != HistogramGroupBy::Package {
         columns.push(
-            Column::of(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
+            Column::new(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
     if group_by == HistogramGroupBy::Class {
         columns.push(
-            Column::of(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
+            Column::new(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
                 .or_null("the class has no class object in the dump"),
         );
     }
@@ -385,41 +389,45 @@ fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, Histog
 
 fn table_columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Vec<TableColumn<'a, HistogramLine<'a>>> {
     let mut shown = vec![
-        TableColumn::derived("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
+        TableColumn::table_only("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
             .fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::SHALLOW_BYTES, "bytes"),
-        TableColumn::derived("%", Align::Right, |line: &HistogramLine<'a>| {
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::SHALLOW_BYTES, "bytes"),
+        TableColumn::table_only("%", Align::Right, |line: &HistogramLine<'a>| {
             percent(line.row.shallow_bytes, line.heap_bytes)
         }),
     ];
     if retained {
-        shown.push(TableColumn::of(names::RETAINED_BYTES, "retained"));
+        shown.push(TableColumn::new(names::RETAINED_BYTES, "retained"));
     }
     if group_by != HistogramGroupBy::Class {
-        shown.push(TableColumn::of(names::CLASSES, "classes"));
+        shown.push(TableColumn::new(names::CLASSES, "classes"));
     }
     let title = title(group_by);
     let name = match group_by {
-        HistogramGroupBy::Class => TableColumn::of(names::CLASS, title),
-        HistogramGroupBy::Package => TableColumn::of(names::PACKAGE, title),
-        HistogramGroupBy::Loader => TableColumn::of(names::LOADER, title).cell(|line: &HistogramLine<'a>| {
-            loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())
-        }),
+        HistogramGroupBy::Class => TableColumn::new(names::CLASS, title),
+        HistogramGroupBy::Package => TableColumn::new(names::PACKAGE, title),
+        HistogramGroupBy::Loader => {
+            TableColumn::new(names::LOADER, title).cell(|line: &HistogramLine<'a>| {
+                loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())
+            })
+        }
     };
     shown.push(name.fit(Fit::Shorten { priority: 0 }));
     shown
 }
 
-fn beside() -> Columns<'static, Totals> {
+fn summary_columns() -> Columns<'static, HistogramTotals> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::ROWS), |total: &Totals| total.rows.into()),
-        Column::of(names::TOTAL.dot(names::INSTANCES), |total: &Totals| total.instances.into()),
-        Column::of(names::TOTAL.dot(names::SHALLOW_BYTES), |total: &Totals| total.shallow_bytes.into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |total: &HistogramTotals| total.rows.into()),
+        Column::new(names::TOTAL.dot(names::INSTANCES), |total: &HistogramTotals| total.instances.into()),
+        Column::new(names::TOTAL.dot(names::SHALLOW_BYTES), |total: &HistogramTotals| {
+            total.shallow_bytes.into()
+        }),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
     let about = |group_by| match group_by {
         HistogramGroupBy::Class => {
             "The default. A row is a class that has objects. With `--live` and `--unreachable` all figures, also those of \
@@ -434,12 +442,12 @@ pub(crate) fn declared() -> Vec<Declared> {
         ("`--group-by package`", HistogramGroupBy::Package),
         ("`--group-by loader`", HistogramGroupBy::Loader),
     ];
-    let declared = |(variant, group_by)| Declared {
+    let declared = |(variant, group_by)| ResultSchema {
         command: "histo",
         variant,
         about: about(group_by),
         rows: columns(group_by, true).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     };
     variants.map(declared).to_vec()
 }

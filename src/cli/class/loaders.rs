@@ -4,7 +4,7 @@ use super::short_path::short_path;
 use crate::cli::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{facts, object};
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
@@ -82,7 +82,7 @@ fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
         let rows = loaders::loaders(&dump.objects, &labels, args.sort);
         let found = loader_sets::with_classes(dump, rows, args.sort)?;
         let first = found.groups.iter().take(top.min(MAX_WHY)).filter_map(|group| group.loaders.first());
-        let why = loader_sets::why(&View::new(dump), first.copied());
+        let why = loader_sets::root_paths(&View::new(dump), first.copied());
         Ok((found, why))
     })?;
     let summary = session.heap.summary();
@@ -99,20 +99,20 @@ fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let loaders = found.rows.iter().map(|found| found.row.loaders()).sum();
     let beside = LoadersSummary { total: loaders, groups: groups.collect() };
     let mut answer = Answer::new(columns(Some(summary), whole), lines.take(top))
-        .beside(&beside_columns(whole), &beside)
+        .with_summary(&summary_columns(whole), &beside)
         .matching(total, "loaders");
     if format == Format::Table && !beside.groups.is_empty() {
         let columns = group_columns(whole);
         let shown = beside.groups.iter().take(top).cloned();
-        answer = answer.above(Section::table_with(&columns, shown, below_group));
+        answer = answer.with_section_above(Section::table_with(&columns, shown, below_group));
         let more = beside.groups.len().saturating_sub(top) as u64;
         if more > 0 {
-            answer = answer.above(Section::Line(format!("{} more groups", grouped(more))));
+            answer = answer.with_section_above(Section::Line(format!("{} more groups", group_digits(more))));
         }
-        answer = answer.above(Section::Line(String::new()));
+        answer = answer.with_section_above(Section::Line(String::new()));
     }
     session.show(cx, "loaders", &args.output, answer)?;
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(total > 0))
 }
 
@@ -124,7 +124,7 @@ fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcom
         let rows = loader_sets::duplicate_names(dump, &duplicates)?;
         let first = rows.iter().take(top.min(MAX_WHY)).map(|row| row.first.loader);
         let first = first.filter(|loader| !is_permanent(dump.summary, *loader));
-        let why = loader_sets::why(&View::new(dump), first);
+        let why = loader_sets::root_paths(&View::new(dump), first);
         Ok((rows, why))
     })?;
     let summary = session.heap.summary();
@@ -136,13 +136,13 @@ fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcom
     let total = rows.len() as u64;
     let whole = session.graph.tree.reachable_bytes();
     let answer = Answer::new(name_columns(whole), lines.take(top))
-        .beside(&duplicate_total(), &total)
+        .with_summary(&duplicate_total(), &total)
         .matching(total, "classes")
-        .below(below_name)
+        .with_lines_below(below_name)
         .without_rows(NoRows::Nothing);
     session.show(cx, "loaders", &args.output, answer)?;
     note_no_duplicates(cx, args, total);
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(total > 0))
 }
 
@@ -155,18 +155,18 @@ fn duplicates(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let total = rows.len() as u64;
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
     let answer = Answer::new(duplicate_columns(), lines.take(top))
-        .beside(&duplicate_total(), &total)
+        .with_summary(&duplicate_total(), &total)
         .matching(total, "classes")
         .without_rows(NoRows::Nothing);
     session.show(cx, "loaders", &args.output, answer)?;
     note_no_duplicates(cx, args, total);
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(total > 0))
 }
 
 fn note_no_duplicates(cx: &RunContext, args: &LoadersArgs, total: u64) {
     if total == 0 && !args.input.quiet {
-        cx.say("note", "no class was loaded by several loaders");
+        cx.emit("note", "no class was loaded by several loaders");
     }
 }
 
@@ -195,7 +195,7 @@ impl<'a> LoaderLine<'a, LoaderRow> {
                 let described = object::describe_without_id(class, self.row.row.label.as_deref());
                 match self.row.row.loaders() {
                     1 => described,
-                    loaders => format!("{} x {described}", grouped(loaders)),
+                    loaders => format!("{} x {described}", group_digits(loaders)),
                 }
             }
         }
@@ -206,25 +206,25 @@ impl<'a> LoaderLine<'a, LoaderRow> {
 fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
     type Line<'a> = LoaderLine<'a, LoaderRow>;
     Columns::new(facts::columns(LoaderRow::facts(), summary, |line: &Line<'a>| line.row)).table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |line: &Line<'a>| {
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |line: &Line<'a>| {
             line.row.retained_bytes().map(|bytes| percent(bytes, whole)).unwrap_or_default()
         }),
-        TableColumn::of(names::CLASSES, "classes"),
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::OBJECT, "id").cell(|line: &Line<'a>| match line.row.row.id.non_null() {
+        TableColumn::new(names::CLASSES, "classes"),
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::OBJECT, "id").cell(|line: &Line<'a>| match line.row.row.id.non_null() {
             Some(id) if line.row.row.others.is_empty() => format!("{id:#x}"),
             _ => String::new(),
         }),
-        TableColumn::of(names::PARENT, "parent").fit(Fit::Secondary { priority: 0 }).cell(
+        TableColumn::new(names::PARENT, "parent").fit(Fit::Secondary { priority: 0 }).cell(
             |line: &Line<'a>| match line.row.row.parent {
                 None => String::new(),
                 Some(ObjectId::NULL) => object::BOOT_LOADER.to_owned(),
                 Some(parent) => format!("{parent:#x}"),
             },
         ),
-        TableColumn::of(names::CLASS, "loader").fit(Fit::Shorten { priority: 0 }).cell(LoaderLine::in_table),
+        TableColumn::new(names::CLASS, "loader").fit(Fit::Shorten { priority: 0 }).cell(LoaderLine::in_table),
     ])
 }
 
@@ -250,7 +250,7 @@ impl GroupLine<'_> {
         let first: Vec<&str> = self.names().take(2).collect();
         let more = self.group.classes.len().saturating_sub(first.len());
         let more =
-            if more > 0 { format!(" and {} more classes", grouped(more as u64)) } else { String::new() };
+            if more > 0 { format!(" and {} more classes", group_digits(more as u64)) } else { String::new() };
         format!("{}{more}", first.join(", "))
     }
 }
@@ -260,30 +260,30 @@ const MAX_NAMES: usize = 100;
 
 fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
     let columns = Columns::new([
-        Column::of(names::LOADER_GROUP, |line: &GroupLine<'a>| line.number.into()),
-        Column::of(names::LOADERS, |line: &GroupLine<'a>| (line.group.loaders.len() as u64).into()),
-        Column::of(names::CLASSES, |line: &GroupLine<'a>| (line.group.classes.len() as u64).into()),
-        Column::of(names::CLASS_NAMES, |line: &GroupLine<'a>| {
+        Column::new(names::LOADER_GROUP, |line: &GroupLine<'a>| line.number.into()),
+        Column::new(names::LOADERS, |line: &GroupLine<'a>| (line.group.loaders.len() as u64).into()),
+        Column::new(names::CLASSES, |line: &GroupLine<'a>| (line.group.classes.len() as u64).into()),
+        Column::new(names::CLASS_NAMES, |line: &GroupLine<'a>| {
             let names = line.names().take(MAX_NAMES).map(|name| name.to_owned().into());
             Value::List(names.collect())
         }),
-        Column::of(names::INSTANCES, |line: &GroupLine<'a>| line.group.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &GroupLine<'a>| line.group.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into()),
-        Column::of(names::RETAINED_OBJECTS, |line: &GroupLine<'a>| line.group.retained.objects.into()),
-        Column::of(names::FIRST_OBJECT, |line: &GroupLine<'a>| id(Some(line.first))),
-        Column::of(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null("there are none"),
-        Column::of(names::FIRST_PATH, |line: &GroupLine<'a>| line.why.as_deref().into())
+        Column::new(names::INSTANCES, |line: &GroupLine<'a>| line.group.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &GroupLine<'a>| line.group.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |line: &GroupLine<'a>| line.group.retained.bytes.into()),
+        Column::new(names::RETAINED_OBJECTS, |line: &GroupLine<'a>| line.group.retained.objects.into()),
+        Column::new(names::FIRST_OBJECT, |line: &GroupLine<'a>| id(Some(line.first))),
+        Column::new(names::FIRST_LABEL, |line: &GroupLine<'a>| line.label.into()).or_null("there are none"),
+        Column::new(names::FIRST_PATH, |line: &GroupLine<'a>| line.why.as_deref().into())
             .or_null("there is none, or twenty groups retain more"),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |line: &GroupLine<'a>| {
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |line: &GroupLine<'a>| {
             percent(line.group.retained.bytes, whole)
         }),
-        TableColumn::of(names::LOADERS, "loaders"),
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::CLASS_NAMES, "with the same classes")
+        TableColumn::new(names::LOADERS, "loaders"),
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::CLASS_NAMES, "with the same classes")
             .fit(Fit::Shorten { priority: 0 })
             .cell(GroupLine::classes_in_table),
     ])
@@ -307,11 +307,11 @@ struct LoadersSummary<'a> {
     groups: Vec<GroupLine<'a>>,
 }
 
-fn beside_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
+fn summary_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
     let groups = group_columns(whole);
     Columns::new([
-        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &LoadersSummary<'a>| beside.total.into()),
-        Column::nested(names::GROUPS, groups.fields(), move |beside: &LoadersSummary<'a>| {
+        Column::new(names::TOTAL.dot(names::LOADERS), |beside: &LoadersSummary<'a>| beside.total.into()),
+        Column::with_fields(names::GROUPS, groups.fields(), move |beside: &LoadersSummary<'a>| {
             Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
         }),
     ])
@@ -327,38 +327,38 @@ struct NameLine<'a> {
 
 fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
     let columns = Columns::new([
-        Column::of(names::CLASS, |line: &NameLine<'a>| {
+        Column::new(names::CLASS, |line: &NameLine<'a>| {
             object::class_name(line.line.summary, Some(line.line.row.class)).into()
         }),
-        Column::of(names::CLASS_OBJECT, |line: &NameLine<'a>| {
+        Column::new(names::CLASS_OBJECT, |line: &NameLine<'a>| {
             id(line.line.class().map(|class| ObjectId::from(class.id)))
         }),
-        Column::of(names::LOADER, |line: &NameLine<'a>| {
+        Column::new(names::LOADER, |line: &NameLine<'a>| {
             object::loader_text(line.line.summary, line.line.row.loader).into()
         }),
-        Column::of(names::LOADER_OBJECT, |line: &NameLine<'a>| loader_id(line.line.row.loader))
+        Column::new(names::LOADER_OBJECT, |line: &NameLine<'a>| loader_id(line.line.row.loader))
             .or_null("it is the boot loader"),
-        Column::of(names::LOADER_LABEL, |line: &NameLine<'a>| line.line.row.loader_label.as_deref().into())
+        Column::new(names::LOADER_LABEL, |line: &NameLine<'a>| line.line.row.loader_label.as_deref().into())
             .or_null("there are none"),
-        Column::of(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()),
-        Column::of(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |line: &NameLine<'a>| {
+        Column::new(names::LOADERS, |line: &NameLine<'a>| line.row.loaders.into()),
+        Column::new(names::INSTANCES, |line: &NameLine<'a>| line.row.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &NameLine<'a>| line.row.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |line: &NameLine<'a>| {
             line.row.retained.map(|retained| retained.bytes).into()
         })
         .or_null("none of these is reachable"),
-        Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
+        Column::new(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
             .or_null("it lives as long as the JVM, there is no path, or twenty rows precede it"),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |line: &NameLine<'a>| {
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |line: &NameLine<'a>| {
             line.row.retained.map(|retained| percent(retained.bytes, whole)).unwrap_or_default()
         }),
-        TableColumn::of(names::LOADERS, "loaders"),
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
-        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(names::LOADERS, "loaders"),
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::new(names::CLASS, "class").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
@@ -385,62 +385,67 @@ impl<'a> LoaderLine<'a, Duplicate> {
 
 fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
     let columns = Columns::new([
-        Column::of(names::CLASS, |line: &LoaderLine<'a, Duplicate>| {
+        Column::new(names::CLASS, |line: &LoaderLine<'a, Duplicate>| {
             object::class_name(line.summary, Some(line.row.class)).into()
         }),
-        Column::of(names::CLASS_OBJECT, |line: &LoaderLine<'a, Duplicate>| {
+        Column::new(names::CLASS_OBJECT, |line: &LoaderLine<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         }),
-        Column::of(names::LOADER, |line: &LoaderLine<'a, Duplicate>| {
+        Column::new(names::LOADER, |line: &LoaderLine<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         }),
-        Column::of(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
+        Column::new(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
             .or_null("it is the boot loader"),
-        Column::of(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
+        Column::new(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
             line.row.loader_label.as_deref().into()
         })
         .or_null("there are none"),
-        Column::of(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
-        Column::of(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
+        Column::new(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
+        Column::new(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
             .or_null("it is unreachable"),
     ]);
     columns.table([
-        TableColumn::of(names::INSTANCES, "instances"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::LOADER, "loader")
+        TableColumn::new(names::INSTANCES, "instances"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::CLASS_OBJECT, "class object").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::LOADER, "loader")
             .fit(Fit::Shorten { priority: 0 })
             .cell(LoaderLine::loader_in_table),
-        TableColumn::of(names::CLASS, "class").fit(Fit::Shorten { priority: 1 }),
+        TableColumn::new(names::CLASS, "class").fit(Fit::Shorten { priority: 1 }),
     ])
 }
 
 fn duplicate_total() -> Columns<'static, u64> {
-    Columns::new([Column::of(names::TOTAL.dot(names::ROWS), |total: &u64| (*total).into())])
+    Columns::new([Column::new(names::TOTAL.dot(names::ROWS), |total: &u64| (*total).into())])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared =
-        |variant, about, rows, beside| Declared { command: "loaders", variant, about, rows, beside };
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let row_schema = |variant, about, rows, beside| ResultSchema {
+        command: "loaders",
+        variant,
+        about,
+        rows,
+        summary: beside,
+    };
     vec![
-        declared(
+        row_schema(
             "",
             "A row is a class loader, or all loaders of generated classes of one class of loaders (`object` is the first): those of \
              accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and others, such as those of \
              scripts, if there are a hundred or more with at most four classes each. Its retained size is what is freed with it alone: what several loaders retain together \
              counts for their group, not for any of them.",
             columns(None, 0).fields(),
-            beside_columns(0).fields(),
+            summary_columns(0).fields(),
         ),
-        declared(
+        row_schema(
             "`--duplicates`",
             "A row is a class name that several loaders define, those that retain most first.",
             name_columns(0).fields(),
             duplicate_total().fields(),
         ),
-        declared(
+        row_schema(
             "`--duplicates --details`",
             "A row is a class of a name that several loaders define.",
             duplicate_columns().fields(),

@@ -1,7 +1,7 @@
 //! Why an object is reachable, in one line.
 
 use crate::cli::shared::paths;
-use hprof_query::loaders::loader_sets::Why;
+use hprof_query::loaders::loader_sets::RootPath;
 use hprof_query::paths::steps::ObjectStep;
 use hprof_values::names;
 
@@ -10,7 +10,7 @@ const MAX_STEPS: usize = 8;
 
 /// Returns a path in one line: `static listeners of container.EventBus -> ArrayList -> Object[] -> Plugin -> class
 /// Plugin -> WebappLoader`.
-pub(super) fn short_path(why: &Why) -> String {
+pub(super) fn short_path(why: &RootPath) -> String {
     let steps = why.steps.get(why.start..).unwrap_or_default();
     let holder = why.start.checked_sub(1).and_then(|at| why.steps.get(at));
     let start = match (holder, steps.first()) {

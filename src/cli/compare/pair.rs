@@ -9,7 +9,7 @@ use hprof_input::file::TextFile;
 use hprof_query::change::Change;
 use hprof_query::dictionary::{ColumnKey, Side};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 /// The old and the new dump, read with the same options.
 #[derive(Debug, clap::Args)]
@@ -28,13 +28,13 @@ pub(crate) struct PairInput {
 
 impl PairInput {
     /// Returns the old file, then the new one: binary dumps or text reports.
-    pub(crate) fn recorded(&self) -> [RecordedInput; 2] {
-        [self.old.clone(), self.old.of(&self.new)]
+    pub(crate) fn recorded_inputs(&self) -> [RecordedInput; 2] {
+        [self.old.clone(), self.old.with_dump(&self.new)]
     }
 
     /// Returns the old dump, then the new one; fails if one of them is a text report, which lacks the data.
     pub(crate) fn binary(&self, cx: &RunContext) -> anyhow::Result<[Input; 2]> {
-        for file in self.recorded() {
+        for file in self.recorded_inputs() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
                 anyhow::bail!(
                     "{} is a text report, and this --group-by needs binary dumps; --group-by class, package and loader compare the HEAP \
@@ -49,7 +49,7 @@ impl PairInput {
     }
 
     fn inputs(&self) -> [Input; 2] {
-        [self.old.input.clone(), self.old.input.of(&self.new)]
+        [self.old.input.clone(), self.old.input.with_dump(&self.new)]
     }
 
     /// Returns whether --quiet is given.
@@ -89,7 +89,7 @@ pub(crate) struct Old {
 
 impl Old {
     /// Creates the description of a file.
-    pub(crate) fn of(source: &impl AnswerSource) -> Self {
+    pub(crate) fn from_source(source: &impl AnswerSource) -> Self {
         let dump = source.header();
         Self {
             path: dump.path.clone().into_owned(),
@@ -101,10 +101,10 @@ impl Old {
     /// Returns the keys besides the rows.
     pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
         [
-            Column::of(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
-            Column::of(names::OLD.dot(names::CREATED), move |all: &T| old(all).created.as_deref().into())
+            Column::new(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
+            Column::new(names::OLD.dot(names::CREATED), move |all: &T| old(all).created.as_deref().into())
                 .or_null("the dump does not say"),
-            Column::of(names::OLD.dot(names::IS_DAMAGED), move |all: &T| old(all).damaged.into())
+            Column::new(names::OLD.dot(names::IS_DAMAGED), move |all: &T| old(all).damaged.into())
                 .or_null("the dump was not read"),
         ]
     }
@@ -141,10 +141,13 @@ impl<R> ChangeColumns<R> {
             None => column,
         };
         let figure = |side, of_change: fn(Change) -> u64| {
-            or_null(Column::of(self.key.clone().of(side), move |row: &R| of(row).map(of_change).into()))
+            or_null(Column::new(self.key.clone().for_side(side), move |row: &R| {
+                of(row).map(of_change).into()
+            }))
         };
-        let delta =
-            Column::of(self.key.clone().of(Side::Delta), move |row: &R| of(row).map(Change::delta).into());
+        let delta = Column::new(self.key.clone().for_side(Side::Delta), move |row: &R| {
+            of(row).map(Change::delta).into()
+        });
         [figure(Side::Old, |change| change.old), figure(Side::New, |change| change.new), or_null(delta)]
     }
 
@@ -155,9 +158,9 @@ impl<R> ChangeColumns<R> {
     {
         let of = self.of;
         [
-            TableColumn::of(self.key.clone().of(Side::Delta), grown)
-                .cell(move |row| of(row).map(|change| signed(change.delta())).unwrap_or_default()),
-            TableColumn::of(self.key.clone().of(Side::New), now),
+            TableColumn::new(self.key.clone().for_side(Side::Delta), grown)
+                .cell(move |row| of(row).map(|change| format_signed(change.delta())).unwrap_or_default()),
+            TableColumn::new(self.key.clone().for_side(Side::New), now),
         ]
     }
 }

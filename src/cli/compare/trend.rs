@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::heap_columns::heap_trend;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::compare::Growth;
@@ -18,7 +18,7 @@ use hprof_query::objects::condition::size;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_report::escape;
 use hprof_report::json::DumpHeader;
-use hprof_report::number::{signed, signed_bytes};
+use hprof_report::number::{format_signed, signed_bytes};
 use hprof_report::value::list;
 
 use super::place_lines;
@@ -116,7 +116,7 @@ pub(crate) struct TrendArgs {
 }
 
 /// The dumps after reading.
-struct Dumps {
+struct TrendDumps {
     all: Vec<OneDump>,
     /// Details of the last one.
     last: LastDump,
@@ -129,7 +129,7 @@ enum LastDump {
     Session(Box<Session>),
 }
 
-impl AnswerSource for Dumps {
+impl AnswerSource for TrendDumps {
     fn header(&self) -> DumpHeader<'_> {
         match &self.last {
             LastDump::Heap(heap) => heap.header(),
@@ -159,7 +159,7 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
         args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
         "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
-    let inputs = ordered(cx, args, given)?;
+    let inputs = order_inputs(cx, args, given)?;
     let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
     let (mut source, rows, least) = match args.group_by {
         TrendGroupBy::Place => by_place(cx, args, &inputs, which)?,
@@ -174,23 +174,23 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(rows.len() as u64, "rows")
         .without_rows(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
         answer = answer
-            .above(Section::Text(headline(&beside)))
-            .below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
+            .with_section_above(Section::Text(headline(&beside)))
+            .with_lines_below(|line: &TrendLine<'_>| place_lines::lines(&line.row.text, width));
     }
     source.show(cx, "trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
-        cx.say("note", &nothing);
+        cx.emit("note", &nothing);
     }
     Ok(source.outcome(!rows.is_empty()))
 }
 
 /// Returns the dumps in the requested order, with the times in their headers.
-fn ordered(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow::Result<Vec<(Input, u64)>> {
+fn order_inputs(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
     for input in inputs {
         // Notes about the dump are printed when it is read.
@@ -200,7 +200,7 @@ fn ordered(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow::Res
     if args.order == DumpOrder::Time {
         if dumps.iter().any(|(_, created)| *created == 0) {
             if !args.input.quiet() {
-                cx.say("note", "not all dumps contain a time; they are compared in the order given");
+                cx.emit("note", "not all dumps contain a time; they are compared in the order given");
             }
         } else {
             dumps.sort_by_key(|(_, created)| *created);
@@ -209,7 +209,7 @@ fn ordered(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow::Res
     Ok(dumps)
 }
 
-type TrendResult = (Dumps, Vec<TrendRow>, Least);
+type TrendResult = (TrendDumps, Vec<TrendRow>, Least);
 
 fn by_place(
     cx: &RunContext,
@@ -222,15 +222,15 @@ fn by_place(
     let frameworks = args.frameworks.rules(cx)?;
     for (input, created) in inputs {
         let (session, found) =
-            Session::ask(cx, input, |dump| Ok(DumpPlaces::named(dump, &frameworks, None)?))?;
+            Session::ask(cx, input, |dump| Ok(DumpPlaces::with_frameworks(dump, &frameworks, None)?))?;
         is_damaged |= session.is_damaged();
-        all.push(OneDump::of(&session, *created));
+        all.push(OneDump::from_source(&session, *created));
         places.push(found);
         last = Some(session);
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
     let (rows, least) = trend::places(&places, which, args.min_change);
-    Ok((Dumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
+    Ok((TrendDumps { all, last: LastDump::Session(Box::new(last)), is_damaged }, rows, least))
 }
 
 fn by_class(
@@ -246,13 +246,13 @@ fn by_class(
     for (input, created) in inputs {
         let heap = input.open(cx)?;
         is_damaged |= heap.is_damaged();
-        all.push(OneDump::of(&heap, *created));
+        all.push(OneDump::from_source(&heap, *created));
         censuses.push(ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), &question));
         last = Some(heap);
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
     let (rows, least) = trend::classes(&censuses, which, args.min_change);
-    Ok((Dumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
+    Ok((TrendDumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
 }
 
 /// Returns the hours from the first dump to the last, if both have a time.
@@ -314,20 +314,20 @@ impl TrendLine<'_> {
 /// Returns the columns; `width` is the width of places below their rows.
 fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<'a>> {
     let name = |name: Name| {
-        Column::of(name, |line: &TrendLine<'a>| {
+        Column::new(name, |line: &TrendLine<'a>| {
             line.row.key.as_ref().map(|key| Value::from(&*key.name)).unwrap_or_default()
         })
     };
     let loader = || {
-        Column::of(names::LOADER, |line: &TrendLine<'a>| {
+        Column::new(names::LOADER, |line: &TrendLine<'a>| {
             line.row.key.as_ref().and_then(|key| key.loader.as_deref()).into()
         })
         .or_null("the class has no class object in the dump")
     };
     let mut columns: Vec<Column<'a, TrendLine<'a>>> = match by {
         TrendGroupBy::Place => vec![
-            Column::of(names::PLACE, |line: &TrendLine<'a>| list(line.row.labels.iter())),
-            Column::of(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text)),
+            Column::new(names::PLACE, |line: &TrendLine<'a>| list(line.row.labels.iter())),
+            Column::new(names::TEXT, |line: &TrendLine<'a>| Value::from(&*line.row.text)),
         ],
         TrendGroupBy::Classes(ComparedGroupBy::Package) => vec![name(names::PACKAGE)],
         TrendGroupBy::Classes(ComparedGroupBy::Loader) => vec![loader()],
@@ -336,11 +336,11 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
         }
     };
     columns.extend([
-        Column::of(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into()),
-        Column::of(names::VALUES_BY_DUMP, |line: &TrendLine<'a>| list(line.row.bytes.iter().copied())),
-        Column::of(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
-        Column::of(names::BYTES.of(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
-        Column::of(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
+        Column::new(names::GROWS, |line: &TrendLine<'a>| line.row.growth.map(Growth::name).into()),
+        Column::new(names::VALUES_BY_DUMP, |line: &TrendLine<'a>| list(line.row.bytes.iter().copied())),
+        Column::new(names::OBJECTS_BY_DUMP, |line: &TrendLine<'a>| list(line.row.objects.iter().copied())),
+        Column::new(names::BYTES.for_side(Side::Delta), |line: &TrendLine<'a>| line.row.delta().into()),
+        Column::new(names::BYTES_PER_HOUR, |line: &TrendLine<'a>| line.per_hour().into())
             .or_null("the dumps contain no times"),
     ]);
     Columns::new(columns).table(table_columns(by, width))
@@ -348,25 +348,27 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
 
 fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<'a, TrendLine<'a>>> {
     let mut shown = vec![
-        TableColumn::of(names::GROWS, "grows").cell(|line: &TrendLine<'a>| {
+        TableColumn::new(names::GROWS, "grows").cell(|line: &TrendLine<'a>| {
             line.row.growth.map(|growth| growth.name().replace('_', " ")).unwrap_or_default()
         }),
-        TableColumn::derived("growth", Align::Right, |line: &TrendLine<'a>| signed_bytes(line.row.delta())),
-        TableColumn::of(names::BYTES_PER_HOUR, "per hour")
+        TableColumn::table_only("growth", Align::Right, |line: &TrendLine<'a>| {
+            signed_bytes(line.row.delta())
+        }),
+        TableColumn::new(names::BYTES_PER_HOUR, "per hour")
             .cell(|line: &TrendLine<'a>| line.per_hour().map(signed_bytes).unwrap_or_default()),
-        TableColumn::derived("", Align::Left, |line: &TrendLine<'a>| line.sparkline()),
-        TableColumn::derived("bytes", Align::Right, |line: &TrendLine<'a>| {
+        TableColumn::table_only("", Align::Left, |line: &TrendLine<'a>| line.sparkline()),
+        TableColumn::table_only("bytes", Align::Right, |line: &TrendLine<'a>| {
             let ends = [line.row.bytes.first(), line.row.bytes.last()];
             ends.into_iter().flatten().map(|bytes| human_bytes(*bytes)).collect::<Vec<_>>().join(" -> ")
         }),
-        TableColumn::derived("objects", Align::Right, |line: &TrendLine<'a>| {
-            signed(line.row.objects_delta())
+        TableColumn::table_only("objects", Align::Right, |line: &TrendLine<'a>| {
+            format_signed(line.row.objects_delta())
         }),
     ];
-    let name = |name: Name| TableColumn::of(name, name.key).fit(Fit::Shorten { priority: 0 });
+    let name = |name: Name| TableColumn::new(name, name.key).fit(Fit::Shorten { priority: 0 });
     shown.extend(match by {
         TrendGroupBy::Place if width.is_some() => None,
-        TrendGroupBy::Place => Some(TableColumn::of(names::TEXT, "place").fit(Fit::Wrap)),
+        TrendGroupBy::Place => Some(TableColumn::new(names::TEXT, "place").fit(Fit::Wrap)),
         TrendGroupBy::Classes(ComparedGroupBy::Package) => Some(name(names::PACKAGE)),
         TrendGroupBy::Classes(ComparedGroupBy::Loader) => Some(name(names::LOADER)),
         TrendGroupBy::Classes(ComparedGroupBy::Class | ComparedGroupBy::Superclass) => {
@@ -378,12 +380,12 @@ fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<
 
 struct TrendSummary<'a> {
     dumps: &'a [OneDump],
-    recordings: Vec<&'a Recorded>,
+    recordings: Vec<&'a RecordedProfile>,
     least: Least,
     hours: Option<f64>,
 }
 
-fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
+fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
     Columns::new([
         Column::records(
             names::DUMPS,
@@ -393,34 +395,34 @@ fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
         Column::records(names::RECORDINGS, recording_columns(), |beside: &TrendSummary<'a>| {
             beside.recordings.as_slice()
         }),
-        Column::of(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &TrendSummary<'a>| {
+        Column::new(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.growing.into()
         }),
-        Column::of(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &TrendSummary<'a>| {
+        Column::new(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.others.into()
         }),
-        Column::of(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
+        Column::new(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
             .or_null("the dumps contain no times"),
     ])
 }
 
-fn recording_columns<'a>() -> Columns<'a, &'a Recorded> {
+fn recording_columns<'a>() -> Columns<'a, &'a RecordedProfile> {
     Columns::new([
-        Column::of(names::PATH, |recorded: &&'a Recorded| recorded.path().into()),
-        Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a Recorded| {
+        Column::new(names::PATH, |recorded: &&'a RecordedProfile| recorded.path().into()),
+        Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a RecordedProfile| {
             recorded.heap_over_time()?.trend()
         })
         .or_null("the recording contains no collections, or too many events"),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |(variant, about, by)| Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |(variant, about, by)| ResultSchema {
         command: "trend",
         variant,
         about,
         rows: columns(by, None).fields(),
-        beside: beside_columns().fields(),
+        summary: summary_columns().fields(),
     };
     [
         (

@@ -6,7 +6,7 @@ use hprof_query::dictionary::Name;
 use hprof_query::dump::doctor::Extent;
 use hprof_report::column::JsonField;
 use hprof_report::findings;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 
 /// Adds table lines about the extent of a dump, without empty ones.
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
@@ -19,16 +19,16 @@ pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) 
         Some(missing) => {
             let at_least = if missing.more { "at least " } else { "" };
             let (objects, references) =
-                (grouped(missing.objects), counted(missing.references, "dangling reference"));
+                (group_digits(missing.objects), format_count(missing.references, "dangling reference"));
             line("missing objects", format!("{at_least}{objects}, by {references}"));
         }
     }
-    line("retained sizes", findings::retained(extent.retained).to_owned());
+    line("retained sizes", findings::retained_accuracy(extent.retained).to_owned());
 }
 
 /// Formats a size in units, followed by the exact number of bytes.
 pub(super) fn exact(bytes: u64) -> String {
-    format!("{} ({})", human_bytes(bytes), grouped(bytes))
+    format!("{} ({})", human_bytes(bytes), group_digits(bytes))
 }
 
 /// Adds table lines about the bytes read and the damaged regions.
@@ -67,7 +67,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
         ),
     ];
     for (key, count, unit, what) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
-        line(key, format!("{} {what}", counted(count, unit)));
+        line(key, format!("{} {what}", format_count(count, unit)));
     }
 }
 
@@ -75,23 +75,23 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
 pub(super) fn column<'c, R: 'c>(
     extent: impl for<'r> Fn(&'r R) -> Option<&'r Extent> + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::nested(names::ACCOUNT, columns().fields(), move |row: &R| {
+    Column::with_fields(names::ACCOUNT, columns().fields(), move |row: &R| {
         extent(row).map_or(Value::Null, |extent| columns().record(extent))
     })
 }
 
 fn columns() -> Columns<'static, Extent> {
     let integer = |name: Name, value: fn(&Account) -> u64| {
-        Column::of(name, move |extent: &Extent| value(&extent.account).into())
+        Column::new(name, move |extent: &Extent| value(&extent.account).into())
     };
     let missing = vec![
-        JsonField::of(names::REFERENCES),
-        JsonField::of(names::OBJECTS),
-        JsonField::of(names::IS_INCOMPLETE),
+        JsonField::new(names::REFERENCES),
+        JsonField::new(names::OBJECTS),
+        JsonField::new(names::IS_INCOMPLETE),
     ];
     Columns::new([
         integer(names::READ_BYTES, Account::read_bytes),
-        Column::of(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())
+        Column::new(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())
             .or_null("unknown: the file ends between two records, or its compressed form is damaged"),
         integer(names::SKIPPED_BYTES, |account| account.skipped_bytes),
         integer(names::LOST_RECORDS, |account| account.lost_records),
@@ -101,11 +101,11 @@ fn columns() -> Columns<'static, Extent> {
         integer(names::ODD_INSTANCES, |account| account.odd_instances),
         integer(names::EMPTY_SEGMENTS, |account| account.empty_segments),
         integer(names::CUT_ARRAYS, |account| account.cut_object_arrays + account.cut_primitive_arrays),
-        Column::nested(names::DANGLING_REFERENCES, missing, |extent: &Extent| {
+        Column::with_fields(names::DANGLING_REFERENCES, missing, |extent: &Extent| {
             serde_json::to_value(extent.missing).unwrap_or_default().into()
         })
         .or_null("the index has no stage `references` yet"),
-        Column::of(names::RETAINED_SIZES, |extent: &Extent| {
+        Column::new(names::RETAINED_SIZES, |extent: &Extent| {
             serde_json::to_value(extent.retained).unwrap_or_default().into()
         }),
     ])

@@ -53,7 +53,7 @@ pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome>
             Ok((session, diagnosis)) => (session.heap, diagnosis),
             // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
-                cx.say("note", &format!("dangling references are not counted: {error:#}"));
+                cx.emit("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
             }
             Err(error) => return Err(error),
@@ -79,7 +79,7 @@ fn show(
     }
     finding_lines(findings, &mut |key, value| table.row([key, value]));
     let answer = Answer::new(columns(), findings)
-        .beside(&beside(), &DoctorSummary { verdict: verdict_name(damaged, findings), extent })
+        .with_summary(&summary_columns(), &DoctorSummary { verdict: verdict_name(damaged, findings), extent })
         .instead_of_table(table);
     source.show(cx, "doctor", &args.output, answer)?;
     Ok(source.outcome(true))
@@ -111,7 +111,7 @@ fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
         if let Some(first) = report.malformed.first() {
             let text = format!(
                 "{} lines were not understood; the first is line {}: expected {}, found {:?}",
-                grouped(report.not_understood),
+                group_digits(report.not_understood),
                 first.line,
                 first.expected,
                 first.text
@@ -147,9 +147,9 @@ struct DoctorSummary<'a> {
     extent: Option<&'a Extent>,
 }
 
-fn beside<'a>() -> Columns<'a, DoctorSummary<'a>> {
+fn summary_columns<'a>() -> Columns<'a, DoctorSummary<'a>> {
     Columns::new([
-        Column::of(names::VERDICT, |of: &DoctorSummary<'a>| of.verdict.into()),
+        Column::new(names::VERDICT, |of: &DoctorSummary<'a>| of.verdict.into()),
         account::column(|of: &DoctorSummary<'a>| of.extent).or_null("of a text report"),
     ])
 }
@@ -161,26 +161,26 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
 /// Returns the columns of a finding.
 pub(super) fn finding_columns<'c, R: 'c>(of: for<'r> fn(&'r R) -> &'r Finding) -> Vec<Column<'c, R>> {
     vec![
-        Column::of(names::SEVERITY, move |row: &R| {
+        Column::new(names::SEVERITY, move |row: &R| {
             serde_json::to_value(of(row).severity).unwrap_or_default().into()
         }),
-        Column::of(names::KIND, move |row: &R| of(row).subject.name().into()),
-        Column::of(names::TEXT, move |row: &R| Value::from(&of(row).text)),
-        Column::of(names::PROBLEM_COUNT, move |row: &R| of(row).count.into()),
-        Column::of(names::OFFSET, move |row: &R| of(row).offset.into()).or_null("no single offset"),
-        Column::of(names::SKIPPED_BYTES, move |row: &R| of(row).skipped_bytes.into()),
-        Column::of(names::MEANS, move |row: &R| findings::means(of(row)).into()),
-        Column::of(names::ADVICE, move |row: &R| advice::finding(of(row).subject).into()),
+        Column::new(names::KIND, move |row: &R| of(row).subject.name().into()),
+        Column::new(names::TEXT, move |row: &R| Value::from(&of(row).text)),
+        Column::new(names::PROBLEM_COUNT, move |row: &R| of(row).count.into()),
+        Column::new(names::OFFSET, move |row: &R| of(row).offset.into()).or_null("no single offset"),
+        Column::new(names::SKIPPED_BYTES, move |row: &R| of(row).skipped_bytes.into()),
+        Column::new(names::MEANS, move |row: &R| findings::means(of(row)).into()),
+        Column::new(names::ADVICE, move |row: &R| advice::finding(of(row).subject).into()),
     ]
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "doctor",
         variant: "",
         about: "The findings about a dump, in words. A row is a finding, damage first; similar findings share a row. With `--quick`, references are not read: `dangling_references` of the account comes from an existing index, or is `null`.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }
 
@@ -195,7 +195,7 @@ pub(super) fn finding_lines<'a>(
             text += &format!(" (at offset {offset:#x})");
         }
         if finding.count > 1 && !matches!(finding.subject, doctor::Subject::LinesNotUnderstood) {
-            let bytes = grouped(finding.skipped_bytes);
+            let bytes = group_digits(finding.skipped_bytes);
             text += &format!("; `info` lists {} such places, {bytes} bytes in total", finding.count);
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };

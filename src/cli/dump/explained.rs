@@ -2,7 +2,7 @@
 
 use crate::cli::prelude::*;
 use hprof_index::ObjectGraph;
-use hprof_query::compare::places::{Explained, PlaceFigures};
+use hprof_query::compare::places::{ExplainedPlace, PlaceFigures};
 use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
@@ -64,7 +64,7 @@ struct DescribedFacts {
 }
 
 impl DescribedFacts {
-    fn of(known: &FrameworkDescription) -> Self {
+    fn new(known: &FrameworkDescription) -> Self {
         Self { framework: known.framework.to_string(), facts: known.facts.clone() }
     }
 }
@@ -89,8 +89,8 @@ impl ExplainedPlaces {
         let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
         let all_bytes = graph.tree.reachable_bytes();
         let all = &places.explained.places;
-        let row = |(one, suspect): (&Explained, &Option<usize>)| {
-            let Explained { place, others, retained_bytes, objects, elements } = one;
+        let row = |(one, suspect): (&ExplainedPlace, &Option<usize>)| {
+            let ExplainedPlace { place, others, retained_bytes, objects, elements } = one;
             let figures = aligned.figures(0, *place);
             let beside = others.iter().map(|other| aligned.figures(0, *other).own_bytes);
             let own_bytes = beside.fold(figures.own_bytes, u64::saturating_add);
@@ -100,13 +100,16 @@ impl ExplainedPlaces {
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             let known = known.or_else(|| places.description(graph, one));
             let row = ExplainedRow {
-                text: fit::middle(&suspect.map_or_else(|| text(graph, places, one), words::what), LONGEST),
+                text: fit::middle(
+                    &suspect.map_or_else(|| text(graph, places, one), words::describe_accumulation),
+                    LONGEST,
+                ),
                 name: fit::middle(&aligned.text(*place), LONGEST),
                 depth: aligned.path(*place).len(),
                 class: class(*place),
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
-                framework: known.map(DescribedFacts::of),
+                framework: known.map(DescribedFacts::new),
                 is_suspect,
                 figures: PlaceFigures { objects: *objects, own_bytes, ..figures },
                 retained_bytes: *retained_bytes,
@@ -172,7 +175,7 @@ impl ExplainedPlaces {
 }
 
 /// Describes a place: with the elements of the container that its only object is, unless a framework's rule has words for it.
-fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> String {
+fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> String {
     let example = places.heap.aligned.figures(0, one.place).example;
     let is_said = places.description(graph, one).is_some_and(|known| known.text.is_some());
     let is_named = one.elements.is_some_and(|of| places.heap.name_of_elements(&of).is_some());
@@ -214,38 +217,38 @@ fn two_lines(text: &str, room: usize) -> Option<String> {
 
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
     Columns::new([
-        Column::of(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
-        Column::of(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
-        Column::of(names::OWN_BYTES, |row: &ExplainedRow| {
+        Column::new(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
+        Column::new(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
+        Column::new(names::OWN_BYTES, |row: &ExplainedRow| {
             row.is_whole.then_some(row.figures.own_bytes).into()
         })
         .or_null("some of the objects are too small to be looked into"),
-        Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
-        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| {
+        Column::new(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
+        Column::new(names::RETAINED_PERCENT, |row: &ExplainedRow| {
             hundredths(row.retained_bytes, row.all_bytes).into()
         }),
-        Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
-        Column::of(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
+        Column::new(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
+        Column::new(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
             .or_null("the dump does not say"),
-        Column::of(names::STORED_OBJECTS, |row: &ExplainedRow| {
+        Column::new(names::STORED_OBJECTS, |row: &ExplainedRow| {
             row.stored.as_ref().map(|(objects, _)| *objects).into()
         })
         .or_null("it stores nothing like that"),
-        Column::of(names::STORED_CLASS, |row: &ExplainedRow| {
+        Column::new(names::STORED_CLASS, |row: &ExplainedRow| {
             row.stored.as_ref().and_then(|(_, class)| class.as_deref()).into()
         })
         .or_null("it stores nothing like that"),
-        Column::of(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
+        Column::new(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
             .or_null("there are several objects"),
-        Column::of(names::FRAMEWORK, |row: &ExplainedRow| {
+        Column::new(names::FRAMEWORK, |row: &ExplainedRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })
         .or_null(NO_RULE),
-        Column::of(names::FRAMEWORK_FACTS, |row: &ExplainedRow| {
+        Column::new(names::FRAMEWORK_FACTS, |row: &ExplainedRow| {
             row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
         })
         .or_null(NO_RULE),
-        Column::of(names::TEXT, |row: &ExplainedRow| (&*row.text).into()),
+        Column::new(names::TEXT, |row: &ExplainedRow| (&*row.text).into()),
     ])
 }
 

@@ -78,32 +78,32 @@ fn jvm(info: &DumpInfo) -> Value<'_> {
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
     type NumberedHeapDump = (u32, HeapDumpInfo);
     Columns::new([
-        Column::of(names::HEAP_DUMP, |(number, _): &NumberedHeapDump| (*number).into()),
-        Column::of(names::CREATED, |(_, dump): &NumberedHeapDump| output::timestamp(dump.created_ms).into())
+        Column::new(names::HEAP_DUMP, |(number, _): &NumberedHeapDump| (*number).into()),
+        Column::new(names::CREATED, |(_, dump): &NumberedHeapDump| output::timestamp(dump.created_ms).into())
             .or_null("as in `dump`"),
-        Column::of(names::OFFSET, |(_, dump): &NumberedHeapDump| dump.offset.into()),
-        Column::of(names::RECORD_BYTES, |(_, dump): &NumberedHeapDump| dump.bytes.into()),
-        Column::of(names::SEGMENTS, |(_, dump): &NumberedHeapDump| dump.segments.into()),
-        Column::of(names::IS_ENDED, |(_, dump): &NumberedHeapDump| dump.ended.into()),
+        Column::new(names::OFFSET, |(_, dump): &NumberedHeapDump| dump.offset.into()),
+        Column::new(names::RECORD_BYTES, |(_, dump): &NumberedHeapDump| dump.bytes.into()),
+        Column::new(names::SEGMENTS, |(_, dump): &NumberedHeapDump| dump.segments.into()),
+        Column::new(names::IS_ENDED, |(_, dump): &NumberedHeapDump| dump.ended.into()),
     ])
 }
 
 fn columns() -> Columns<'static, InfoFacts> {
     let integer = |key: ColumnKey, value: fn(&DumpInfo) -> u64| {
-        Column::of(key, move |facts: &InfoFacts| value(&facts.info).into())
+        Column::new(key, move |facts: &InfoFacts| value(&facts.info).into())
     };
     let mut columns = vec![
-        Column::of(names::FORMAT, |facts: &InfoFacts| facts.info.format.into()),
+        Column::new(names::FORMAT, |facts: &InfoFacts| facts.info.format.into()),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
-        Column::of(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
+        Column::new(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
         integer(names::FILE_BYTES.into(), |info| info.file_bytes),
         integer(names::DUMP_BYTES.into(), |info| info.dump_bytes),
-        Column::of(names::COMPRESSION, |facts: &InfoFacts| facts.info.compression.into())
+        Column::new(names::COMPRESSION, |facts: &InfoFacts| facts.info.compression.into())
             .or_null("the file is not compressed"),
         integer(names::HEAP_DUMPS.into(), |info| info.heap_dumps.into()),
         integer(names::HEAP_DUMP.into(), |info| info.heap_dump.into()),
-        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &InfoFacts| {
+        Column::with_fields(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &InfoFacts| {
             let columns = heap_dumps();
             list(
                 (1u32..)
@@ -115,9 +115,9 @@ fn columns() -> Columns<'static, InfoFacts> {
     columns.extend(heap_columns(integer));
     columns.extend(record_columns());
     columns.extend([
-        Column::of(names::HEAPS, |facts: &InfoFacts| list(facts.info.heaps.iter().map(|(_, name)| name))),
+        Column::new(names::HEAPS, |facts: &InfoFacts| list(facts.info.heaps.iter().map(|(_, name)| name))),
         account::column(|facts: &InfoFacts| Some(&facts.info.extent)),
-        Column::nested(names::PROBLEMS, problem_fields(), |facts: &InfoFacts| {
+        Column::with_fields(names::PROBLEMS, problem_fields(), |facts: &InfoFacts| {
             serde_json::to_value(&facts.info.problems).unwrap_or_default().into()
         }),
     ]);
@@ -135,9 +135,9 @@ fn heap_columns(
         integer(names::OBJECTS_BY_KIND.count("classes"), |info| info.objects[3]),
         integer(names::OBJECTS_BY_KIND.count("total"), |info| info.objects.iter().sum()),
         integer(names::SHALLOW_BYTES.into(), |info| info.shallow_bytes),
-        Column::nested(
+        Column::with_fields(
             names::REACHABLE,
-            [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec(),
+            [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::new).to_vec(),
             |facts: &InfoFacts| match facts.info.reachable {
                 None => Value::Null,
                 Some((objects, bytes)) => {
@@ -148,21 +148,21 @@ fn heap_columns(
         .or_null(
             "the index has no stage `dominators` yet: `index`, or any command that needs the graph, builds it",
         ),
-        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &InfoFacts| {
+        Column::with_fields(names::GC_ROOTS, Vec::new(), |facts: &InfoFacts| {
             let roots = facts.info.roots.iter();
             Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
         }),
-        Column::nested(names::LAYOUT, layout_fields(), |facts: &InfoFacts| layout(facts)),
-        Column::nested(
+        Column::with_fields(names::LAYOUT, layout_fields(), |facts: &InfoFacts| layout(facts)),
+        Column::with_fields(
             names::JVM,
             vec![
-                JsonField::of(names::NAME).or_null("not in the properties"),
-                JsonField::nested(names::PROPERTIES, Vec::new()),
+                JsonField::new(names::NAME).or_null("not in the properties"),
+                JsonField::with_fields(names::PROPERTIES, Vec::new()),
             ],
             |facts: &InfoFacts| jvm(&facts.info),
         )
         .or_null("no system property was found"),
-        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &InfoFacts| {
+        Column::new(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &InfoFacts| {
             facts.info.has_allocation_traces.into()
         }),
     ]
@@ -172,7 +172,7 @@ fn heap_columns(
 /// `stack_traces` count each ID or serial number once.
 fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     let records = |kind: &str, count: fn(&RecordCounts) -> usize| {
-        Column::of(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
+        Column::new(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
     };
     vec![
         records("strings", |records| records.strings),
@@ -200,37 +200,37 @@ fn layout_fields() -> Vec<JsonField> {
         names::ARRAYS_REFUTING,
     ];
     vec![
-        JsonField::of(names::REFERENCE_BYTES),
-        JsonField::of(names::HEADER_BYTES),
-        JsonField::of(names::ARRAY_BASE_BYTES),
-        JsonField::of(names::ALIGNMENT_BYTES),
-        JsonField::of(names::WORD_BYTES),
-        JsonField::of(names::PACKING),
-        JsonField::of(names::LAYOUT_SOURCE),
-        JsonField::of(names::IS_SIZE_STATED),
-        JsonField::nested(names::EVIDENCE, evidence.map(JsonField::of).to_vec()),
-        JsonField::of(names::TEXT),
-        JsonField::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
+        JsonField::new(names::REFERENCE_BYTES),
+        JsonField::new(names::HEADER_BYTES),
+        JsonField::new(names::ARRAY_BASE_BYTES),
+        JsonField::new(names::ALIGNMENT_BYTES),
+        JsonField::new(names::WORD_BYTES),
+        JsonField::new(names::PACKING),
+        JsonField::new(names::LAYOUT_SOURCE),
+        JsonField::new(names::IS_SIZE_STATED),
+        JsonField::with_fields(names::EVIDENCE, evidence.map(JsonField::new).to_vec()),
+        JsonField::new(names::TEXT),
+        JsonField::with_fields(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
     ]
 }
 
 fn problem_fields() -> Vec<JsonField> {
     vec![
-        JsonField::of(names::SEVERITY),
-        JsonField::of(names::KIND),
-        JsonField::of(names::TEXT),
-        JsonField::of(names::OFFSET).or_null("no single offset"),
-        JsonField::of(names::SKIPPED_BYTES),
+        JsonField::new(names::SEVERITY),
+        JsonField::new(names::KIND),
+        JsonField::new(names::TEXT),
+        JsonField::new(names::OFFSET).or_null("no single offset"),
+        JsonField::new(names::SKIPPED_BYTES),
     ]
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "info",
         variant: "",
         about: "Exactly one row.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }
 
@@ -278,9 +278,9 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     line("CPU SAMPLES", yes(records.cpu_samples > 0));
     line(
         "stack traces",
-        format!("{} of {} frames", grouped(records.traces as u64), grouped(records.frames as u64)),
+        format!("{} of {} frames", group_digits(records.traces as u64), group_digits(records.frames as u64)),
     );
-    line("heap segments", grouped(records.heap_segments as u64));
+    line("heap segments", group_digits(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
         extent_lines(&info.extent, &mut line);
     }
@@ -301,19 +301,19 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
 
 /// Adds table lines about the heap dump itself.
 fn heap_lines(info: &DumpInfo, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
-    line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
+    line("objects", format!("{}, {}", group_digits(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
         ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
     {
-        line(&format!("  {name}"), grouped(count));
+        line(&format!("  {name}"), group_digits(count));
     }
     match info.reachable {
-        Some((objects, bytes)) => line("  reachable", format!("{}, {}", grouped(objects), exact(bytes))),
+        Some((objects, bytes)) => line("  reachable", format!("{}, {}", group_digits(objects), exact(bytes))),
         None => line("  reachable", "unknown: run `hprof-cli index` first".to_owned()),
     }
-    line("GC roots", grouped(info.roots.iter().map(|(_, count)| count).sum()));
+    line("GC roots", group_digits(info.roots.iter().map(|(_, count)| count).sum()));
     for (kind, count) in &info.roots {
-        line(&format!("  {}", kind.name()), grouped(*count));
+        line(&format!("  {}", kind.name()), group_digits(*count));
     }
     if !info.heaps.is_empty() {
         let names: Vec<&str> = info.heaps.iter().map(|(_, name)| name.as_str()).collect();
@@ -357,17 +357,17 @@ fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     if evidence.classes > 0 {
         lines.push(format!(
             "{} of {} measured classes match the layout exactly, {} are smaller",
-            grouped(evidence.classes_exact),
-            grouped(evidence.classes),
-            grouped(evidence.classes_refuting)
+            group_digits(evidence.classes_exact),
+            group_digits(evidence.classes),
+            group_digits(evidence.classes_refuting)
         ));
     }
     if evidence.arrays > 0 {
         lines.push(format!(
             "{} of {} short array lengths match the layout exactly, {} are smaller",
-            grouped(evidence.arrays_exact),
-            grouped(evidence.arrays),
-            grouped(evidence.arrays_refuting)
+            group_digits(evidence.arrays_exact),
+            group_digits(evidence.arrays),
+            group_digits(evidence.arrays_refuting)
         ));
     }
     let [model, confirmed, observed, stated] = info.size_sources;

@@ -18,7 +18,7 @@ use hprof_query::overview::{self, Overview};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::column::JsonField;
-use hprof_report::number::{counted, whole_percent};
+use hprof_report::number::{format_count, whole_percent};
 use hprof_report::table::Style;
 use hprof_report::value::{id, list, record};
 use hprof_report::{escape, fit};
@@ -89,7 +89,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
                         Cause::Suspect(at) => leaks.suspects.get(at),
                         Cause::Loaders { .. } => None,
                     });
-                    (compared, first.map(AllocatedFirst::of).unwrap_or_default())
+                    (compared, first.map(AllocatedFirst::new).unwrap_or_default())
                 })?;
                 (found, Some(beside))
             }
@@ -101,7 +101,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     })?;
     let (places, headline, suspects, untold) = found;
     recording.iter().for_each(|recording| recording.warn(cx));
-    let commands = Commands::of(&args.input);
+    let commands = Commands::new(&args.input);
     let facts = OverviewFacts {
         next: next::steps(&overview, suspects.len(), &commands),
         overview,
@@ -130,7 +130,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     }
     let mut next = facts.next.clone();
     if cfg!(feature = "browse") && is_for_terminal {
-        next.push(Commands::of(&args.input).step("browse", [], "go through all of it"));
+        next.push(Commands::new(&args.input).step("browse", [], "go through all of it"));
     }
     let next = commands::lines(&next, width);
     // A header of two lines, and one for the omitted rows.
@@ -146,11 +146,11 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         let rows = SCREEN.saturating_sub(used(&above)).max(MIN_ROWS);
         above.push(Section::Table(facts.places.table(width, rows)));
     }
-    let under = Section::Whole(next);
+    let under = Section::Unwrapped(next);
     let outcome = ComparedRecording::outcome(facts.recording.as_ref(), session.outcome(true));
     let headline = facts.headline.clone();
-    let answer = Answer::new(columns(), [facts]).beside(&beside(), &headline);
-    let answer = above.into_iter().fold(answer, Answer::above).under(under);
+    let answer = Answer::new(columns(), [facts]).with_summary(&summary_columns(), &headline);
+    let answer = above.into_iter().fold(answer, Answer::with_section_above).with_section_below(under);
     session.show_as(cx, "overview", args.output.format(), style, answer)?;
     Ok(outcome)
 }
@@ -178,7 +178,7 @@ struct AllocatedFirst {
 }
 
 impl AllocatedFirst {
-    fn of(suspect: &Suspect) -> Self {
+    fn new(suspect: &Suspect) -> Self {
         Self { sentence: allocated::sentence(suspect), lines: allocated::lines(suspect) }
     }
 }
@@ -208,17 +208,17 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
     let (objects, bytes) = overview.unreachable;
-    let unreachable = format!("{} in {}", human_bytes(bytes), counted(objects, "object"));
+    let unreachable = format!("{} in {}", human_bytes(bytes), format_count(objects, "object"));
     let used = format!("{used}{} used, {unreachable} unreachable", limit.unwrap_or_default());
     let main = command(overview).filter(|_| !is_main_said).map(|command| format!("{command}: {used}"));
     lines.push(main.filter(|line| line.chars().count() <= width).unwrap_or(used));
     let roots: u64 = info.roots.iter().map(|(_, count)| count).sum();
     lines.push(format!(
         "{} reachable, {}, {}, {}",
-        counted(overview.reachable.0, "object"),
-        counted(roots, "root"),
-        counted(overview.threads, "thread"),
-        counted(overview.class_loaders, "class loader"),
+        format_count(overview.reachable.0, "object"),
+        format_count(roots, "root"),
+        format_count(overview.threads, "thread"),
+        format_count(overview.class_loaders, "class loader"),
     ));
     let mut odd = odd(overview).into_iter();
     if let Some(first) = odd.next() {
@@ -267,31 +267,31 @@ fn odd(overview: &Overview) -> Vec<String> {
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
         all.push(format!("{} of the heap is unreachable", percent(garbage, overview.info.shallow_bytes)));
     }
-    all.extend(wasted(overview));
+    all.extend(waste_share(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
-        all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
+        all.push(format!("{} wait for the finalizer", format_count(waiting, "object")));
     }
     if let Some((class, loaders)) =
         odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
     {
-        all.push(format!("{} class loaders define {class}", grouped(*loaders)));
+        all.push(format!("{} class loaders define {class}", group_digits(*loaders)));
     }
     all.extend(odd.generated.iter().map(|(class, loaders, classes)| {
         let own = match classes == loaders {
             true => "one class each".to_owned(),
-            false => format!("{} classes", grouped(*classes)),
+            false => format!("{} classes", group_digits(*classes)),
         };
-        format!("{} class loaders of {class} with {own}", grouped(*loaders))
+        format!("{} class loaders of {class} with {own}", group_digits(*loaders))
     }));
     if is_much_direct(odd.direct.bytes, overview.info.shallow_bytes) {
-        let buffers = counted(odd.direct.buffers, "buffer");
+        let buffers = format_count(odd.direct.buffers, "buffer");
         all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));
     }
     all
 }
 
 /// Returns the share of wasted memory if it is large: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
-fn wasted(overview: &Overview) -> Option<String> {
+fn waste_share(overview: &Overview) -> Option<String> {
     let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.found.waste;
     let (kind, bytes) = kinds.iter().find(|(kind, _)| kind.is_of_reachable())?;
     let share = |bytes: u64| {
@@ -319,7 +319,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
     let shown = frames.len().min(SHOWN_FRAMES);
     let more = (frames.len() - shown) as u64 + thread.frames_left_out;
     if let (Some(last), true) = (lines.last_mut(), more > 0) {
-        let text = format!("{} more {}", grouped(more), if more == 1 { "frame" } else { "frames" });
+        let text = format!("{} more {}", group_digits(more), if more == 1 { "frame" } else { "frames" });
         let used = last.chars().count() + text.len();
         if used + 3 <= width {
             last.push_str(&" ".repeat((width - used).min(8)));
@@ -338,39 +338,39 @@ fn height(section: &Section, width: usize) -> usize {
 }
 
 /// What stands at the top of the document: the verdict, as in that of `leaks`.
-fn beside<'a>() -> Columns<'a, String> {
-    Columns::new([Column::of(names::HEADLINE, |headline: &String| headline.as_str().into())])
+fn summary_columns<'a>() -> Columns<'a, String> {
+    Columns::new([Column::new(names::HEADLINE, |headline: &String| headline.as_str().into())])
 }
 
 fn columns() -> Columns<'static, OverviewFacts> {
-    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec();
+    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::new).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
         record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
     Columns::new([
-        Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
-        Column::of(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
+        Column::new(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
+        Column::new(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
             .or_null("the dump does not say"),
-        Column::of(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
+        Column::new(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
             .or_null("the dump does not say"),
-        Column::of(names::CREATED, |facts: &OverviewFacts| {
+        Column::new(names::CREATED, |facts: &OverviewFacts| {
             output::timestamp(facts.overview.info.created_ms).into()
         })
         .or_null("the dump does not say"),
-        Column::of(names::SHALLOW_BYTES, |facts: &OverviewFacts| facts.overview.info.shallow_bytes.into()),
-        Column::of(names::HEAP_LIMIT_BYTES, |facts: &OverviewFacts| facts.overview.heap_limit.into())
+        Column::new(names::SHALLOW_BYTES, |facts: &OverviewFacts| facts.overview.info.shallow_bytes.into()),
+        Column::new(names::HEAP_LIMIT_BYTES, |facts: &OverviewFacts| facts.overview.heap_limit.into())
             .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
-        Column::nested(names::REACHABLE, counts(), move |facts: &OverviewFacts| {
+        Column::with_fields(names::REACHABLE, counts(), move |facts: &OverviewFacts| {
             pair(facts.overview.reachable)
         }),
-        Column::nested(names::UNREACHABLE, counts(), move |facts: &OverviewFacts| {
+        Column::with_fields(names::UNREACHABLE, counts(), move |facts: &OverviewFacts| {
             pair(facts.overview.unreachable)
         }),
-        Column::of(names::GC_ROOTS_TOTAL, |facts: &OverviewFacts| {
+        Column::new(names::GC_ROOTS_TOTAL, |facts: &OverviewFacts| {
             facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
         }),
-        Column::of(names::THREADS, |facts: &OverviewFacts| facts.overview.threads.into()),
-        Column::of(names::CLASS_LOADERS, |facts: &OverviewFacts| facts.overview.class_loaders.into()),
+        Column::new(names::THREADS, |facts: &OverviewFacts| facts.overview.threads.into()),
+        Column::new(names::CLASS_LOADERS, |facts: &OverviewFacts| facts.overview.class_loaders.into()),
         Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &OverviewFacts| {
             facts.overview.out_of_memory.clone()
         })
@@ -386,138 +386,138 @@ fn columns() -> Columns<'static, OverviewFacts> {
             let text = |holder: &Holder| {
                 format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
             };
-            joined(facts.overview.found.largest.iter().map(text))
+            join_texts(facts.overview.found.largest.iter().map(text))
         }),
         Column::records(names::PLACES, explained::columns(), |facts: &OverviewFacts| &facts.places.rows).csv(
             |facts: &OverviewFacts| {
                 let text = |row: &ExplainedRow| format!("{} {}", row.retained_bytes, row.text);
-                joined(facts.places.rows.iter().map(text))
+                join_texts(facts.places.rows.iter().map(text))
             },
         ),
-        Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
-            .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
+        Column::new(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
+            .csv(|facts: &OverviewFacts| join_texts(facts.suspects.iter().cloned())),
         Column::records(names::ALLOCATED_IN, allocated::columns(), |facts: &OverviewFacts| {
             &facts.allocated.lines
         })
-        .csv(|facts: &OverviewFacts| joined(facts.allocated.lines.iter().map(AllocatingLine::frame))),
+        .csv(|facts: &OverviewFacts| join_texts(facts.allocated.lines.iter().map(AllocatingLine::frame))),
         Column::record(names::RECORDING, ComparedRecording::columns(), |facts: &OverviewFacts| {
             facts.recording.clone()
         })
         .csv(|facts: &OverviewFacts| facts.recording.as_ref().map(ComparedRecording::path).into())
         .or_null("there is none"),
-        Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| {
+        Column::new(names::FINALIZER_QUEUE, |facts: &OverviewFacts| {
             facts.overview.found.odd.finalizer_queue.into()
         })
         .or_null("the dump does not say"),
-        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
+        Column::new(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
             facts.overview.found.odd.direct.buffers.into()
         }),
-        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &OverviewFacts| {
+        Column::new(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &OverviewFacts| {
             facts.overview.found.odd.direct.bytes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &OverviewFacts| {
+        Column::new(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &OverviewFacts| {
             facts.overview.found.odd.duplicate_classes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
+        Column::new(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
             facts.overview.found.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
+        Column::new(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
             facts.overview.found.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
-        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
+        Column::new(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
             facts.overview.found.waste.wasted_bytes.into()
         }),
-        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &OverviewFacts| {
+        Column::new(names::WASTE.dot(names::IS_EXACT), |facts: &OverviewFacts| {
             facts.overview.found.waste.is_exact.into()
         }),
-        Column::of(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
+        Column::new(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
             facts.overview.found.waste.kinds.first().map(|(kind, _)| kind.name).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {
+        Column::new(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {
             facts.overview.found.waste.kinds.first().map(|(_, bytes)| *bytes).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::ODD, |facts: &OverviewFacts| list(odd(&facts.overview)))
-            .csv(|facts: &OverviewFacts| joined(odd(&facts.overview))),
+        Column::new(names::ODD, |facts: &OverviewFacts| list(odd(&facts.overview)))
+            .csv(|facts: &OverviewFacts| join_texts(odd(&facts.overview))),
         Column::records(names::NEXT, next(), |facts: &OverviewFacts| &facts.next)
-            .csv(|facts: &OverviewFacts| joined(facts.next.iter().map(|step| step.command.clone()))),
+            .csv(|facts: &OverviewFacts| join_texts(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 
 /// Joins several texts into one CSV cell.
-fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
+fn join_texts(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }
 
 fn next<'c>() -> Columns<'c, NextCommand> {
     Columns::new([
-        Column::of(names::COMMAND, |step: &NextCommand| (&step.command).into()),
-        Column::of(names::WHY, |step: &NextCommand| (&step.why).into()),
+        Column::new(names::COMMAND, |step: &NextCommand| (&step.command).into()),
+        Column::new(names::WHY, |step: &NextCommand| (&step.why).into()),
     ])
 }
 
 fn out_of_memory<'c>() -> Columns<'c, JavaThread> {
     Columns::new([
-        Column::of(names::OBJECT, |thread: &JavaThread| id(thread.object)),
-        Column::of(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
+        Column::new(names::OBJECT, |thread: &JavaThread| id(thread.object)),
+        Column::new(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
+        Column::new(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
             .or_null("it is unreachable"),
-        Column::of(names::STACK, |thread: &JavaThread| {
+        Column::new(names::STACK, |thread: &JavaThread| {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
-        Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
+        Column::new(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
     ])
 }
 
 fn largest_columns<'c>() -> Columns<'c, Holder> {
     const UNKNOWN: &str = "there is none, or it is not known";
     Columns::new([
-        Column::of(names::OBJECT, |holder: &Holder| id(holder.object)),
-        Column::of(names::CLASS, |holder: &Holder| holder.class.as_ref().into())
+        Column::new(names::OBJECT, |holder: &Holder| id(holder.object)),
+        Column::new(names::CLASS, |holder: &Holder| holder.class.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::LABEL, |holder: &Holder| holder.label.as_ref().into()).or_null("there is none"),
-        Column::of(names::INSTANCES, |holder: &Holder| holder.instances.into()),
-        Column::of(names::THREADS_NAME, |holder: &Holder| {
+        Column::new(names::LABEL, |holder: &Holder| holder.label.as_ref().into()).or_null("there is none"),
+        Column::new(names::INSTANCES, |holder: &Holder| holder.instances.into()),
+        Column::new(names::THREADS_NAME, |holder: &Holder| {
             holder.threads.as_ref().and_then(|threads| threads.name.as_ref()).into()
         })
         .or_null("the row is not of threads, or they have no name"),
-        Column::of(names::THREADS_METHOD, |holder: &Holder| {
+        Column::new(names::THREADS_METHOD, |holder: &Holder| {
             holder.threads.as_ref().and_then(|threads| threads.method.as_ref()).into()
         })
         .or_null("the row is not of threads, or they have no stack"),
-        Column::of(names::RETAINED_BYTES, |holder: &Holder| holder.retained_bytes.into()),
-        Column::of(names::FIELD, |holder: &Holder| holder.field.as_ref().map(|field| &field.name).into())
+        Column::new(names::RETAINED_BYTES, |holder: &Holder| holder.retained_bytes.into()),
+        Column::new(names::FIELD, |holder: &Holder| holder.field.as_ref().map(|field| &field.name).into())
             .or_null(UNKNOWN),
-        Column::of(names::IS_STATIC, |holder: &Holder| {
+        Column::new(names::IS_STATIC, |holder: &Holder| {
             holder.field.as_ref().map(|field| field.is_static).into()
         })
         .or_null(UNKNOWN),
-        Column::of(names::HOLDER, |holder: &Holder| id(holder.field.as_ref().map(|field| field.object)))
+        Column::new(names::HOLDER, |holder: &Holder| id(holder.field.as_ref().map(|field| field.object)))
             .or_null(UNKNOWN),
-        Column::of(names::HOLDER_CLASS, |holder: &Holder| {
+        Column::new(names::HOLDER_CLASS, |holder: &Holder| {
             holder.field.as_ref().map(|field| &field.class).into()
         })
         .or_null(UNKNOWN),
-        Column::of(names::HELD_OBJECTS, |holder: &Holder| {
+        Column::new(names::HELD_OBJECTS, |holder: &Holder| {
             holder.held.as_ref().map(|held| held.objects).into()
         })
         .or_null(UNKNOWN),
-        Column::of(names::HELD_CLASS, |holder: &Holder| holder.held.as_ref().map(|held| &held.class).into())
+        Column::new(names::HELD_CLASS, |holder: &Holder| holder.held.as_ref().map(|held| &held.class).into())
             .or_null(UNKNOWN),
-        Column::of(names::TEXT, |holder: &Holder| holder::text(holder, [false, false]).into()),
+        Column::new(names::TEXT, |holder: &Holder| holder::text(holder, [false, false]).into()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "overview",
         variant: "",
         about: "Exactly one row. `hprof-cli DUMP` is short for it.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use hprof_query::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::table::TableBuilder;
 
 use super::account::{self, exact, extent_lines};
@@ -80,7 +80,7 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
         about_others(cx, &report.not_given);
     }
     if report.saved.objects() == 0 {
-        cx.say("note", "the files contain no complete object: no dump was written");
+        cx.emit("note", "the files contain no complete object: no dump was written");
         drop(bar);
         show(cx, args, &RecoveredDump { input: &files, output: None, report })?;
         return Ok(Outcome::No);
@@ -113,8 +113,9 @@ fn show(cx: &RunContext, args: &RecoverArgs, recovered: &RecoveredDump<'_>) -> a
     let report = recovered.report;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     table_lines(recovered, &mut |key, value| table.row([key, value]));
-    let answer =
-        Answer::new(columns(), &report.findings).beside(&beside(), recovered).instead_of_table(table);
+    let answer = Answer::new(columns(), &report.findings)
+        .with_summary(&summary_columns(), recovered)
+        .instead_of_table(table);
     recovered.show(cx, "recover", &args.format, answer)?;
     Ok(())
 }
@@ -125,11 +126,11 @@ fn about_others(cx: &RunContext, others: &[PathBuf]) {
         let text = match others.len() {
             1 => format!("{first} is part of the same dump; name it too"),
             count => {
-                let more = counted(count as u64 - 1, "more file");
+                let more = format_count(count as u64 - 1, "more file");
                 format!("{first} and {more} are parts of the same dump; name them too")
             }
         };
-        cx.say("hint", &text);
+        cx.emit("hint", &text);
     }
 }
 
@@ -165,7 +166,7 @@ impl AnswerSource for RecoveredDump<'_> {
 }
 
 fn classes(count: u64) -> String {
-    if count == 1 { "1 class is".to_owned() } else { format!("{} classes are", grouped(count)) }
+    if count == 1 { "1 class is".to_owned() } else { format!("{} classes are", group_digits(count)) }
 }
 
 fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) {
@@ -183,18 +184,18 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
         line("output", &format!("{}, {}", path.display(), exact(*bytes)));
     }
     let kinds = [
-        counted(saved.instances, "instance"),
-        counted(saved.object_arrays, "object array"),
-        counted(saved.primitive_arrays, "primitive array"),
+        format_count(saved.instances, "instance"),
+        format_count(saved.object_arrays, "object array"),
+        format_count(saved.primitive_arrays, "primitive array"),
     ];
     let objects = format!(
         "{}: {}, {}",
-        grouped(saved.objects()),
+        group_digits(saved.objects()),
         kinds.join(", "),
-        counted(saved.classes, "class object")
+        format_count(saved.classes, "class object")
     );
     line("objects", &objects);
-    line("GC roots", &grouped(saved.roots));
+    line("GC roots", &group_digits(saved.roots));
     if report.unnamed_classes > 0 {
         line("unnamed", &format!("{} named by their fields", classes(report.unnamed_classes)));
     }
@@ -215,45 +216,47 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
 /// Reason for a file without output.
 const NOT_WRITTEN: &str = "no dump was written: the files contain no complete object";
 
-fn beside<'a>() -> Columns<'a, RecoveredDump<'a>> {
+fn summary_columns<'a>() -> Columns<'a, RecoveredDump<'a>> {
     let kinds = Columns::new([
-        Column::of(names::INSTANCES, |of: &RecoverReport| of.saved.instances.into()),
-        Column::of(names::OBJECT_ARRAYS, |of: &RecoverReport| of.saved.object_arrays.into()),
-        Column::of(names::PRIMITIVE_ARRAYS, |of: &RecoverReport| of.saved.primitive_arrays.into()),
-        Column::of(names::CLASSES, |of: &RecoverReport| of.saved.classes.into()),
-        Column::of(names::TOTAL, |of: &RecoverReport| of.saved.objects().into()),
+        Column::new(names::INSTANCES, |of: &RecoverReport| of.saved.instances.into()),
+        Column::new(names::OBJECT_ARRAYS, |of: &RecoverReport| of.saved.object_arrays.into()),
+        Column::new(names::PRIMITIVE_ARRAYS, |of: &RecoverReport| of.saved.primitive_arrays.into()),
+        Column::new(names::CLASSES, |of: &RecoverReport| of.saved.classes.into()),
+        Column::new(names::TOTAL, |of: &RecoverReport| of.saved.objects().into()),
     ]);
     Columns::new([
-        Column::of(names::RECOVERED_FILE, |of: &RecoveredDump<'a>| {
+        Column::new(names::RECOVERED_FILE, |of: &RecoveredDump<'a>| {
             of.output.map(|(path, _)| path.to_string_lossy().into_owned()).into()
         })
         .or_null(NOT_WRITTEN),
-        Column::of(names::RECOVERED_BYTES, |of: &RecoveredDump<'a>| of.output.map(|(_, bytes)| bytes).into())
-            .or_null(NOT_WRITTEN),
-        Column::nested(names::OBJECTS_BY_KIND, kinds.fields(), move |of: &RecoveredDump<'a>| {
+        Column::new(names::RECOVERED_BYTES, |of: &RecoveredDump<'a>| {
+            of.output.map(|(_, bytes)| bytes).into()
+        })
+        .or_null(NOT_WRITTEN),
+        Column::with_fields(names::OBJECTS_BY_KIND, kinds.fields(), move |of: &RecoveredDump<'a>| {
             kinds.record(of.report)
         }),
-        Column::of(names::GC_ROOTS_TOTAL, |of: &RecoveredDump<'a>| of.report.saved.roots.into()),
-        Column::of(names::UNNAMED_CLASSES, |of: &RecoveredDump<'a>| of.report.unnamed_classes.into()),
-        Column::of(names::CLASSES_NAMED, |of: &RecoveredDump<'a>| of.report.classes_named.into()),
+        Column::new(names::GC_ROOTS_TOTAL, |of: &RecoveredDump<'a>| of.report.saved.roots.into()),
+        Column::new(names::UNNAMED_CLASSES, |of: &RecoveredDump<'a>| of.report.unnamed_classes.into()),
+        Column::new(names::CLASSES_NAMED, |of: &RecoveredDump<'a>| of.report.classes_named.into()),
         account::column(|of: &RecoveredDump<'a>| Some(&of.report.extent)),
     ])
 }
 
 fn columns<'a>() -> Columns<'a, &'a RecoverFinding> {
-    let file = Column::of(names::FILE, |row: &&'a RecoverFinding| {
+    let file = Column::new(names::FILE, |row: &&'a RecoverFinding| {
         row.file.as_ref().map(|file| file.to_string_lossy().into_owned()).into()
     });
     let file = file.or_null("of all files together");
     Columns::new([file].into_iter().chain(finding_columns(|row: &&'a RecoverFinding| &row.finding)))
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "recover",
         variant: "",
         about: "What is missing from the recovered dump, in the words of `doctor`. A row is a finding about one of the files, or about all of them; similar findings about a file share a row. Kinds are those of `doctor`, and `empty_file`, `overlap`, `segments_merged`, `segments_incomplete` and `classes_by_shape`. `objects` and `gc_roots_total` count what was saved, `account` what was read of all files together.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -23,15 +23,15 @@ use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::recover::RecoverSource;
 use hprof_query::redact::proof::ProofRow;
 use hprof_query::redact::{
-    self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, Redacted, TextPatterns,
+    self, ClassRenames, DumpBytes, KeptValues, Plan, RedactOptions, RedactReport, TextPatterns,
 };
 use hprof_report::table::TableBuilder;
 
 use self::analyses::CommandAnalyses;
 use self::answer::RedactedDump;
-pub(crate) use self::answer::declared;
+pub(crate) use self::answer::row_schema;
 use self::mapping::ClassMapping;
-use self::passing::{FilePosition, Hashed, UntilError};
+use self::passing::{FilePosition, HashingStream, UntilError};
 use crate::cli::prelude::*;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::key_file;
@@ -180,7 +180,7 @@ fn write(
     let key = args.what.key()?;
     let bar = Bar::new(cx, args.quiet);
     let failed = || format!("cannot write {}", output.display());
-    let out = Hashed::new(BufWriter::with_capacity(1 << 16, file));
+    let out = HashingStream::new(BufWriter::with_capacity(1 << 16, file));
     let mut out = Encoder::new(capture::Compression::of_name(output), out).with_context(failed)?;
     let redaction = Redaction { path: &args.file, options, key, bar: &bar };
     let (done, written) = args
@@ -214,17 +214,17 @@ fn write(
         args.what.note(cx);
     }
     let Some(why) = unwritten else { return Ok(result.outcome(true)) };
-    cx.say("error", &format!("{why}: {} was not written", output.display()));
+    cx.emit("error", &format!("{why}: {} was not written", output.display()));
     Ok(Outcome::No)
 }
 
 /// Warns of patterns of `--classes` that match nothing, whose classes are not renamed: the user sends the dump to
 /// somebody. Returns `true` if there are none.
 fn warn_unmatched(cx: &RunContext, renames: &ClassRenames) -> bool {
-    for pattern in renames.unmatched() {
-        cx.say("warning", &format!("--classes {pattern}: no class of the dump matches"));
+    for pattern in renames.unmatched_patterns() {
+        cx.emit("warning", &format!("--classes {pattern}: no class of the dump matches"));
     }
-    renames.unmatched().is_empty()
+    renames.unmatched_patterns().is_empty()
 }
 
 /// Prefix of the directory with the index for the proof.
@@ -266,7 +266,7 @@ fn check(
 }
 
 /// Opens a dump with its graph.
-type OpenGraph<'o> = &'o dyn Fn(&Input) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, ())>;
+type DumpOpener<'o> = &'o dyn Fn(&Input) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, ())>;
 
 /// Analyses both dumps and compares them. Returns whether all patterns of `--classes` match, too.
 fn proof(
@@ -274,7 +274,7 @@ fn proof(
     args: &RedactArgs,
     options: &RedactOptions,
     output: &Input,
-    open: OpenGraph<'_>,
+    open: DumpOpener<'_>,
 ) -> anyhow::Result<(Vec<ProofRow>, bool)> {
     let input = args.input(&args.file)?;
     let (heap, graph, ()) = input.with_graph(cx, |_| Ok(()))?;
@@ -299,7 +299,7 @@ fn proof(
 impl RedactArgs {
     /// Returns how to read a dump.
     fn input(&self, dump: &Path) -> anyhow::Result<Input> {
-        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().collect();
+        let words: Vec<_> = self.index.path().map(index_dir_word).into_iter().collect();
         self.input_with(dump, &words)
     }
 
@@ -323,7 +323,7 @@ impl WhatGoes {
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {
             let answers = redact::finer_answers().join("; ");
-            cx.say(
+            cx.emit(
                 "note",
                 &format!("--strict-numbers: what these answers say is wrong or missing: {answers}"),
             );
@@ -363,8 +363,8 @@ struct Redaction<'a> {
 }
 
 /// Result, and facts of the input.
-pub(crate) struct Done {
-    pub(crate) redacted: Redacted,
+pub(crate) struct RedactionResult {
+    pub(crate) redacted: RedactReport,
     pub(crate) input_hash: String,
     pub(crate) input_bytes: u64,
     /// Error that ended a compressed file early.
@@ -373,7 +373,7 @@ pub(crate) struct Done {
 }
 
 impl Redaction<'_> {
-    fn run(self, is_file: bool, dir: &Path, out: &mut dyn Write) -> anyhow::Result<Done> {
+    fn run(self, is_file: bool, dir: &Path, out: &mut dyn Write) -> anyhow::Result<RedactionResult> {
         if is_file {
             return self.file(dir, out);
         }
@@ -387,7 +387,7 @@ impl Redaction<'_> {
     }
 
     /// Reads a file twice. A compressed one is unpacked in `dir`, without a name.
-    fn file(self, dir: &Path, out: &mut dyn Write) -> anyhow::Result<Done> {
+    fn file(self, dir: &Path, out: &mut dyn Write) -> anyhow::Result<RedactionResult> {
         let source = RecoverSource::open(self.path, dir, self.bar)?;
         let bytes = source.bytes();
         let failed = || format!("cannot read {}", self.path.display());
@@ -400,14 +400,14 @@ impl Redaction<'_> {
         let from = DumpBytes::Mapped(bytes, &mut passed);
         let plan = Plan::read(from, &self.options.classes).with_context(failed)?;
         let kept = redact::kept_values_of_file(&plan, self.options, bytes);
-        let mut hash = Hashed::new(io::sink());
+        let mut hash = HashingStream::new(io::sink());
         let mut position = FilePosition::new(&source);
         let mut passed = |bytes: &[u8]| {
             hash.pass(bytes);
             position.advance(bytes.len());
         };
         let from = DumpBytes::Mapped(bytes, &mut passed);
-        let redacted = self.redacted(&plan, &kept, from, bytes.len() as u64, out)?;
+        let redacted = self.write_redacted(&plan, &kept, from, bytes.len() as u64, out)?;
         if source.was_written() {
             return Err(hprof_index::Error::Changed(self.path.to_owned()).into());
         }
@@ -415,10 +415,10 @@ impl Redaction<'_> {
             || source.packed_error().is_some()
             || redacted.end.bytes != bytes.len() as u64
         {
-            hash = Hashed::new(io::sink());
+            hash = HashingStream::new(io::sink());
             io::copy(&mut source.packed_bytes(), &mut hash).with_context(failed)?;
         }
-        Ok(Done {
+        Ok(RedactionResult {
             redacted,
             input_hash: hash.hash(),
             input_bytes: source.packed_bytes().len() as u64,
@@ -427,14 +427,14 @@ impl Redaction<'_> {
         })
     }
 
-    fn redacted(
+    fn write_redacted(
         &self,
         plan: &Plan,
         kept: &KeptValues,
         from: DumpBytes<'_>,
         total: u64,
         out: &mut dyn Write,
-    ) -> anyhow::Result<Redacted> {
+    ) -> anyhow::Result<RedactReport> {
         self.bar.begin("writing the redacted dump", total);
         let advance = |bytes| self.bar.advance(bytes);
         let redacted = redact::redact(plan, kept, self.options, self.key.clone(), from, out, &advance);
@@ -443,14 +443,14 @@ impl Redaction<'_> {
     }
 
     /// Reads a pipe once.
-    fn pipe(self, from: Box<dyn Read + '_>, out: &mut dyn Write) -> anyhow::Result<Done> {
+    fn pipe(self, from: Box<dyn Read + '_>, out: &mut dyn Write) -> anyhow::Result<RedactionResult> {
         let name =
             if self.path.as_os_str() == "-" { "standard input".into() } else { self.path.to_string_lossy() };
         let failed = || format!("cannot redact {name}");
-        let mut from = Hashed::new(from);
+        let mut from = HashingStream::new(from);
         let mut start = Vec::new();
         from.by_ref().take(1 << 16).read_to_end(&mut start).with_context(failed)?;
-        let compression = Compression::of(&start);
+        let compression = Compression::detect(&start);
         ensure!(
             compression.is_none_or(|compression| !compression.is_archive()),
             "{name} is an archive; give a file"
@@ -470,7 +470,7 @@ impl Redaction<'_> {
         };
         self.bar.end();
         io::copy(&mut from, &mut io::sink()).with_context(failed)?;
-        Ok(Done {
+        Ok(RedactionResult {
             redacted,
             input_hash: from.hash(),
             input_bytes: from.bytes,

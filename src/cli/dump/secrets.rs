@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::secrets::{self, SecretLevel, SecretQuery, SecretRow, SecretRules, Secrets};
 use hprof_report::ci::sarif::{self, Level};
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::value::id;
 
 use crate::cli::prelude::*;
@@ -25,7 +25,7 @@ const NO_HOLDER: &str = "only a thread's stack or another GC root holds the obje
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Show {
+enum SecretsFormat {
     /// A format that every command has.
     Rows(Format),
     /// A table in Markdown.
@@ -35,12 +35,12 @@ enum Show {
 }
 
 /// Values of `--format`.
-const FORMAT: &[Keyword<Show>] = &[
-    ("table", Show::Rows(Format::Table), "Human-readable table"),
-    ("json", Show::Rows(Format::Json), "One JSON document"),
-    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
-    ("markdown", Show::Markdown, "Markdown, to paste into a ticket"),
-    ("sarif", Show::Sarif, "SARIF 2.1.0, for code hosts"),
+const FORMAT: &[Keyword<SecretsFormat>] = &[
+    ("table", SecretsFormat::Rows(Format::Table), "Human-readable table"),
+    ("json", SecretsFormat::Rows(Format::Json), "One JSON document"),
+    ("csv", SecretsFormat::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("markdown", SecretsFormat::Markdown, "Markdown, to paste into a ticket"),
+    ("sarif", SecretsFormat::Sarif, "SARIF 2.1.0, for code hosts"),
 ];
 
 /// Find passwords, keys and tokens in a dump
@@ -83,7 +83,7 @@ pub(crate) struct SecretsArgs {
         default_value = "table",
         help_heading = "Output"
     )]
-    format: Show,
+    format: SecretsFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -91,7 +91,7 @@ pub(crate) struct SecretsArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome> {
-    let rules = args.rules.iter().try_fold(SecretRules::bundled(), |rules, path| {
+    let rules = args.rules.iter().try_fold(SecretRules::builtin(), |rules, path| {
         rules_file::read(cx, path, "docs/secrets.md describes rules files", |text, file| {
             rules.with(text, file)
         })
@@ -104,27 +104,27 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         found.rows.iter_mut().for_each(|row| row.masked = HIDDEN.to_owned());
     }
     match args.format {
-        Show::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
-        Show::Markdown => {
-            let rows = shown(&found, args.all);
+        SecretsFormat::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
+        SecretsFormat::Markdown => {
+            let rows = table_rows(&found, args.all);
             session.show_markdown(cx, answer(args, &found, &rows, Format::Table))?;
         }
-        Show::Rows(format) => {
+        SecretsFormat::Rows(format) => {
             let style = cx.style(args.color);
-            let rows = shown(&found, args.all || format != Format::Table);
+            let rows = table_rows(&found, args.all || format != Format::Table);
             session.show_as(cx, "secrets", format, style, answer(args, &found, &rows, format))?;
         }
     }
     if !args.input.quiet {
         if found.omitted > 0 {
-            let count = grouped(found.omitted);
+            let count = group_digits(found.omitted);
             let text = format!(
                 "{count} findings, names of values or parts of long texts were not looked at: there may be more credentials"
             );
-            cx.say("warning", &text);
+            cx.emit("warning", &text);
         }
         if found.rows.is_empty() {
-            cx.say(
+            cx.emit(
                 "note",
                 "no credential was found by the rules; texts without a known form are not recognized",
             );
@@ -148,7 +148,7 @@ struct ShownSecret<'a> {
 const ALIKE: usize = 20;
 
 /// Returns the rows of a table: of many of the same kind the first.
-fn shown<'a>(found: &'a Secrets, all: bool) -> Vec<ShownSecret<'a>> {
+fn table_rows<'a>(found: &'a Secrets, all: bool) -> Vec<ShownSecret<'a>> {
     let kind = |row: &'a SecretRow| (row.rule, row.class.as_str(), row.holder.as_deref());
     let mut counts: HashMap<_, usize> = HashMap::new();
     found.rows.iter().for_each(|row| *counts.entry(kind(row)).or_default() += 1);
@@ -172,7 +172,7 @@ fn answer<'a>(
 ) -> Answer<'a, &'a ShownSecret<'a>> {
     let top = args.top.rows(format).unwrap_or(usize::MAX);
     let answer = Answer::new(columns(args.show_values), rows.iter().take(top))
-        .beside(&beside(), &found)
+        .with_summary(&summary_columns(), &found)
         .matching(rows.len() as u64, "rows")
         .without_rows(NoRows::Nothing);
     let total = found.rows.len() as u64;
@@ -181,57 +181,58 @@ fn answer<'a>(
     }
     let mut rules: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
     rules.dedup();
-    let mut line = format!("{} by {}", counted(total, "credential"), counted(rules.len() as u64, "rule"));
+    let mut line =
+        format!("{} by {}", format_count(total, "credential"), format_count(rules.len() as u64, "rule"));
     let more: u64 = rows.iter().map(|row| row.more).sum();
     if more > 0 {
-        let text = counted(more, "row");
+        let text = format_count(more, "row");
         line.push_str(&format!(
             "; {text} like others in rule, class and holder not shown (--all shows them)"
         ));
     }
-    answer.under(Section::Line(line))
+    answer.with_section_below(Section::Line(line))
 }
 
 fn columns<'a>(show_values: bool) -> Columns<'a, &'a ShownSecret<'a>> {
     let mut columns = vec![
-        Column::of(names::RULE, |row: &&ShownSecret<'a>| Value::from(&row.row.id)),
-        Column::of(names::OBJECT, |row: &&ShownSecret<'a>| id(row.row.object)),
-        Column::of(names::CLASS, |row: &&ShownSecret<'a>| Value::from(&row.row.class)),
-        Column::of(names::HELD_BY, |row: &&ShownSecret<'a>| row.row.holder.as_deref().into())
+        Column::new(names::RULE, |row: &&ShownSecret<'a>| Value::from(&row.row.id)),
+        Column::new(names::OBJECT, |row: &&ShownSecret<'a>| id(row.row.object)),
+        Column::new(names::CLASS, |row: &&ShownSecret<'a>| Value::from(&row.row.class)),
+        Column::new(names::HELD_BY, |row: &&ShownSecret<'a>| row.row.holder.as_deref().into())
             .or_null(NO_HOLDER),
-        Column::of(names::COPIES, |row: &&ShownSecret<'a>| row.row.copies.into()),
-        Column::of(names::IS_REACHABLE_NOW, |row: &&ShownSecret<'a>| row.row.is_reachable.into()),
-        Column::of(names::MASKED, |row: &&ShownSecret<'a>| Value::from(&row.row.masked)),
-        Column::of(names::LENGTH, |row: &&ShownSecret<'a>| row.row.length.into()),
+        Column::new(names::COPIES, |row: &&ShownSecret<'a>| row.row.copies.into()),
+        Column::new(names::IS_REACHABLE_NOW, |row: &&ShownSecret<'a>| row.row.is_reachable.into()),
+        Column::new(names::MASKED, |row: &&ShownSecret<'a>| Value::from(&row.row.masked)),
+        Column::new(names::LENGTH, |row: &&ShownSecret<'a>| row.row.length.into()),
     ];
     let mut shown = vec![
-        TableColumn::of(names::RULE, "rule"),
-        TableColumn::of(names::OBJECT, "object"),
-        TableColumn::of(names::MASKED, "masked").cell(|row: &&ShownSecret<'a>| match row.more {
+        TableColumn::new(names::RULE, "rule"),
+        TableColumn::new(names::OBJECT, "object"),
+        TableColumn::new(names::MASKED, "masked").cell(|row: &&ShownSecret<'a>| match row.more {
             0 => row.row.masked.clone(),
-            more => format!("{} and {} more", row.row.masked, grouped(more)),
+            more => format!("{} and {} more", row.row.masked, group_digits(more)),
         }),
-        TableColumn::of(names::LENGTH, "length"),
+        TableColumn::new(names::LENGTH, "length"),
     ];
     if show_values {
-        columns.push(Column::of(names::VALUE, |row: &&ShownSecret<'a>| {
+        columns.push(Column::new(names::VALUE, |row: &&ShownSecret<'a>| {
             Value::from(row.row.value.as_deref().unwrap_or_default())
         }));
-        shown.push(TableColumn::of(names::VALUE, "value").fit(Fit::Cut { priority: 1 }));
+        shown.push(TableColumn::new(names::VALUE, "value").fit(Fit::Cut { priority: 1 }));
     }
     shown.extend([
-        TableColumn::of(names::COPIES, "copies"),
-        TableColumn::of(names::IS_REACHABLE_NOW, "reachable"),
-        TableColumn::of(names::CLASS, "class").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::HELD_BY, "holder").fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(names::COPIES, "copies"),
+        TableColumn::new(names::IS_REACHABLE_NOW, "reachable"),
+        TableColumn::new(names::CLASS, "class").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::HELD_BY, "holder").fit(Fit::Shorten { priority: 0 }),
     ]);
     Columns::new(columns).table(shown)
 }
 
-fn beside<'a>() -> Columns<'a, &'a Secrets> {
+fn summary_columns<'a>() -> Columns<'a, &'a Secrets> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::ROWS), |found: &&Secrets| (found.rows.len() as u64).into()),
-        Column::of(names::TOTAL.dot(names::OMITTED), |found: &&Secrets| found.omitted.into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |found: &&Secrets| (found.rows.len() as u64).into()),
+        Column::new(names::TOTAL.dot(names::OMITTED), |found: &&Secrets| found.omitted.into()),
     ])
 }
 
@@ -278,18 +279,18 @@ fn write_sarif(
         rules: known.clone(),
         errors: Vec::new(),
     };
-    let mut out = cx.out();
+    let mut out = cx.writer();
     sarif::write(&mut out, &run, &mut found.rows.iter().map(failure))?;
     output::finish_if(out, session.check())
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |variant, show_values, about| Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |variant, show_values, about| ResultSchema {
         command: "secrets",
         variant,
         about,
         rows: columns(show_values).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     };
     vec![
         declared(

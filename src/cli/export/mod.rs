@@ -29,13 +29,13 @@ use hprof_index::{Dump, DumpGraph, Heap, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::strings::TextKey;
 use hprof_query::tables::{About, Table, Tables, definitions};
-use hprof_report::number::counted;
-use hprof_report::tables::{Format, TableSource, Written, WrittenColumns};
+use hprof_report::number::format_count;
+use hprof_report::tables::{TableFormat, TableSource, WrittenAmount, WrittenColumns};
 
 use partition::Partitions;
-use rows::{Exported, ExportedTable};
+use rows::{ExportResult, ExportedTable};
 
-pub(crate) use rows::declared;
+pub(crate) use rows::row_schema;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli export heap.hprof --output-dir lake --format csv
@@ -45,10 +45,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
 /// Values of `--format`.
-const FORMAT: &[Keyword<FormatArg>] = &[
-    ("parquet", FormatArg::Parquet, "Compressed Parquet: smallest, and engines read only what they need"),
-    ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
-    ("ndjson", FormatArg::NdJson, "One JSON object per line"),
+const FORMAT: &[Keyword<ExportFormat>] = &[
+    ("parquet", ExportFormat::Parquet, "Compressed Parquet: smallest, and engines read only what they need"),
+    ("csv", ExportFormat::Csv, "Comma-separated values with a header line"),
+    ("ndjson", ExportFormat::NdJson, "One JSON object per line"),
 ];
 
 /// Default format, depending on the build.
@@ -74,7 +74,7 @@ const HASH: &str = "hash";
 const WITH_HASHES: [&str; 2] = ["strings", "properties"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FormatArg {
+enum ExportFormat {
     Parquet,
     Csv,
     NdJson,
@@ -149,7 +149,7 @@ pub(crate) struct ExportArgs {
         hide_default_value = true,
         help_heading = "Output"
     )]
-    format: FormatArg,
+    format: ExportFormat,
 
     /// Name of the dump in the tables [default: the file name without extensions such as .hprof; dumps with the same
     /// name get -2, -3 and so on]
@@ -180,18 +180,18 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl FormatArg {
-    fn format(self) -> anyhow::Result<Format> {
+impl ExportFormat {
+    fn format(self) -> anyhow::Result<TableFormat> {
         match self {
             #[cfg(feature = "parquet")]
-            Self::Parquet => Ok(Format::Parquet),
+            Self::Parquet => Ok(TableFormat::Parquet),
             #[cfg(not(feature = "parquet"))]
             Self::Parquet => anyhow::bail!(
                 "this hprof-cli was built without Parquet; use --format csv or ndjson, or build it with the cargo \
                  feature `parquet`: `cargo install --path . --features parquet` in its source directory"
             ),
-            Self::Csv => Ok(Format::Csv),
-            Self::NdJson => Ok(Format::NdJson),
+            Self::Csv => Ok(TableFormat::Csv),
+            Self::NdJson => Ok(TableFormat::NdJson),
         }
     }
 }
@@ -220,12 +220,12 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     let dir = begin(to)?;
     let (frameworks, text_key) = (args.frameworks.rules(cx)?, args.text_key(cx, to)?);
     let run = ExportRun { dumps: inputs.len(), args, to: &dir, format, frameworks, text_key };
-    let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
+    let mut exported = ExportResult { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
         match run.export(cx, input, &name) {
             Ok((heap, rows)) => {
-                let one = OneDump::of(&heap, heap.summary().facts().created_ms.get());
+                let one = OneDump::from_source(&heap, heap.summary().facts().created_ms.get());
                 exported.dumps.push(rows::ExportedDump { one, name, error: None, rows });
                 exported.heap = Some(heap);
             }
@@ -262,7 +262,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     anyhow::bail!(
         "{} of {} not exported, so there is no {}; the others are complete",
         errors.len(),
-        counted(inputs.len() as u64, "dump") + if errors.len() == 1 { " was" } else { " were" },
+        format_count(inputs.len() as u64, "dump") + if errors.len() == 1 { " was" } else { " were" },
         to.join(SUCCESS).display()
     )
 }
@@ -298,12 +298,12 @@ fn begin(to: &Path) -> anyhow::Result<Arc<OpenDir>> {
 }
 
 /// A requested table.
-enum Asked<'a> {
+enum RequestedTable<'a> {
     Named(String),
     OfClass(Box<dyn Table + 'a>),
 }
 
-impl Asked<'_> {
+impl RequestedTable<'_> {
     fn is(&self, name: &str) -> bool {
         match self {
             Self::Named(known) => known == name,
@@ -324,7 +324,7 @@ struct ExportRun<'a> {
     dumps: usize,
     args: &'a ExportArgs,
     to: &'a Arc<OpenDir>,
-    format: Format,
+    format: TableFormat,
     frameworks: Frameworks,
     text_key: TextKey,
 }
@@ -359,9 +359,9 @@ impl ExportRun<'_> {
         let name = about.name.clone();
         let tables = Tables::with_frameworks(dump, about, self.frameworks.clone());
         let asked = self.tables(cx, &tables)?;
-        let named = |asked: &'_ Asked<'_>| match asked {
-            Asked::Named(name) => tables.find(name),
-            Asked::OfClass(_) => None,
+        let named = |asked: &'_ RequestedTable<'_>| match asked {
+            RequestedTable::Named(name) => tables.find(name),
+            RequestedTable::OfClass(_) => None,
         };
         let tables: Vec<&dyn Table> = match asked.as_slice() {
             [] if self.args.tables.is_empty() => tables.all().map(|table| table as &dyn Table).collect(),
@@ -381,7 +381,7 @@ impl ExportRun<'_> {
             if dump.graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
         };
         let written = hprof_report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
-        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| ExportedTable {
+        let row = |(table, WrittenAmount { rows, bytes, parts }): (&str, WrittenAmount)| ExportedTable {
             dump: name.clone(),
             table: table.to_owned(),
             rows,
@@ -393,23 +393,23 @@ impl ExportRun<'_> {
     }
 
     /// Returns the requested tables, by class or by name.
-    fn tables<'a>(&self, cx: &RunContext, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
-        let mut asked: Vec<Asked<'a>> = Vec::new();
+    fn tables<'a>(&self, cx: &RunContext, tables: &Tables<'a>) -> anyhow::Result<Vec<RequestedTable<'a>>> {
+        let mut asked: Vec<RequestedTable<'a>> = Vec::new();
         for name in &self.args.tables {
             if asked.iter().any(|known| known.is(name)) {
                 continue;
             }
             if tables.find(name).is_some() {
-                asked.push(Asked::Named(name.clone()));
+                asked.push(RequestedTable::Named(name.clone()));
                 continue;
             }
             match tables.of_class(name) {
-                Ok(table) => asked.push(Asked::OfClass(table)),
+                Ok(table) => asked.push(RequestedTable::OfClass(table)),
                 // With several programs, a class need not exist in all of them.
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
                         let path = tables.context().dump.heap.path().display();
-                        cx.say("note", &format!("{path}: there is no table {name}: {none}"));
+                        cx.emit("note", &format!("{path}: there is no table {name}: {none}"));
                     }
                 }
                 Err(none) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::storage::temporary_files::TemporaryDir;
-use hprof_report::tables::{Files, Format};
+use hprof_report::tables::{Files, TableFormat};
 
 use super::directory_names;
 use crate::cli::shared::output::file::mode_of_files;
@@ -18,7 +18,7 @@ pub(super) struct Partitions {
     to: Arc<OpenDir>,
     /// `dump=NAME`
     name: String,
-    format: Format,
+    format: TableFormat,
     /// Table directories, and the maximum permissions of files in them.
     tables: Vec<(String, u32)>,
     /// Directories created so far, by table.
@@ -35,7 +35,7 @@ impl Partitions {
         to: &Arc<OpenDir>,
         name: &str,
         tables: impl Iterator<Item = &'a str>,
-        format: Format,
+        format: TableFormat,
         input: &Path,
     ) -> Self {
         let table = |name| {

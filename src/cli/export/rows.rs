@@ -8,7 +8,7 @@ use crate::cli::shared::several::OneDump;
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_report::json;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 
 /// A table of a dump.
 pub(super) struct ExportedTable {
@@ -29,14 +29,14 @@ pub(super) struct ExportedDump {
 }
 
 /// All dumps.
-pub(super) struct Exported {
+pub(super) struct ExportResult {
     pub(super) to: String,
     pub(super) dumps: Vec<ExportedDump>,
     /// The last dump that could be read.
     pub(super) heap: Option<Arc<Heap>>,
 }
 
-impl AnswerSource for Exported {
+impl AnswerSource for ExportResult {
     fn header(&self) -> json::DumpHeader<'_> {
         match (self.dumps.as_slice(), &self.heap) {
             ([_], Some(heap)) => heap.header(),
@@ -55,24 +55,25 @@ impl AnswerSource for Exported {
 /// Shows the written files.
 pub(super) fn show(
     cx: &RunContext,
-    exported: &Exported,
+    exported: &ExportResult,
     format: Format,
     color: ColorArg,
 ) -> anyhow::Result<()> {
     let rows = || exported.dumps.iter().flat_map(|dump| &dump.rows);
-    let mut answer = Answer::new(columns(), rows()).beside(&beside(), &exported);
+    let mut answer = Answer::new(columns(), rows()).with_summary(&summary_columns(), &exported);
     if format == Format::Table {
         let (all_rows, all_bytes) =
             rows().fold((0u64, 0u64), |(rows, bytes), row| (rows + row.rows, bytes + row.bytes));
         let dumps = exported.dumps.iter().filter(|dump| dump.error.is_none()).count();
         let line = format!(
             "{} rows of {} in {}: {}",
-            grouped(all_rows),
-            counted(dumps as u64, "dump"),
+            group_digits(all_rows),
+            format_count(dumps as u64, "dump"),
             exported.to,
             HumanBytes(all_bytes)
         );
-        answer = answer.under(Section::Line(String::new())).under(Section::Line(line));
+        answer =
+            answer.with_section_below(Section::Line(String::new())).with_section_below(Section::Line(line));
     }
     exported.show_as(cx, "export", format, cx.style(color), answer)?;
     Ok(())
@@ -80,38 +81,38 @@ pub(super) fn show(
 
 fn columns<'a>() -> Columns<'a, &'a ExportedTable> {
     Columns::new([
-        Column::of(names::DUMP, |row: &&ExportedTable| row.dump.as_str().into())
+        Column::new(names::DUMP, |row: &&ExportedTable| row.dump.as_str().into())
             .header("dump")
             .fit(Fit::Middle { priority: 0 }),
-        Column::of(names::TABLE, |row: &&ExportedTable| row.table.as_str().into())
+        Column::new(names::TABLE, |row: &&ExportedTable| row.table.as_str().into())
             .header("table")
             .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::ROWS, |row: &&ExportedTable| row.rows.into()).header("rows"),
-        Column::of(names::FILE_BYTES, |row: &&ExportedTable| row.bytes.into()).header("bytes"),
-        Column::of(names::FILES, |row: &&ExportedTable| row.parts.into()).header("parts"),
+        Column::new(names::ROWS, |row: &&ExportedTable| row.rows.into()).header("rows"),
+        Column::new(names::FILE_BYTES, |row: &&ExportedTable| row.bytes.into()).header("bytes"),
+        Column::new(names::FILES, |row: &&ExportedTable| row.parts.into()).header("parts"),
     ])
 }
 
-fn beside<'a>() -> Columns<'a, &'a Exported> {
+fn summary_columns<'a>() -> Columns<'a, &'a ExportResult> {
     let more = [
-        Column::of(names::NAME, |dump: &ExportedDump| dump.name.as_str().into()),
-        Column::of(names::ERROR, |dump: &ExportedDump| dump.error.as_deref().into())
+        Column::new(names::NAME, |dump: &ExportedDump| dump.name.as_str().into()),
+        Column::new(names::ERROR, |dump: &ExportedDump| dump.error.as_deref().into())
             .or_null("it was exported"),
     ];
     let dumps = Columns::new(OneDump::columns(|dump: &ExportedDump| &dump.one).into_iter().chain(more));
     Columns::new([
-        Column::of(names::TO, |exported: &&Exported| exported.to.as_str().into()),
-        Column::records(names::DUMPS, dumps, |exported: &&'a Exported| &exported.dumps),
+        Column::new(names::TO, |exported: &&ExportResult| exported.to.as_str().into()),
+        Column::records(names::DUMPS, dumps, |exported: &&'a ExportResult| &exported.dumps),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "export",
         variant: "",
         about: "A row is a table of a dump. The option is `--report json` or `--report csv`: `--format` is that of the \
                 tables.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -13,7 +13,7 @@ const SECRET: &str = "without `--strings text`";
 
 /// Prints the tables.
 pub(super) fn print(cx: &RunContext) -> anyhow::Result<Outcome> {
-    let mut out = cx.out();
+    let mut out = cx.writer();
     out.write_all(markdown(&definitions(), SECRET).trim_start().as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)

@@ -14,9 +14,9 @@ pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     let mut omitted = Vec::<(String, usize)>::new();
     let mut is_cut = false;
     // One element of each list tells more than none; without any, a row still has its numbers.
-    for (stage, least) in [Stage::All, Stage::WithinRows, Stage::All].into_iter().zip([1, 0, 0]) {
+    for (stage, least) in [CutScope::All, CutScope::WithinRows, CutScope::All].into_iter().zip([1, 0, 0]) {
         cut_lists(answer, bytes, (stage, least), &mut omitted);
-        let is_too_long = map_length(answer).saturating_add(noted(&omitted)) > bytes;
+        let is_too_long = map_length(answer).saturating_add(note_length(&omitted)) > bytes;
         is_cut |= is_too_long && shorten(answer);
     }
     note(answer, &omitted) | is_cut
@@ -24,7 +24,7 @@ pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
 
 /// Lists that are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CutScope {
     All,
     /// All but the rows themselves.
     WithinRows,
@@ -34,16 +34,16 @@ enum Stage {
 fn cut_lists(
     answer: &mut Map<String, Value>,
     bytes: usize,
-    (stage, least): (Stage, usize),
+    (stage, least): (CutScope, usize),
     omitted: &mut Vec<(String, usize)>,
 ) {
     loop {
-        let size = map_length(answer).saturating_add(noted(omitted));
+        let size = map_length(answer).saturating_add(note_length(omitted));
         if size <= bytes {
             return;
         }
         let Some((path, list)) = longest(answer, stage, least) else { return };
-        let keep = kept(list, size.saturating_sub(bytes), least);
+        let keep = kept_count(list, size.saturating_sub(bytes), least);
         let gone = list.len().saturating_sub(keep);
         list.truncate(keep);
         match omitted.iter_mut().find(|(known, _)| *known == path) {
@@ -71,7 +71,7 @@ fn map_length(value: &Map<String, Value>) -> usize {
 const NAMED: usize = 8;
 
 /// Returns about how many bytes the note takes.
-fn noted(omitted: &[(String, usize)]) -> usize {
+fn note_length(omitted: &[(String, usize)]) -> usize {
     let others = if omitted.len() > NAMED { 80 } else { 0 };
     omitted.iter().take(NAMED).map(|(path, _)| path.len().saturating_add(40)).sum::<usize>() + others
 }
@@ -92,7 +92,7 @@ fn note(answer: &mut Map<String, Value>, omitted: &[(String, usize)]) -> bool {
 }
 
 /// Returns how many elements of a list stay if about `excess` bytes have to go: at least `least`, and at least one goes.
-fn kept(list: &[Value], excess: usize, least: usize) -> usize {
+fn kept_count(list: &[Value], excess: usize, least: usize) -> usize {
     let mut gone = 0usize;
     let mut count = list.len();
     for element in list.iter().rev() {
@@ -106,7 +106,11 @@ fn kept(list: &[Value], excess: usize, least: usize) -> usize {
 }
 
 /// Returns the list that takes most bytes, among those with more than `least` elements, with its path.
-fn longest(answer: &mut Map<String, Value>, stage: Stage, least: usize) -> Option<(String, &mut Vec<Value>)> {
+fn longest(
+    answer: &mut Map<String, Value>,
+    stage: CutScope,
+    least: usize,
+) -> Option<(String, &mut Vec<Value>)> {
     let mut search = Search { path: Vec::new(), best: None, stage, least };
     for (key, value) in answer.iter() {
         search.path.push(Step::Key(key));
@@ -141,7 +145,7 @@ struct Search<'a> {
     path: Vec<Step<'a>>,
     /// Length and path.
     best: Option<(usize, Vec<Step<'a>>)>,
-    stage: Stage,
+    stage: CutScope,
     least: usize,
 }
 
@@ -156,7 +160,7 @@ impl<'a> Search<'a> {
                     size = size.saturating_add(self.visit(element)).saturating_add(1);
                     self.path.pop();
                 }
-                let may_be_cut = self.stage == Stage::All || self.path.len() > 1;
+                let may_be_cut = self.stage == CutScope::All || self.path.len() > 1;
                 // An outer list of the same length wins: its elements go whole.
                 let is_longest = self.best.as_ref().is_none_or(|(most, _)| size >= *most);
                 if list.len() > self.least && may_be_cut && is_longest {

@@ -14,7 +14,7 @@ use super::budget;
 use super::message::MAX_ERROR;
 use crate::cli::shared::args::INDEX_DIR;
 use crate::cli::shared::commands::quoted;
-use crate::cli::shared::context::{WITH_TABLE, locked};
+use crate::cli::shared::context::{WITH_TABLE, lock};
 use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::spool;
 use crate::cli::shared::worker::{OutputLimits, WorkerKiller, WorkerProcess, WorkerTerms};
@@ -43,7 +43,7 @@ impl Processes {
     /// Ends them.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
-        locked(&self.started).iter().for_each(WorkerKiller::kill);
+        lock(&self.started).iter().for_each(WorkerKiller::kill);
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -51,12 +51,12 @@ impl Processes {
     }
 
     /// Runs a command to its end, or to the end of its time.
-    fn run(&self, command: &mut Command, limits: CallLimits) -> io::Result<Finished> {
+    fn run(&self, command: &mut Command, limits: CallLimits) -> io::Result<ProcessOutput> {
         let CallLimits { time, memory, is_background } = limits;
         let terms = WorkerTerms { memory, is_background, ..WorkerTerms::default() };
         let process = {
             // Locked, so that none is started once they are cancelled.
-            let mut started = locked(&self.started);
+            let mut started = lock(&self.started);
             if self.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
@@ -66,11 +66,11 @@ impl Processes {
         };
         let output = process.output(OutputLimits { time, stdout: MAX_OUTPUT, stderr: MAX_NOTES })?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(Finished { stdout: output.stdout, stderr, code: output.status.code() })
+        Ok(ProcessOutput { stdout: output.stdout, stderr, code: output.status.code() })
     }
 }
 
-struct Finished {
+struct ProcessOutput {
     stdout: Vec<u8>,
     stderr: String,
     /// `None` if it was killed.
@@ -144,13 +144,13 @@ impl Runner {
     }
 
     /// Returns the command as it would be typed.
-    pub(super) fn typed(words: &[OsString]) -> String {
+    pub(super) fn shell_line(words: &[OsString]) -> String {
         // The end of options is needed only before what looks like one.
         let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
         let is_needed = words.iter().skip(end + 1).any(|word| word.as_encoded_bytes().starts_with(b"-"));
         let words = words.iter().enumerate().filter(|(at, _)| *at != end || is_needed);
         // A dump that is a copy of a pipe is what was given.
-        let words = words.map(|(_, word)| quoted(spool::given(Path::new(word))));
+        let words = words.map(|(_, word)| quoted(spool::original_path(Path::new(word))));
         ["hprof-cli".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
 
@@ -162,11 +162,11 @@ impl Runner {
         max_bytes: usize,
         more: impl Fn(&Map<String, Value>, bool) -> Option<Value>,
     ) -> CallAnswer {
-        let (json, table) = match self.both(processes, words) {
+        let (json, table) = match self.json_and_table(processes, words) {
             Ok(both) => both,
             Err(error) => return CallAnswer::error(format!("the command failed: {error}")),
         };
-        let said = said(&json.stderr);
+        let said = stderr_lines(&json.stderr);
         // A query that SQL or OQL refuses has no answer, and code 1.
         if !is_answer(json.code) || json.stdout.is_empty() {
             let text = if said.is_empty() { "the command was ended".to_owned() } else { said.join("\n") };
@@ -175,7 +175,7 @@ impl Runner {
         let Ok(Value::Object(mut answer)) = serde_json::from_slice(&json.stdout) else {
             return CallAnswer::error("the answer is too long; ask for fewer rows with `top`");
         };
-        let typed = Self::typed(words);
+        let typed = Self::shell_line(words);
         answer.insert("shell_command".to_owned(), typed.clone().into());
         answer.insert("untrusted".to_owned(), UNTRUSTED.into());
         if !said.is_empty() {
@@ -201,7 +201,11 @@ impl Runner {
     }
 
     /// Runs a command for JSON and table.
-    fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
+    fn json_and_table(
+        &self,
+        processes: &Processes,
+        words: &[OsString],
+    ) -> io::Result<(ProcessOutput, Vec<u8>)> {
         let mut command = self.command(words, "json");
         let mut json = processes.run(command.env(WITH_TABLE, "1"), self.limits)?;
         let end = json.stdout.iter().position(|byte| *byte == 0);
@@ -220,7 +224,7 @@ impl Runner {
             .map_err(|error| error.to_string())?;
         match serde_json::from_slice(&done.stdout) {
             Ok(Value::Object(answer)) => Ok(answer),
-            _ => Err(said(&done.stderr).join("\n")),
+            _ => Err(stderr_lines(&done.stderr).join("\n")),
         }
     }
 }
@@ -231,7 +235,7 @@ fn is_answer(code: Option<i32>) -> bool {
 }
 
 /// Returns what a command said on stderr, without the name of the program.
-fn said(stderr: &str) -> Vec<String> {
+fn stderr_lines(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().map(|line| line.strip_prefix("hprof-cli: ").unwrap_or(line));
     lines.map(str::to_owned).collect()
 }

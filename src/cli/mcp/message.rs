@@ -59,7 +59,7 @@ impl RpcError {
 pub(crate) struct RequestId(String);
 
 impl RequestId {
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         let is_id = value.is_string() || value.is_i64() || value.is_u64();
         Some(value.to_string()).filter(|text| is_id && text.len() <= MAX_ID).map(Self)
     }
@@ -114,7 +114,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     let Value::Object(mut message) = value else {
         return Err(null(INVALID_REQUEST, "a message is an object; batches are not supported"));
     };
-    let id = message.get("id").and_then(RequestId::of);
+    let id = message.get("id").and_then(RequestId::from_value);
     let known = id.clone();
     let wrong = |message: &str| (known.clone(), RpcError::new(INVALID_REQUEST, message));
     if message.get("jsonrpc") != Some(&Value::from("2.0")) {
@@ -135,7 +135,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
             return Err(wrong("`id` has to be a string or an integer, of at most 1 KiB"));
         }
         let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
-        return Ok(cancelled.and_then(RequestId::of).map_or(ClientMessage::Other, ClientMessage::Cancelled));
+        return Ok(cancelled
+            .and_then(RequestId::from_value)
+            .map_or(ClientMessage::Other, ClientMessage::Cancelled));
     };
     let meta = params.get("_meta").and_then(Value::as_object);
     let version = meta.and_then(|meta| meta.get(VERSION_KEY));
@@ -204,7 +206,7 @@ fn line(message: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<ClientMessage, (Value, i64)> {
+    fn parse_line(text: &str) -> Result<ClientMessage, (Value, i64)> {
         let id = |id: Option<RequestId>| id.map_or(Value::Null, |id| id.value());
         parse(text.as_bytes()).map_err(|(known, error)| (id(known), error.code))
     }
@@ -235,21 +237,21 @@ mod tests {
                 UNSUPPORTED_VERSION,
             ),
         ] {
-            assert_eq!(parsed(text), Err((id, code)), "{text}");
+            assert_eq!(parse_line(text), Err((id, code)), "{text}");
         }
         let deep = "[".repeat(100_000);
-        assert_eq!(parsed(&deep), Err((Value::Null, PARSE_ERROR)));
+        assert_eq!(parse_line(&deep), Err((Value::Null, PARSE_ERROR)));
     }
 
     #[test]
     fn ids_come_back_as_they_were_sent() {
         for id in ["\"a\\u0000\\\"b\"", "0", "-1", "18446744073709551615", "\"1\""] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-            let Ok(ClientMessage::Request(request)) = parsed(&text) else { panic!("{text}") };
+            let Ok(ClientMessage::Request(request)) = parse_line(&text) else { panic!("{text}") };
             assert_eq!(request.id.value(), serde_json::from_str::<Value>(id).unwrap());
             assert!(!request.is_stateless);
         }
-        assert_ne!(RequestId::of(&"1".into()), RequestId::of(&1.into()));
+        assert_ne!(RequestId::from_value(&"1".into()), RequestId::from_value(&1.into()));
     }
 
     #[test]
@@ -267,10 +269,10 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, ClientMessage::Other),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
-                ClientMessage::Cancelled(RequestId::of(&3.into()).unwrap()),
+                ClientMessage::Cancelled(RequestId::from_value(&3.into()).unwrap()),
             ),
         ] {
-            assert_eq!(parsed(text), Ok(expected), "{text}");
+            assert_eq!(parse_line(text), Ok(expected), "{text}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use self::call::Processes;
 use self::call::Runner;
 #[cfg(feature = "serve")]
 pub(crate) use self::message::ClientMessage;
-pub(crate) use self::server::Server;
+pub(crate) use self::server::McpServer;
 #[cfg(feature = "serve")]
 pub(crate) use self::server::{MAX_CALLS, MAX_LINE};
 use crate::cli::Outcome;
@@ -112,26 +112,26 @@ pub(crate) fn server<'d>(
     shows_values: bool,
     max_bytes: usize,
     limits: CallLimits,
-) -> anyhow::Result<Server> {
+) -> anyhow::Result<McpServer> {
     for dump in dumps.clone() {
         anyhow::ensure!(dump.is_file(), "{} is not a file", dump.display());
     }
-    let index_dir = index.given().map(std::path::absolute).transpose()?;
-    let (directory, dumps) = typed(dumps)?;
+    let index_dir = index.path().map(std::path::absolute).transpose()?;
+    let (directory, dumps) = command_paths(dumps)?;
     let program = std::env::current_exe()?.into_os_string();
     let runner = Runner { program, index_dir, directory, shows_values, limits };
-    Ok(Server::new(dumps, runner, max_bytes))
+    Ok(McpServer::new(dumps, runner, max_bytes))
 }
 
 /// Returns the paths of dumps as commands name them, and the directory in which these run: file names in the directory of all
 /// dumps, so that answers do not say where it is. Dumps in several directories keep the paths that were given.
-fn typed<'d>(
+fn command_paths<'d>(
     dumps: impl Iterator<Item = &'d PathBuf> + Clone,
 ) -> std::io::Result<(Option<PathBuf>, Vec<PathBuf>)> {
     let whole: Vec<PathBuf> = dumps.clone().map(std::path::absolute).collect::<Result<_, _>>()?;
     let directory = whole.first().and_then(|dump| dump.parent());
     let is_shared = whole.iter().all(|dump| dump.parent() == directory);
-    let is_copy = dumps.clone().any(|dump| spool::given(dump) != dump.as_path());
+    let is_copy = dumps.clone().any(|dump| spool::original_path(dump) != dump.as_path());
     let names: Option<Vec<PathBuf>> = whole.iter().map(|dump| dump.file_name().map(PathBuf::from)).collect();
     let (directory, dumps) = match names.filter(|_| is_shared && !is_copy) {
         Some(names) => (directory.map(PathBuf::from), names),
@@ -152,7 +152,7 @@ mod tests {
     fn dumps_of_one_directory_have_the_names_of_their_files() {
         let of = |dumps: &[&str]| {
             let dumps: Vec<PathBuf> = dumps.iter().map(PathBuf::from).collect();
-            let (directory, words) = typed(dumps.iter()).unwrap();
+            let (directory, words) = command_paths(dumps.iter()).unwrap();
             let words: Vec<String> = words.iter().map(|word| word.to_str().unwrap().to_owned()).collect();
             (directory, words)
         };

@@ -16,7 +16,7 @@ use super::message::{
 use super::texts::{DOCUMENTS, DUMP_URI, INSTRUCTIONS, PROMPTS};
 use super::tools::{self, CallArguments, TOOLS, Tool};
 use super::{budget, wire};
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 use crate::cli::shared::spool;
 
 /// Maximum length of a message.
@@ -33,7 +33,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The state of a server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     /// Paths as commands name them.
     dumps: Vec<PathBuf>,
     runner: Runner,
@@ -41,20 +41,20 @@ pub(crate) struct Server {
 }
 
 /// A server at work: its output, and the calls that run.
-struct Session<'s, W> {
-    server: &'s Server,
+struct McpSession<'s, W> {
+    server: &'s McpServer,
     out: Mutex<W>,
     calls: Mutex<HashMap<RequestId, Arc<Processes>>>,
 }
 
 /// Serves on stdin and stdout until stdin ends.
-pub(super) fn run(server: Server) -> io::Result<()> {
+pub(super) fn run(server: McpServer) -> io::Result<()> {
     serve(&server, io::stdin().lock(), io::stdout())
 }
 
 /// Serves until the input ends, and answers the calls that were read until then. If the output ends, they are cancelled.
-fn serve(server: &Server, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
-    let session = Session::new(server, output);
+fn serve(server: &McpServer, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    let session = McpSession::new(server, output);
     std::thread::scope(|scope| {
         let mut line = Vec::new();
         let ended = loop {
@@ -74,7 +74,7 @@ fn serve(server: &Server, mut input: impl BufRead, output: impl Write + Send) ->
                     Ok(ClientMessage::Request(request)) => session.request(scope, request),
                     Ok(ClientMessage::Cancelled(id)) => {
                         // Its ID may be used again before its process has ended.
-                        if let Some(call) = locked(&session.calls).remove(&id) {
+                        if let Some(call) = lock(&session.calls).remove(&id) {
                             call.cancel();
                         }
                         Ok(())
@@ -110,17 +110,17 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-impl<'s, W: Write + Send> Session<'s, W> {
-    fn new(server: &'s Server, output: W) -> Self {
+impl<'s, W: Write + Send> McpSession<'s, W> {
+    fn new(server: &'s McpServer, output: W) -> Self {
         Self { server, out: Mutex::new(output), calls: Mutex::default() }
     }
 
     fn cancel_all(&self) {
-        locked(&self.calls).values().for_each(|call| call.cancel());
+        lock(&self.calls).values().for_each(|call| call.cancel());
     }
 
     fn send(&self, line: &str) -> io::Result<()> {
-        let mut out = locked(&self.out);
+        let mut out = lock(&self.out);
         out.write_all(line.as_bytes())?;
         out.flush()
     }
@@ -136,7 +136,7 @@ impl<'s, W: Write + Send> Session<'s, W> {
         }
         let processes = Arc::new(Processes::default());
         {
-            let mut calls = locked(&self.calls);
+            let mut calls = lock(&self.calls);
             if calls.len() >= MAX_CALLS || calls.contains_key(&request.id) {
                 drop(calls);
                 let error =
@@ -175,7 +175,7 @@ impl<'s, W: Write + Send> Session<'s, W> {
             }),
         };
         {
-            let mut calls = locked(&self.calls);
+            let mut calls = lock(&self.calls);
             if calls.get(&request.id).is_some_and(|call| Arc::ptr_eq(call, processes)) {
                 calls.remove(&request.id);
             }
@@ -193,7 +193,7 @@ impl<'s, W: Write + Send> Session<'s, W> {
 
 /// Returns the name of a dump's file, or what stands for a pipe.
 fn file_name(dump: &Path) -> String {
-    spool::given(dump).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    spool::original_path(dump).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -203,7 +203,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-impl Server {
+impl McpServer {
     /// Makes one for these dumps.
     pub(super) fn new(dumps: Vec<PathBuf>, runner: Runner, max_bytes: usize) -> Self {
         Self { dumps, runner, max_bytes }
@@ -226,7 +226,7 @@ impl Server {
         out: impl Write + Send,
     ) {
         // A client that has gone has cancelled it.
-        let _ = Session::new(self, out).call(request, processes);
+        let _ = McpSession::new(self, out).call(request, processes);
     }
 
     /// Answers what needs no dump. Returns whether it is a list that clients may keep.
@@ -291,7 +291,7 @@ impl Server {
     fn tool(&self, params: &Map<String, Value>, processes: &Processes) -> Result<CallAnswer, RpcError> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let names = || TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-        let tool = Tool::named(name)
+        let tool = Tool::find(name)
             .ok_or_else(|| RpcError::params(format!("there is no tool `{name}`; there are: {}", names())))?;
         let none = Map::new();
         let arguments = match params.get("arguments") {
@@ -313,7 +313,7 @@ impl Server {
             Ok(words) => {
                 let more = |answer: &Map<String, Value>, is_cut: bool| {
                     let rows = answer.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
-                    tool.more(arguments, rows, is_cut.then_some(max_bytes))
+                    tool.next_call(arguments, rows, is_cut.then_some(max_bytes))
                 };
                 self.runner.answer(processes, &words, max_bytes, more)
             }
@@ -348,7 +348,7 @@ impl Server {
             })
             .collect();
         // What it gives for each dump.
-        let shell = self.dumps.iter().map(|path| Runner::typed(&["info".into(), path.into()]));
+        let shell = self.dumps.iter().map(|path| Runner::shell_line(&["info".into(), path.into()]));
         let shell = shell.collect::<Vec<_>>().join("; ");
         let mut answer = object(json!({
             "command": "dumps", "rows": rows, "shell_command": shell, "untrusted": UNTRUSTED,
@@ -370,7 +370,7 @@ impl Server {
             let handle = params.get("arguments")?.get(name)?.as_str()?;
             self.dump(handle).ok().map(|_| handle.to_owned())
         };
-        prompt.filled(argument).map(object).ok_or_else(|| {
+        prompt.fill(argument).map(object).ok_or_else(|| {
             RpcError::params("an argument is missing, or is not the handle of a dump, such as d1")
         })
     }
@@ -439,7 +439,7 @@ mod tests {
     use crate::cli::mcp::CallLimits;
 
     /// Serves these lines without a dump, and returns the answers.
-    fn served(input: &str) -> Vec<Value> {
+    fn serve_lines(input: &str) -> Vec<Value> {
         let limits = CallLimits { time: Duration::from_secs(60), memory: None, is_background: false };
         let runner = Runner {
             program: "/nonexistent".into(),
@@ -448,7 +448,7 @@ mod tests {
             shows_values: false,
             limits,
         };
-        let server = Server { dumps: vec!["/dumps/a.hprof".into()], runner, max_bytes: 16 << 10 };
+        let server = McpServer { dumps: vec!["/dumps/a.hprof".into()], runner, max_bytes: 16 << 10 };
         let mut out = Vec::new();
         serve(&server, input.as_bytes(), &mut out).unwrap();
         String::from_utf8(out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn both_eras_are_answered() {
         let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-        let answers = served(&format!(
+        let answers = serve_lines(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18"}}}}
 {{"jsonrpc":"2.0","id":2,"method":"initialize","params":{{"protocolVersion":"1999"}}}}
 {{"jsonrpc":"2.0","method":"notifications/initialized"}}
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_skipped() {
         let long = format!("\"{}\"\n", "x".repeat(3 << 20));
-        let answers = served(&format!("{long}{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n"));
+        let answers = serve_lines(&format!("{long}{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n"));
         assert_eq!(answers.len(), 2);
         assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&Value::Null, &json!(1)));
     }

@@ -207,7 +207,7 @@ const COMMON: &[Argument] = &[optional(
 
 impl Tool {
     /// Returns the tool of a name.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
@@ -242,7 +242,7 @@ impl Tool {
     }
 
     /// Returns the call that gives more than an answer with so many rows; `cut_to` is the number of bytes it was cut to.
-    pub(super) fn more(
+    pub(super) fn next_call(
         &self,
         given: &Map<String, Value>,
         rows: usize,
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     fn words(tool: &str, arguments: Value) -> Result<Vec<String>, String> {
-        let tool = Tool::named(tool).unwrap();
+        let tool = Tool::find(tool).unwrap();
         let arguments = tool.check(arguments.as_object().unwrap())?;
         let dump = |handle: &str| match handle {
             "d1" => Ok(Path::new("/dumps/a b.hprof")),

@@ -27,8 +27,8 @@ pub(crate) fn run(cx: &RunContext, args: &CompletionsArgs) -> anyhow::Result<Out
     // clap_complete panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "hprof-cli", &mut script);
-    let script = mended(args.shell, String::from_utf8(script)?);
-    let mut out = cx.out();
+    let script = fix_script(args.shell, String::from_utf8(script)?);
+    let mut out = cx.writer();
     out.write_all(script.as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)
@@ -54,7 +54,7 @@ fn with_hint(arg: Arg) -> Arg {
 ///
 /// No setting of clap_complete 4.6.11 has the same effect, and there is no later version yet. Where a later version
 /// contains a fix, nothing is found to replace.
-fn mended(shell: Shell, script: String) -> String {
+fn fix_script(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script
             // The program's name contains a hyphen: the loop over the words sets `cmd` to

@@ -63,7 +63,7 @@ pub(crate) fn run(cx: &RunContext, args: &ManArgs) -> anyhow::Result<Outcome> {
             .find_subcommand(name)
             .with_context(|| format!("there is no command '{name}'; `hprof-cli --help` lists them"))?,
     };
-    let mut out = cx.out();
+    let mut out = cx.writer();
     out.write_all(&page(command)?)?;
     output::finish(out)?;
     Ok(Outcome::Fine)
@@ -97,7 +97,7 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     exit_status(&mut text, &below);
     environment_and_files(&mut text, command);
     for (title, lines) in below.iter().filter(|(title, _)| *title != EXIT_CODES_TITLE) {
-        preformatted(&mut text, title, lines);
+        write_preformatted(&mut text, title, lines);
     }
     if name != ROOT {
         text += &format!(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", escaped(ROOT));
@@ -186,7 +186,7 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let text = "The user's cache directory, ~/.cache by default: indexes are stored in its directory hprof-cli if none can be written beside the dump.";
         entries.push(("XDG_CACHE_HOME".to_owned(), text.to_owned()));
     }
-    described(out, "ENVIRONMENT", &entries);
+    write_entries(out, "ENVIRONMENT", &entries);
     if has_index {
         let files = [
             (
@@ -200,12 +200,12 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
                 "Indexes of dumps whose directory cannot be written to; with --index-dir they are stored there.",
             ),
         ];
-        described(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        write_entries(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }
 }
 
 /// Writes a section of names and descriptions.
-fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
+fn write_entries(out: &mut String, title: &str, entries: &[(String, String)]) {
     if entries.is_empty() {
         return;
     }
@@ -216,7 +216,7 @@ fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
 }
 
 /// Writes a section of preformatted lines.
-fn preformatted(out: &mut String, title: &str, lines: &[&str]) {
+fn write_preformatted(out: &mut String, title: &str, lines: &[&str]) {
     let indent =
         lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len()).min();
     let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
@@ -273,7 +273,7 @@ mod tests {
             [("Examples", vec!["  a", "", "  b:", ""]), (EXIT_CODES_TITLE, vec!["  0  fine"])]
         );
         let mut out = String::new();
-        sections.iter().take(1).for_each(|(title, lines)| preformatted(&mut out, title, lines));
+        sections.iter().take(1).for_each(|(title, lines)| write_preformatted(&mut out, title, lines));
         exit_status(&mut out, &sections);
         assert_eq!(
             out,

@@ -58,7 +58,7 @@ pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
 
 /// Prints the version and the facts about this build and this machine.
 pub(crate) fn run(cx: &RunContext) -> anyhow::Result<()> {
-    let mut out = cx.out();
+    let mut out = cx.writer();
     writeln!(out, "hprof-cli {}", env!("CARGO_PKG_VERSION"))?;
     for (name, value) in facts() {
         writeln!(out, "{name}: {value}")?;
@@ -115,7 +115,7 @@ fn level() -> Option<&'static str> {
 
 /// Returns the path of the agent's library.
 fn agent() -> String {
-    match (library::find(), library::named()) {
+    match (library::find(), library::env_path()) {
         (Ok(path), _) => escape::text(&path.to_string_lossy()).into_owned(),
         (Err(_), Some(path)) => {
             format!("not found, ${} is {}", library::VARIABLE, escape::text(&path.to_string_lossy()))

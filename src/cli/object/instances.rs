@@ -10,13 +10,13 @@ use hprof_query::objects::heaps;
 use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, InstanceRow};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::LazyRows;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -96,7 +96,7 @@ pub(crate) struct InstancesArgs {
 }
 
 /// Creates a row from an object and the value that it is sorted by.
-fn made(
+fn sortable_row(
     graph: &ObjectGraph,
     labels: &Labels<'_>,
     order: Option<&FieldOrder<'_>>,
@@ -115,7 +115,7 @@ struct InstancesResult {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(cx, &args.classes)?;
+    let asked = args.input.resolve_selections(cx, &args.classes)?;
     let (session, found) = Session::ask(cx, &args.input, |dump| ask(args, &asked, dump))?;
     let InstancesResult { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
@@ -127,13 +127,13 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
     let lines = rows.into_all(
-        |object| made(graph, &labels, order.as_ref(), *object),
+        |object| sortable_row(graph, &labels, order.as_ref(), *object),
         |_, (row, value)| {
             Some(InstanceLine { class: object::class_name(heap.summary(), row.class), row, value })
         },
     );
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
-        .beside(&beside(), &total)
+        .with_summary(&summary_columns(), &total)
         .matching(total, "objects")
         .without_rows(NoRows::Nothing);
     session.show(cx, "instances", &args.output, answer)?;
@@ -141,7 +141,7 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
         notes(cx, args, &asked, &session, &unmatched, total);
     }
     if args.live {
-        unreachable::note(cx, &session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     }
     Ok(session.outcome(total > 0))
 }
@@ -156,7 +156,7 @@ fn ask(args: &InstancesArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Re
     } else {
         let filter = Filter::new(&objects, &labels, &args.conditions, &classes)?;
         Some(match &of_heap {
-            Some(of_heap) => filter.within(of_heap),
+            Some(of_heap) => filter.restrict_to(of_heap),
             None => filter,
         })
     };
@@ -182,7 +182,8 @@ fn ask(args: &InstancesArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Re
             Some(order) => instances::find_by_field(dump.graph, &question, order),
         }
     };
-    let rows = LazyRows::new(found.objects, |object| made(dump.graph, &labels, order.as_ref(), *object));
+    let rows =
+        LazyRows::new(found.objects, |object| sortable_row(dump.graph, &labels, order.as_ref(), *object));
     Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 
@@ -198,8 +199,8 @@ fn notes(
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(cx, heap.path(), graph, id),
-            Selected::Classes(_) => messages::about_no_class(cx, heap.summary(), selection),
+            SelectionKind::Object(id) => messages::about_no_object(cx, heap.path(), graph, id),
+            SelectionKind::Classes(_) => messages::about_no_class(cx, heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -209,7 +210,7 @@ fn notes(
             (false, _) => "no object of the class matches",
         };
         let hint = if args.subclasses { "" } else { "; --subclasses includes its subclasses" };
-        cx.say("note", &format!("{none}{hint}"));
+        cx.emit("note", &format!("{none}{hint}"));
     }
 }
 
@@ -242,51 +243,51 @@ impl InstanceLine<'_> {
     }
 }
 
-fn named<'r>(line: &'r InstanceLine<'_>) -> NamedObject<'r> {
+fn named_object<'r>(line: &'r InstanceLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
 fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, InstanceLine<'a>> {
-    let [object, class, label] = object_columns::named(named);
+    let [object, class, label] = object_columns::identity_columns(named_object);
     let shallow = object_columns::shallow_bytes(|line: &InstanceLine<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &InstanceLine<'a>| line.row.retained_bytes);
     let mut columns = vec![object, class, label, shallow, retained.or_null("it is unreachable")];
     let mut shown = vec![
-        TableColumn::of(names::RETAINED_BYTES, "retained").cell(|line: &InstanceLine<'a>| {
-            line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)
+        TableColumn::new(names::RETAINED_BYTES, "retained").cell(|line: &InstanceLine<'a>| {
+            line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), group_digits)
         }),
-        TableColumn::derived("%", Align::Right, move |line: &InstanceLine<'a>| {
+        TableColumn::table_only("%", Align::Right, move |line: &InstanceLine<'a>| {
             line.row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default()
         }),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
     ];
     if let Some(field) = sorted_by {
-        let value = Column::of(names::SORT_VALUE, |line: &InstanceLine<'a>| line.sort_value());
+        let value = Column::new(names::SORT_VALUE, |line: &InstanceLine<'a>| line.sort_value());
         columns.push(
             value.or_null(
                 "the field is null or contains an object without a label, or there is no such field",
             ),
         );
-        let shown_value = TableColumn::of(names::SORT_VALUE, field.to_owned());
+        let shown_value = TableColumn::new(names::SORT_VALUE, field.to_owned());
         shown.push(shown_value.cell(|line: &InstanceLine<'a>| line.sort_cell()));
     }
     shown.extend([
-        TableColumn::of(names::OBJECT, "id"),
-        object_columns::described(|line: &InstanceLine<'a>| named(line).describe_without_id()),
+        TableColumn::new(names::OBJECT, "id"),
+        object_columns::description(|line: &InstanceLine<'a>| named_object(line).describe_without_id()),
     ]);
     Columns::new(columns).table(shown)
 }
 
-fn beside() -> Columns<'static, u64> {
-    Columns::new([Column::of(names::TOTAL.dot(names::OBJECTS), |total: &u64| (*total).into())])
+fn summary_columns() -> Columns<'static, u64> {
+    Columns::new([Column::new(names::TOTAL.dot(names::OBJECTS), |total: &u64| (*total).into())])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "instances",
         variant: "",
         about: "A row is an object of the classes.",
         rows: columns(0, Some("")).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

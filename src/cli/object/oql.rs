@@ -11,7 +11,7 @@ use hprof_report::value::{id, list, record};
 use crate::cli::prelude::*;
 use crate::cli::shared::hiding;
 use crate::cli::shared::session::KEPT;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{object, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
@@ -75,14 +75,14 @@ pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     };
     let query: Query = match text.parse() {
         Ok(query) => query,
-        Err(error) => return Err(say(cx, error)),
+        Err(error) => return Err(report_error(cx, error)),
     };
     hiding::note(cx, args.input.quiet);
     let top = args.top.rows(args.output.format());
     let (session, answer) = Session::ask(cx, &args.input, |dump| {
         let evaluator = Evaluator::new(dump).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
-            let first = first(args, &found, &evaluator);
+            let first = first_rows(args, &found, &evaluator);
             (found, first)
         }))
     })?;
@@ -90,29 +90,29 @@ pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
         Ok((found, first)) => {
             let outcome = show(cx, args, &session, &found, first)?;
             if args.live {
-                unreachable::note(cx, &session, &args.input, Covers::Reachable);
+                unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
             }
             Ok(outcome)
         }
         Err(error) if error.is_unknown => {
-            cx.say("error", &say(cx, error).to_string());
+            cx.emit("error", &report_error(cx, error).to_string());
             Ok(session.outcome(false))
         }
-        Err(error) => Err(say(cx, error)),
+        Err(error) => Err(report_error(cx, error)),
     }
 }
 
 /// Shows the position of an error and returns the error.
-fn say(cx: &RunContext, error: QueryError) -> anyhow::Error {
+fn report_error(cx: &RunContext, error: QueryError) -> anyhow::Error {
     query_text::show_place(cx, &error.query, error.column.saturating_sub(1));
     error.into()
 }
 
 /// Computes the first rows while the query runs, when a damaged index can still be noticed. Later rows are computed
 /// while they are written.
-fn first(args: &OqlArgs, found: &OqlResult, evaluator: &Evaluator<'_, '_>) -> Vec<OqlRow> {
+fn first_rows(args: &OqlArgs, found: &OqlResult, evaluator: &Evaluator<'_, '_>) -> Vec<OqlRow> {
     let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
-    for row in found.rows(evaluator).take(made(args)) {
+    for row in found.rows(evaluator).take(max_first_rows(args)) {
         left = left.saturating_sub(row_bytes(&row));
         rows.push(row);
         if left == 0 {
@@ -123,15 +123,15 @@ fn first(args: &OqlArgs, found: &OqlResult, evaluator: &Evaluator<'_, '_>) -> Ve
 }
 
 /// Returns the maximum number of rows shown.
-fn most(args: &OqlArgs) -> usize {
+fn max_rows(args: &OqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
 /// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
 /// rows were omitted.
-fn made(args: &OqlArgs) -> usize {
+fn max_first_rows(args: &OqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
-    most(args).saturating_add(is_table.into()).min(KEPT)
+    max_rows(args).saturating_add(is_table.into()).min(KEPT)
 }
 
 /// Estimates the memory of a row.
@@ -167,7 +167,7 @@ fn show(
     let dump = session.dump()?;
     let evaluator = Evaluator::new(&dump).only_reachable(args.live);
     let total = found.total();
-    let most = most(args);
+    let most = max_rows(args);
     let columns = match &found.columns {
         None => object_columns(),
         Some(names) => cell_columns(names, first.get(..most).unwrap_or(&first)),
@@ -176,14 +176,15 @@ fn show(
     // The evaluation continues where the first rows ended.
     let made = first.len();
     let rows = first.into_iter().chain(found.rows_from(&evaluator, made));
-    let mut answer =
-        Answer::new(columns, rows).beside(&beside(), &OqlSummary { names, total }).first_of(most, "rows");
+    let mut answer = Answer::new(columns, rows)
+        .with_summary(&summary_columns(), &OqlSummary { names, total })
+        .first_of(most, "rows");
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
     }
     let rows = session.show(cx, "oql", &args.output, answer)?;
     if rows == 0 && !args.input.quiet {
-        cx.say("note", "no rows");
+        cx.emit("note", "no rows");
     }
     Ok(session.outcome(rows > 0))
 }
@@ -197,25 +198,25 @@ fn object_columns() -> Columns<'static, OqlRow> {
         }
     }
     let columns = Columns::new([
-        Column::of(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object))),
-        Column::of(names::CLASS, |row: &OqlRow| object(row).map(|object| object.class.as_ref()).into())
+        Column::new(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object))),
+        Column::new(names::CLASS, |row: &OqlRow| object(row).map(|object| object.class.as_ref()).into())
             .or_null("the dump does not name it"),
-        Column::of(names::LABEL, |row: &OqlRow| object(row).map(|object| object.label.as_ref()).into())
+        Column::new(names::LABEL, |row: &OqlRow| object(row).map(|object| object.label.as_ref()).into())
             .or_null("it has none"),
-        Column::of(names::SHALLOW_BYTES, |row: &OqlRow| {
+        Column::new(names::SHALLOW_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.shallow_bytes).into()
         })
         .or_null("not known"),
-        Column::of(names::RETAINED_BYTES, |row: &OqlRow| {
+        Column::new(names::RETAINED_BYTES, |row: &OqlRow| {
             object(row).map(|object| object.retained_bytes).into()
         })
         .or_null("it is unreachable"),
     ]);
     columns.table([
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::of(names::OBJECT, "id"),
-        TableColumn::derived("object", Align::Left, |row: &OqlRow| {
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::OBJECT, "id"),
+        TableColumn::table_only("object", Align::Left, |row: &OqlRow| {
             let object = object(row);
             let text = |of: fn(&ObjectRow) -> Option<&str>| object.and_then(of);
             object::describe_without_id(text(|row| row.class.as_deref()), text(|row| row.label.as_deref()))
@@ -240,7 +241,7 @@ fn cell_columns(names: &[String], first: &[OqlRow]) -> Columns<'static, OqlRow> 
         let is_right = !first.is_empty() && first.iter().all(|row| is_number(cell(row, at)));
         // For objects the class name at the end matters most, for texts the start.
         let is_object = first.iter().any(|row| matches!(cell(row, at), OqlValue::Object(..)));
-        Column::of(ColumnKey::chosen(name.clone(), ValueKind::Any), move |row: &OqlRow| value(cell(row, at)))
+        Column::new(ColumnKey::chosen(name.clone(), ValueKind::Any), move |row: &OqlRow| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
             .header(name.clone())
             .cell(move |row| plain(cell(row, at), TABLE_TEXT))
@@ -317,21 +318,21 @@ struct OqlSummary {
     total: Option<u64>,
 }
 
-fn beside() -> Columns<'static, OqlSummary> {
+fn summary_columns() -> Columns<'static, OqlSummary> {
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &OqlSummary| beside.names.clone().into()),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
+        Column::new(names::COLUMNS, |summary_columns: &OqlSummary| summary_columns.names.clone().into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
             .or_null("known only after all rows are computed"),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |variant, about, columns: Columns<'static, OqlRow>| Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |variant, about, columns: Columns<'static, OqlRow>| ResultSchema {
         command: "oql",
         variant,
         about,
         rows: columns.fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     };
     vec![
         declared("queries for objects", "A row is an object.", object_columns()),
@@ -356,7 +357,7 @@ mod tests {
         let cells =
             [entry(OqlValue::Null, formula.clone()), OqlValue::List(1, vec![entry(OqlValue::Null, formula)])];
         let columns =
-            Columns::new([Column::of(ColumnKey::chosen("c", ValueKind::Any), |cell: &OqlValue| csv(cell))]);
+            Columns::new([Column::new(ColumnKey::chosen("c", ValueKind::Any), |cell: &OqlValue| csv(cell))]);
         let mut out = Vec::new();
         hprof_report::csv::write(&mut out, &columns, cells).unwrap();
         let text = String::from_utf8(out).unwrap();

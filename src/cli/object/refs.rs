@@ -5,9 +5,9 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::naming::suggestions;
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 use hprof_query::paths::steps::{ObjectStep, View};
-use hprof_query::refs::{Direction, GroupRow, ReferenceRow, Refs};
+use hprof_query::refs::{Direction, ReferenceGroupRow, ReferenceRow, Refs};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
@@ -67,7 +67,7 @@ impl RefsArgs {
         if self.incoming { Direction::Incoming } else { Direction::Outgoing }
     }
 
-    fn most(&self) -> usize {
+    fn max_rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
     }
 }
@@ -86,7 +86,7 @@ struct RefsResult {
     total: u64,
     /// The first rows.
     rows: Vec<ReferenceRow>,
-    groups: Vec<GroupRow>,
+    groups: Vec<ReferenceGroupRow>,
     /// Description of the GC root, if the object is one.
     root: Option<String>,
     /// Number of objects that reference it as their class.
@@ -94,12 +94,12 @@ struct RefsResult {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(cx, std::slice::from_ref(&args.object))?;
+    let asked = args.input.resolve_selections(cx, std::slice::from_ref(&args.object))?;
     let (session, mut found) = Session::ask(cx, &args.input, |dump| ask(args, &asked, dump))?;
     let object = match &found.target {
         RefsTarget::Object(object) => *object,
         RefsTarget::None(text) => {
-            cx.say("error", text);
+            cx.emit("error", text);
             if args.group_by.is_some() {
                 nothing(cx, args, &session, groups())?;
             } else {
@@ -113,7 +113,7 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
     let about = RefsSummary { of: view.step(object, None), direction: args.direction(), found: &found };
     if args.group_by.is_some() {
         let summary = session.heap.summary();
-        let shown = found.groups.iter().take(args.most());
+        let shown = found.groups.iter().take(args.max_rows());
         let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
         show(cx, args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
@@ -121,7 +121,7 @@ pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
         // Evaluation continues where the first rows ended.
         let made = first.len();
         let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
-        let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.most());
+        let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.max_rows());
         show(cx, args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
     }
     Ok(session.outcome(found.total > 0))
@@ -145,7 +145,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
         found.total = found.groups.len() as u64;
     } else {
         found.total = refs.count(object, direction);
-        found.rows = refs.rows(object, direction).take(args.most().min(KEPT)).collect();
+        found.rows = refs.rows(object, direction).take(args.max_rows().min(KEPT)).collect();
     }
     if args.incoming {
         found.instances = refs.instances(object);
@@ -159,7 +159,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
 fn target(object: &Selection, dump: &Dump<'_>) -> RefsTarget {
     let (summary, text) = (dump.summary, &object.text);
     match &object.what {
-        Selected::Object(id) => match dump.graph.objects.addresses.index_of(*id) {
+        SelectionKind::Object(id) => match dump.graph.objects.addresses.index_of(*id) {
             Some(object) => RefsTarget::Object(object),
             None => RefsTarget::None(object::not_found(
                 *id,
@@ -167,7 +167,7 @@ fn target(object: &Selection, dump: &Dump<'_>) -> RefsTarget {
                 &suggestions::object_ids(dump.graph, *id),
             )),
         },
-        Selected::Classes(pattern) => {
+        SelectionKind::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
             let mut found: Vec<(ObjectIndex, &str)> = matching
@@ -193,7 +193,7 @@ fn target(object: &Selection, dump: &Dump<'_>) -> RefsTarget {
                     let more = if several.len() > NAMED { ", …" } else { "" };
                     RefsTarget::None(format!(
                         "{} classes match {text}: name one, or the ID of its class object: {}{more}",
-                        grouped(several.len() as u64),
+                        group_digits(several.len() as u64),
                         named.join(", ")
                     ))
                 }
@@ -216,8 +216,9 @@ fn nothing<R>(
     session: &Session,
     columns: Columns<'_, R>,
 ) -> anyhow::Result<u64> {
-    let answer =
-        Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
+    let answer = Answer::new(columns, None)
+        .with_summary(&Columns::new([object_column()]), &None)
+        .without_rows(NoRows::Nothing);
     session.show(cx, "refs", &args.output, answer)
 }
 
@@ -229,18 +230,20 @@ fn show<R>(
     answer: Answer<'_, R>,
     about: &RefsSummary<'_>,
 ) -> anyhow::Result<u64> {
-    let of = paths::named(&about.of).describe();
+    let of = paths::named_object(&about.of).describe();
     let what = if args.incoming { "references to" } else { "references of" };
     let mut answer = answer
-        .beside(&beside(), &Some(about))
-        .above(Section::Line(format!("{what} {of}")))
+        .with_summary(&summary_columns(), &Some(about))
+        .with_section_above(Section::Line(format!("{what} {of}")))
         .without_rows(NoRows::Line("none".into()));
     if let Some(root) = &about.found.root {
-        answer = answer.under(Section::Line(format!("it is a root: {root}")));
+        answer = answer.with_section_below(Section::Line(format!("it is a root: {root}")));
     }
     if let Some(instances) = about.found.instances.filter(|instances| *instances > 0) {
-        let instances = grouped(instances);
-        answer = answer.under(Section::Line(format!("{instances} more objects refer to it as their class")));
+        let instances = group_digits(instances);
+        answer = answer.with_section_below(Section::Line(format!(
+            "{instances} more objects refer to it as their class"
+        )));
     }
     session.show(cx, "refs", &args.output, answer)
 }
@@ -253,18 +256,18 @@ struct RefsSummary<'a> {
 }
 
 /// Returns the column of the object itself.
-fn of<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
-    let columns = Columns::new(object_columns::named(paths::named));
-    Column::nested(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
+fn object_column<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
+    let columns = Columns::new(object_columns::identity_columns(paths::named_object));
+    Column::with_fields(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
         about.map(|about| columns.record(&about.of)).unwrap_or_default()
     })
     .or_null("no object was found; the other keys beside `rows` are absent then")
 }
 
-fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
+fn summary_columns<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
     Columns::new([
-        of(),
-        Column::of(names::DIRECTION, |about: &Option<&RefsSummary<'a>>| {
+        object_column(),
+        Column::new(names::DIRECTION, |about: &Option<&RefsSummary<'a>>| {
             about
                 .map(|about| match about.direction {
                     Direction::Incoming => "incoming",
@@ -272,14 +275,14 @@ fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
                 })
                 .into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&RefsSummary<'a>>| {
+        Column::new(names::TOTAL.dot(names::ROWS), |about: &Option<&RefsSummary<'a>>| {
             about.map(|about| about.found.total).into()
         }),
-        Column::of(names::ROOT_TEXT, |about: &Option<&RefsSummary<'a>>| {
+        Column::new(names::ROOT_TEXT, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
         .or_null("not a root, or without `--incoming`"),
-        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&RefsSummary<'a>>| {
+        Column::new(names::INSTANCES_OF_CLASS, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.instances).into()
         })
         .or_null("not a class object, or without `--incoming`"),
@@ -287,68 +290,73 @@ fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
 }
 
 fn rows<'a>() -> Columns<'a, ReferenceRow> {
-    let [object, class, label] = object_columns::named(named);
+    let [object, class, label] = object_columns::identity_columns(named_object);
     let shallow = object_columns::shallow_bytes(|row: &ReferenceRow| row.shallow_bytes);
     let retained = object_columns::retained_bytes(|row: &ReferenceRow| row.retained_bytes);
     let columns = Columns::new([
         object,
         class.or_null("the dump does not say, or does not hold the object"),
         label,
-        Column::of(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
+        Column::new(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
             .or_null("the dump does not say"),
-        Column::of(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
-        Column::of(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
+        Column::new(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
+        Column::new(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
         shallow.or_null("the object is not in the dump"),
         retained.or_null("it is unreachable, or not in the dump"),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::REFERENCE, "field").fit(Fit::Shorten { priority: 1 }).cell(
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::REFERENCE, "field").fit(Fit::Shorten { priority: 1 }).cell(
             |row: &ReferenceRow| {
                 let reference = row.reference.as_deref().unwrap_or_default();
                 paths::describe_reference(Some(reference), row.is_static, row.strength)
             },
         ),
-        TableColumn::of(names::OBJECT, "id"),
-        object_columns::described(|row: &ReferenceRow| match row.shallow_bytes {
+        TableColumn::new(names::OBJECT, "id"),
+        object_columns::description(|row: &ReferenceRow| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
-            Some(_) => named(row).describe_without_id(),
+            Some(_) => named_object(row).describe_without_id(),
         }),
     ])
 }
 
-fn named(row: &ReferenceRow) -> NamedObject<'_> {
+fn named_object(row: &ReferenceRow) -> NamedObject<'_> {
     NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 
 /// The objects of a class, and the class name.
 struct RefsGroupLine<'a> {
-    row: &'a GroupRow,
+    row: &'a ReferenceGroupRow,
     class: Option<&'a str>,
 }
 
 fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
     let columns = Columns::new([
-        Column::of(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
+        Column::new(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
             .or_null("the dump does not say"),
-        Column::of(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into()),
-        Column::of(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into()),
+        Column::new(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into()),
+        Column::new(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into()),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::OBJECTS, "objects"),
-        TableColumn::of(names::CLASS, "class")
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::new(names::CLASS, "class")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|group: &RefsGroupLine<'a>| group.class.unwrap_or("<unknown class>").to_owned()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared =
-        |variant, about, rows| Declared { command: "refs", variant, about, rows, beside: beside().fields() };
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |variant, about, rows| ResultSchema {
+        command: "refs",
+        variant,
+        about,
+        rows,
+        summary: summary_columns().fields(),
+    };
     vec![
         declared(
             "",

@@ -6,7 +6,7 @@ use regex::Regex;
 use hprof_query::dictionary::Name;
 use hprof_query::strings::holders::Holder;
 use hprof_query::strings::{
-    self, STRING, StringOrder, StringQuery, StringReader, StringReport, StringRow, StringRows, Totals,
+    self, STRING, StringOrder, StringQuery, StringReader, StringReport, StringRow, StringRows, StringTotals,
 };
 use hprof_report::escape;
 use hprof_report::value::{id, list};
@@ -15,7 +15,7 @@ use hprof_values::names as class_names;
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::KEPT;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof
@@ -150,19 +150,19 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
     })?;
     let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
     if !args.input.quiet && found.totals.unreadable > 0 {
-        cx.say(
+        cx.emit(
             "note",
             &format!(
                 "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
-                grouped(found.totals.unreadable)
+                group_digits(found.totals.unreadable)
             ),
         );
     }
     if !args.input.quiet && rows == 0 {
-        cx.say("note", args.why_nothing());
+        cx.emit("note", args.why_nothing());
     }
     if args.live {
-        unreachable::note(cx, &session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     }
     Ok(session.outcome(rows > 0))
 }
@@ -191,16 +191,16 @@ fn show(
     let totals = &found.totals;
     let line = format!(
         "{} Strings, {} different; {} characters, {}, of which duplicates waste {}",
-        grouped(totals.strings),
-        grouped(totals.distinct),
-        grouped(totals.characters),
+        group_digits(totals.strings),
+        group_digits(totals.distinct),
+        group_digits(totals.characters),
         human_bytes(totals.bytes),
         human_bytes(totals.wasted_bytes)
     );
     let answer = Answer::new(columns(args.rows()), rows)
-        .beside(&beside(), totals)
+        .with_summary(&summary_columns(), totals)
         .matching(totals.rows, "rows")
-        .under(Section::Line(line))
+        .with_section_below(Section::Line(line))
         .without_rows(NoRows::Nothing);
     session.show(cx, "strings", &args.output, answer)
 }
@@ -214,22 +214,23 @@ fn columns(rows: StringRows) -> Columns<'static, StringRow> {
 
 fn string_columns() -> Columns<'static, StringRow> {
     let columns = Columns::new([
-        Column::of(names::OBJECT, |row: &StringRow| id(row.id)),
-        Column::of(names::CLASS, |_: &StringRow| STRING.into()),
-        Column::of(names::LABEL, |row: &StringRow| Value::from(&row.text)),
-        Column::of(names::LENGTH, |row: &StringRow| row.length.into()),
-        Column::of(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
+        Column::new(names::OBJECT, |row: &StringRow| id(row.id)),
+        Column::new(names::CLASS, |_: &StringRow| STRING.into()),
+        Column::new(names::LABEL, |row: &StringRow| Value::from(&row.text)),
+        Column::new(names::LENGTH, |row: &StringRow| row.length.into()),
+        Column::new(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
             .or_null("it is unreachable"),
-        Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
-        Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
+        Column::new(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
+        Column::new(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
     ]);
     columns.table([
-        TableColumn::of(names::TOTAL_BYTES, "bytes"),
-        TableColumn::of(names::RETAINED_BYTES, "retained")
-            .cell(|row: &StringRow| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
+        TableColumn::new(names::TOTAL_BYTES, "bytes"),
+        TableColumn::new(names::RETAINED_BYTES, "retained").cell(|row: &StringRow| {
+            row.retained_bytes.map_or_else(|| "unreachable".to_owned(), group_digits)
+        }),
         length_in_table(),
-        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::new(names::OBJECT, "object"),
         text_in_table(names::LABEL),
     ])
 }
@@ -237,27 +238,27 @@ fn string_columns() -> Columns<'static, StringRow> {
 fn duplicate_columns() -> Columns<'static, StringRow> {
     let holders = holder_columns();
     let columns = Columns::new([
-        Column::of(names::TEXT, |row: &StringRow| Value::from(&row.text)),
-        Column::of(names::STRINGS, |row: &StringRow| row.count.into()),
-        Column::of(names::LENGTH, |row: &StringRow| row.length.into()),
-        Column::of(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into()),
-        Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
-        Column::of(names::OBJECT, |row: &StringRow| id(row.id)),
-        Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
-        Column::of(names::SAMPLED, |row: &StringRow| row.sampled.into()),
-        Column::nested(names::HOLDERS, holders.fields(), move |row: &StringRow| {
+        Column::new(names::TEXT, |row: &StringRow| Value::from(&row.text)),
+        Column::new(names::STRINGS, |row: &StringRow| row.count.into()),
+        Column::new(names::LENGTH, |row: &StringRow| row.length.into()),
+        Column::new(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into()),
+        Column::new(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()),
+        Column::new(names::OBJECT, |row: &StringRow| id(row.id)),
+        Column::new(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into()),
+        Column::new(names::SAMPLED, |row: &StringRow| row.sampled.into()),
+        Column::with_fields(names::HOLDERS, holders.fields(), move |row: &StringRow| {
             list(row.holders.iter().map(|holder| holders.record(holder)))
         })
         .csv(|row| holders_text(row).into()),
     ]);
     columns.table([
-        TableColumn::of(names::WASTED_BYTES, "wasted"),
-        TableColumn::of(names::TOTAL_BYTES, "bytes").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::STRINGS, "count"),
+        TableColumn::new(names::WASTED_BYTES, "wasted"),
+        TableColumn::new(names::TOTAL_BYTES, "bytes").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::STRINGS, "count"),
         length_in_table(),
-        TableColumn::of(names::OBJECT, "object"),
+        TableColumn::new(names::OBJECT, "object"),
         // The last column of the table may be shortened, but this one must be short.
-        TableColumn::of(names::HOLDERS, "field, % of copies")
+        TableColumn::new(names::HOLDERS, "field, % of copies")
             .fit(Fit::Shorten { priority: 1 })
             .cell(short_holder),
         text_in_table(names::TEXT),
@@ -265,28 +266,28 @@ fn duplicate_columns() -> Columns<'static, StringRow> {
 }
 
 fn length_in_table() -> TableColumn<'static, StringRow> {
-    TableColumn::of(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 })
+    TableColumn::new(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 })
 }
 
 fn text_in_table(name: Name) -> TableColumn<'static, StringRow> {
-    TableColumn::of(name, "text")
+    TableColumn::new(name, "text")
         .fit(Fit::Cut { priority: 0 })
         .cell(|row: &StringRow| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
 }
 
 fn holder_columns() -> Columns<'static, Holder> {
     Columns::new([
-        Column::of(names::CLASS, |holder: &Holder| Value::from(&holder.class)),
-        Column::of(names::FIELD, |holder: &Holder| holder.field.as_ref().into())
+        Column::new(names::CLASS, |holder: &Holder| Value::from(&holder.class)),
+        Column::new(names::FIELD, |holder: &Holder| holder.field.as_ref().into())
             .or_null("a thread's stack, or not known"),
-        Column::of(names::IS_STATIC, |holder: &Holder| holder.is_static.into()),
-        Column::of(names::COPIES, |holder: &Holder| holder.copies.into()),
+        Column::new(names::IS_STATIC, |holder: &Holder| holder.is_static.into()),
+        Column::new(names::COPIES, |holder: &Holder| holder.copies.into()),
     ])
 }
 
-fn beside() -> Columns<'static, Totals> {
-    let figure = |name: Name, of: fn(&Totals) -> u64| {
-        Column::of(names::TOTAL.dot(name), move |totals: &Totals| of(totals).into())
+fn summary_columns() -> Columns<'static, StringTotals> {
+    let figure = |name: Name, of: fn(&StringTotals) -> u64| {
+        Column::new(names::TOTAL.dot(name), move |totals: &StringTotals| of(totals).into())
     };
     Columns::new([
         figure(names::ROWS, |totals| totals.rows),
@@ -300,13 +301,13 @@ fn beside() -> Columns<'static, Totals> {
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |(variant, rows, about)| Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |(variant, rows, about)| ResultSchema {
         command: "strings",
         variant,
         about,
         rows: columns(rows).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     };
     let variants = [
         (

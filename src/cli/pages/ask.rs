@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
-use crate::cli::shared::context::{Note, RunContext, Said};
+use crate::cli::shared::context::{CapturedOutput, Note, RunContext};
 use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
 use hprof_report::grid::Grid;
@@ -22,7 +22,7 @@ use super::site::Site;
 
 /// A question: a command, its options and its arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct CommandQuery<'a> {
     cx: &'a RunContext,
     command: &'static str,
     dumps: Vec<PathBuf>,
@@ -50,12 +50,12 @@ pub(crate) struct Failure {
 
 /// An answer as grids, with the notes of the command.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct GridAnswer {
     pub(crate) grids: Vec<Grid>,
     pub(crate) notes: Vec<Note>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> CommandQuery<'a> {
     /// Creates a question to one dump of a site.
     pub(crate) fn new(cx: &'a RunContext, site: &'a Site, dump: &Path, command: &'static str) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl<'a> Ask<'a> {
     /// Returns the command line for a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
-        words.extend(self.dumps.iter().map(|dump| quoted_path(spool::given(dump))));
+        words.extend(self.dumps.iter().map(|dump| quoted_path(spool::original_path(dump))));
         words.extend(self.arguments.iter().map(quoted));
         for (name, value) in &self.options {
             words.push(format!("--{name}"));
@@ -149,10 +149,10 @@ impl<'a> Ask<'a> {
         words
     }
 
-    fn listen(&self, limit: usize, format: Option<&str>) -> Result<Said, Failure> {
+    fn listen(&self, limit: usize, format: Option<&str>) -> Result<CapturedOutput, Failure> {
         let cx = self.cx.taking(limit);
         let done = cli::answer(&cx, &self.words(format));
-        let said = cx.into_said();
+        let said = cx.into_output();
         match done {
             Ok(outcome) => {
                 if outcome == Outcome::Damaged {
@@ -160,14 +160,14 @@ impl<'a> Ask<'a> {
                 }
                 Ok(said)
             }
-            Err(error) => Err(Failure::of(&error, said.notes)),
+            Err(error) => Err(Failure::from_error(&error, said.notes)),
         }
     }
 
     /// Runs the command and returns grids.
-    pub(crate) fn grids(&self) -> Result<Answered, Failure> {
+    pub(crate) fn grids(&self) -> Result<GridAnswer, Failure> {
         let said = self.listen(MAX_DOCUMENT, None)?;
-        Ok(Answered { grids: said.grids, notes: said.notes })
+        Ok(GridAnswer { grids: said.grids, notes: said.notes })
     }
 
     /// Runs the command and returns the whole answer in a format for programs.
@@ -216,8 +216,8 @@ impl Failure {
     }
 
     /// Describes the error of a command that wrote these notes.
-    pub(crate) fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
-        let advice = advice::of(error).map(Cow::into_owned);
+    pub(crate) fn from_error(error: &anyhow::Error, notes: Vec<Note>) -> Self {
+        let advice = advice::for_error(error).map(Cow::into_owned);
         let said = || notes.iter().find(|note| note.kind == "hint").map(|note| note.text.clone());
         let hint = advice.or_else(said);
         let text = match error.downcast_ref::<clap::Error>() {

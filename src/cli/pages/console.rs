@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::cli;
 use hprof_report::escape;
 
-use super::ask::{Answered, Ask};
+use super::ask::{CommandQuery, GridAnswer};
 use super::frame::{self, Page};
 use super::request::Request;
 
@@ -41,11 +41,11 @@ pub(crate) const SQL: Language = Language {
 };
 
 /// Returns the question for the query; `None` if there is no query.
-pub(crate) fn ask<'a>(language: Language, request: &Request<'a>) -> Option<Ask<'a>> {
-    let query = request.one("q")?;
-    let top = request.bounded("top", request.one("top").unwrap_or(TOP));
+pub(crate) fn ask<'a>(language: Language, request: &Request<'a>) -> Option<CommandQuery<'a>> {
+    let query = request.value("q")?;
+    let top = request.clamp_option("top", request.value("top").unwrap_or(TOP));
     let mut ask = request.ask(language.command).option("top", top);
-    if language.has_live && request.one("live").is_some() {
+    if language.has_live && request.value("live").is_some() {
         ask = ask.flag("live");
     }
     Some(ask.argument(query))
@@ -58,20 +58,20 @@ pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
             label.hidden for="query" { (language.name) " query" }
             textarea #query name="q" rows="4" spellcheck="false" autocomplete="off" required
                 placeholder=(language.example) {
-                (request.one("q").unwrap_or_default())
+                (request.value("q").unwrap_or_default())
             }
             div.row {
                 @if language.has_live {
-                    label.check { input type="checkbox" name="live" value="1" checked[request.one("live").is_some()]; span { "Only reachable objects" } }
+                    label.check { input type="checkbox" name="live" value="1" checked[request.value("live").is_some()]; span { "Only reachable objects" } }
                 }
-                label { span { "Top" } input.short name="top" value=[request.one("top")] placeholder=(TOP); }
+                label { span { "Top" } input.short name="top" value=[request.value("top")] placeholder=(TOP); }
                 button { "Run" }
                 span.dim.keys hidden { "Ctrl+Enter runs, Alt+↑ and Alt+↓ are the history" }
             }
         }
         @if let Some(ask) = &ask {
             (answer(ask, request))
-            (frame::whole(ask, request))
+            (frame::page_command(ask, request))
         }
         (help(language))
     };
@@ -79,16 +79,16 @@ pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
 }
 
 /// Renders the rows, or the error with the query and a mark at its position.
-fn answer(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
+fn answer(ask: &CommandQuery<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (answered, wrong) = match ask.grids() {
         Ok(answered) => (answered, None),
-        Err(failure) => (Answered { grids: Vec::new(), notes: failure.notes }, Some(failure.text)),
+        Err(failure) => (GridAnswer { grids: Vec::new(), notes: failure.notes }, Some(failure.text)),
     };
     let (errors, others): (Vec<_>, Vec<_>) =
         answered.notes.into_iter().partition(|note| note.kind == "error");
     let Some(wrong) = wrong.or_else(|| errors.into_iter().next().map(|note| note.text)) else {
-        return frame::answered(Ok(Answered { grids: answered.grids, notes: others }), &links, "Rows");
+        return frame::answer(Ok(GridAnswer { grids: answered.grids, notes: others }), &links, "Rows");
     };
     html! {
         div.failed role="alert" {

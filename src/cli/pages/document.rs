@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 /// Reads answers of commands. Reading a name that the answer lacks is a bug in the page: tests fail then.
 pub(crate) trait Look {
     /// Returns the value of a name; `None` if it is `null`.
-    fn at(&self, name: Name) -> Option<&Json>;
+    fn value(&self, name: Name) -> Option<&Json>;
     /// Returns the value of a name that only some kinds of rows have.
     fn maybe(&self, name: Name) -> Option<&Json>;
     /// Returns the rows of a document.
@@ -16,22 +16,22 @@ pub(crate) trait Look {
 
     /// Returns the text of a name; empty if it is `null`.
     fn text(&self, name: Name) -> &str {
-        self.at(name).and_then(Json::as_str).unwrap_or_default()
+        self.value(name).and_then(Json::as_str).unwrap_or_default()
     }
 
     /// Returns the number of a name.
     fn number(&self, name: Name) -> Option<u64> {
-        self.at(name).and_then(Json::as_u64)
+        self.value(name).and_then(Json::as_u64)
     }
 
     /// Returns the values of a list.
     fn list(&self, name: Name) -> &[Json] {
-        self.at(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+        self.value(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns whether a name is true.
     fn is(&self, name: Name) -> bool {
-        self.at(name).and_then(Json::as_bool) == Some(true)
+        self.value(name).and_then(Json::as_bool) == Some(true)
     }
 
     /// Returns the first row of a document.
@@ -41,7 +41,7 @@ pub(crate) trait Look {
 }
 
 impl Look for Json {
-    fn at(&self, name: Name) -> Option<&Json> {
+    fn value(&self, name: Name) -> Option<&Json> {
         debug_assert!(
             self.get(name.key).is_some() || !self.is_object(),
             "a page asks for `{}`, which the answer lacks",

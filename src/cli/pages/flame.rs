@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use hprof_report::escape;
-use hprof_report::number::{grouped, percent};
+use hprof_report::number::{group_digits, percent};
 use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::frame::{self, Page};
 use super::request::Request;
 
@@ -21,15 +21,15 @@ const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Separator between the frames of a zoom in an address.
 const SEPARATOR: char = ';';
 
-fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
+fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let mut ask = request.ask("flamegraph");
     for name in ["data", "unit", "class", "method"] {
-        if let Some(value) = request.one(name) {
+        if let Some(value) = request.value(name) {
             ask = ask.option(name, value);
         }
     }
     for name in ["reverse", "by-thread", "lines"] {
-        if request.one(name).is_some() {
+        if request.value(name).is_some() {
             ask = ask.flag(name);
         }
     }
@@ -43,14 +43,14 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         form.filter action=(request.href("flamegraph")) {
             label { span { "Data" } select name="data" {
                 option value="" { "–" }
-                @for kind in ["cpu", "allocated", "live", "cputime"] { option selected[request.one("data") == Some(kind)] { (kind) } }
+                @for kind in ["cpu", "allocated", "live", "cputime"] { option selected[request.value("data") == Some(kind)] { (kind) } }
             } }
             label { span { "Unit" } select name="unit" {
-                @for unit in ["bytes", "objects"] { option selected[request.one("unit") == Some(unit)] { (unit) } }
+                @for unit in ["bytes", "objects"] { option selected[request.value("unit") == Some(unit)] { (unit) } }
             } }
-            label { span { "Method" } input name="method" value=[request.one("method")] spellcheck="false"; }
+            label { span { "Method" } input name="method" value=[request.value("method")] spellcheck="false"; }
             @for (name, label) in [("reverse", "Reverse"), ("by-thread", "By thread"), ("lines", "Lines")] {
-                label.check { input type="checkbox" name=(name) value="1" checked[request.one(name).is_some()]; span { (label) } }
+                label.check { input type="checkbox" name=(name) value="1" checked[request.value(name).is_some()]; span { (label) } }
             }
             button { "Show" }
         }
@@ -58,19 +58,19 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::command(&ask, &request.links()))
     };
     let page = Page::new("flamegraph", "Flame graph", body);
-    match request.one("zoom") {
-        Some(_) => page.below("Flame graph", "flamegraph"),
+    match request.value("zoom") {
+        Some(_) => page.breadcrumb("Flame graph", "flamegraph"),
         None => page,
     }
 }
 
-fn figure(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
+fn figure(ask: &CommandQuery<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (folded, notes) = match ask.format("folded") {
         Ok(answer) => answer,
-        Err(failure) => return frame::failed(&failure, &links),
+        Err(failure) => return frame::failure_alert(&failure, &links),
     };
-    let zoom = request.one("zoom").unwrap_or_default();
+    let zoom = request.value("zoom").unwrap_or_default();
     let href = |path: &str| Some(request.with("zoom", path));
     match picture(&String::from_utf8_lossy(&folded), zoom, &href) {
         Some(picture) => html! {
@@ -124,8 +124,8 @@ fn node(
         name: name.to_owned(),
         title: format!(
             "{name}\n{} of {}, {}",
-            grouped(frame.weight),
-            grouped(whole),
+            group_digits(frame.weight),
+            group_digits(whole),
             percent(frame.weight, whole)
         ),
         href: href(path),
@@ -139,7 +139,7 @@ fn node(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use hprof_report::html::encoded;
+    use hprof_report::html::percent_encode;
 
     #[test]
     fn a_zoom_shows_what_is_below_a_frame() {
@@ -151,7 +151,7 @@ mod tests {
         assert!(zoomed.contains("4 of 4") && zoomed.contains("3 of 4") && !zoomed.contains("runs"));
         assert!(picture(folded, "nothing", &none).is_none());
         // The address of a box leads to the frames below it.
-        let href = |path: &str| Some(format!("?zoom={}", encoded(path)));
+        let href = |path: &str| Some(format!("?zoom={}", percent_encode(path)));
         assert!(picture(folded, "", &href).unwrap().into_string().contains("?zoom=a.A.run%3Bb.B.go"));
     }
 }

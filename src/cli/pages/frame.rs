@@ -5,11 +5,11 @@ use maud::{DOCTYPE, Markup, html};
 use crate::cli::shared::context::Note;
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
-use hprof_report::number::{grouped, hundredths, percent};
+use hprof_report::number::{group_digits, hundredths, percent};
 
-use super::ask::{Answered, Ask, Failure};
+use super::ask::{CommandQuery, Failure, GridAnswer};
 use super::request::{ReplyForm, Request};
-use super::site::{Has, Site};
+use super::site::{AvailableData, Site};
 
 /// A page without its frame.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Page {
     }
 
     /// Adds a breadcrumb.
-    pub(crate) fn below(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
+    pub(crate) fn breadcrumb(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
         self.crumbs.push((name.into(), path.into()));
         self
     }
@@ -48,8 +48,8 @@ impl Page {
     }
 
     /// Creates a page about a failure.
-    pub(crate) fn failed(current: &'static str, title: &str, failure: &Failure, links: &Links) -> Self {
-        let mut page = Self::new(current, title, failed(failure, links));
+    pub(crate) fn for_failure(current: &'static str, title: &str, failure: &Failure, links: &Links) -> Self {
+        let mut page = Self::new(current, title, failure_alert(failure, links));
         page.status = 404;
         page
     }
@@ -101,7 +101,7 @@ pub(crate) fn head(title: &str, name: &str) -> Markup {
 }
 
 /// Renders a whole document. Scripts and styles come from the server.
-pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Markup {
+pub(crate) fn document(site: &Site, number: usize, has: AvailableData, page: &Page) -> Markup {
     let name = site.name(number);
     let links = site.links(number);
     let more = MORE_PAGES.iter().filter(|_| has.heap);
@@ -169,7 +169,7 @@ fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
 }
 
 /// Renders the equivalent shell command, and a link to its answer for a spreadsheet.
-pub(crate) fn command(ask: &Ask<'_>, links: &Links) -> Markup {
+pub(crate) fn command(ask: &CommandQuery<'_>, links: &Links) -> Markup {
     let csv = ask.csv_path().and_then(|path| links.to(&path));
     html! {
         div.cmd {
@@ -181,7 +181,7 @@ pub(crate) fn command(ask: &Ask<'_>, links: &Links) -> Markup {
 }
 
 /// Renders the command of a whole page, and links to the same answer for programs.
-pub(crate) fn whole(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
+pub(crate) fn page_command(ask: &CommandQuery<'_>, request: &Request<'_>) -> Markup {
     html! {
         (command(ask, &Links::none()))
         (formats(request))
@@ -214,7 +214,7 @@ pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
 }
 
 /// Renders a failure.
-pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
+pub(crate) fn failure_alert(failure: &Failure, links: &Links) -> Markup {
     html! {
         div.failed role="alert" {
             p { @for line in failure.text.lines() { (text(line, links)) br; } }
@@ -224,30 +224,30 @@ pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
 }
 
 /// Returns whether the grids of an answer have any rows.
-fn has_rows(answered: &Answered) -> bool {
+fn has_rows(answered: &GridAnswer) -> bool {
     answered.grids.iter().any(|grid| {
         !grid.rows.is_empty() || !grid.above.is_empty() || !grid.under.is_empty() || grid.instead.is_some()
     })
 }
 
 /// Renders an answer: its grids and notes.
-pub(crate) fn answered(of: Result<Answered, Failure>, links: &Links, caption: &str) -> Markup {
+pub(crate) fn answer(of: Result<GridAnswer, Failure>, links: &Links, caption: &str) -> Markup {
     match of {
         Ok(answered) => html! {
             @for grid in &answered.grids { (html::grid(grid, links, Some(caption))) }
             @if !has_rows(&answered) && answered.notes.is_empty() { p.dim { "Nothing." } }
             (notes(&answered.notes, links))
         },
-        Err(failure) => failed(&failure, links),
+        Err(failure) => failure_alert(&failure, links),
     }
 }
 
 /// Renders a section with a heading, an answer and its command.
-pub(crate) fn section(heading: &str, ask: &Ask<'_>, links: &Links) -> Markup {
+pub(crate) fn section(heading: &str, ask: &CommandQuery<'_>, links: &Links) -> Markup {
     html! {
         section {
             h2 { (heading) }
-            (answered(ask.grids(), links, heading))
+            (answer(ask.grids(), links, heading))
             (command(ask, links))
         }
     }
@@ -270,5 +270,5 @@ pub(crate) fn share(part: u64, whole: u64) -> Markup {
 
 /// Formats a number with thousands separators; a dash if there is none.
 pub(crate) fn number(value: Option<u64>) -> String {
-    value.map_or_else(|| "–".to_owned(), grouped)
+    value.map_or_else(|| "–".to_owned(), group_digits)
 }

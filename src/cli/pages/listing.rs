@@ -7,20 +7,20 @@ use maud::{Markup, html};
 
 use crate::cli;
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::frame::{self, Page};
 use super::listings::Listing;
 use super::request::Request;
 
 impl Listing {
     /// Returns the question that a request asks.
-    pub(crate) fn ask<'a>(&self, request: &Request<'a>) -> Ask<'a> {
+    pub(crate) fn ask<'a>(&self, request: &Request<'a>) -> CommandQuery<'a> {
         let mut ask = request.ask(self.command);
-        for arg in declared(self.command, self.options) {
+        for arg in option_args(self.command, self.options) {
             let name = arg.get_long().unwrap_or_default().to_owned();
-            for value in request.all(&name).filter(|value| !value.is_empty()) {
+            for value in request.values(&name).filter(|value| !value.is_empty()) {
                 ask = if takes_value(&arg) {
-                    ask.option(&*name, request.bounded(&name, value))
+                    ask.option(&*name, request.clamp_option(&name, value))
                 } else {
                     ask.flag(&*name)
                 };
@@ -30,12 +30,12 @@ impl Listing {
             }
         }
         if let Some(top) = self.top
-            && request.one("top").is_none()
+            && request.value("top").is_none()
         {
             ask = ask.option("top", top);
         }
         if let Some((parameter, _)) = self.argument {
-            for value in request.all(parameter).filter(|value| !value.is_empty()) {
+            for value in request.values(parameter).filter(|value| !value.is_empty()) {
                 ask = ask.argument(value);
             }
         }
@@ -47,27 +47,27 @@ impl Listing {
         let ask = self.ask(request);
         let links = request.links();
         let answer = ask.grids();
-        let more = answer.as_ref().ok().and_then(|answered| more(answered, request));
+        let more = answer.as_ref().ok().and_then(|answered| more_line(answered, request));
         let body = html! {
             p.dim { (self.about) }
             (self.form(request))
-            (frame::answered(answer, &links, self.title))
+            (frame::answer(answer, &links, self.title))
             (more.unwrap_or_default())
-            (frame::whole(&ask, request))
+            (frame::page_command(&ask, request))
         };
         Page::new(self.path, self.title, body)
     }
 
     /// Renders the form: one control per option.
     fn form(&self, request: &Request<'_>) -> Markup {
-        let args = declared(self.command, self.options);
+        let args = option_args(self.command, self.options);
         if args.is_empty() && self.argument.is_none() {
             return html! {};
         }
         html! {
             form.filter action=(request.href(self.path)) {
                 @if let Some((name, label)) = self.argument {
-                    label { span { (label) } input name=(name) value=[request.one(name)] spellcheck="false" autocomplete="off"; }
+                    label { span { (label) } input name=(name) value=[request.value(name)] spellcheck="false" autocomplete="off"; }
                 }
                 @for arg in &args { (control(arg, request)) }
                 button { "Show" }
@@ -77,7 +77,7 @@ impl Listing {
 }
 
 /// Renders the line below a page that does not show all rows.
-fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup> {
+fn more_line(answered: &super::ask::GridAnswer, request: &Request<'_>) -> Option<Markup> {
     let (left, what) = answered.grids.iter().find_map(|grid| grid.more)?;
     let shown: u64 = answered.grids.iter().map(|grid| grid.rows.len() as u64).sum();
     let next = (shown.saturating_mul(4)).clamp(100, super::request::MAX_TOP);
@@ -90,7 +90,7 @@ fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup
 }
 
 /// Returns the declaration of a command's options.
-fn declared(command: &str, options: &[&str]) -> Vec<Arg> {
+fn option_args(command: &str, options: &[&str]) -> Vec<Arg> {
     let Some(program) = cli::alone(command) else { return Vec::new() };
     let Some(command) = program.find_subcommand(command) else { return Vec::new() };
     let of = |name: &&str| command.get_arguments().find(|arg| arg.get_long() == Some(name)).cloned();
@@ -111,7 +111,7 @@ fn label(name: &str) -> String {
 fn control(arg: &Arg, request: &Request<'_>) -> Markup {
     let name = arg.get_long().unwrap_or_default();
     let help = arg.get_help().map(|help| help.to_string()).unwrap_or_default();
-    let given = request.one(name);
+    let given = request.value(name);
     let choices = arg.get_possible_values();
     html! {
         @if !takes_value(arg) {

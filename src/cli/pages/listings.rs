@@ -213,7 +213,7 @@ pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>
 
 impl Listing {
     /// Returns the page at a path.
-    pub(crate) fn at(path: &str) -> Option<&'static Self> {
+    pub(crate) fn for_path(path: &str) -> Option<&'static Self> {
         LISTINGS.iter().find(|listing| listing.path == path)
     }
 }

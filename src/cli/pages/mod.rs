@@ -34,11 +34,11 @@ use crate::cli::shared::context::RunContext;
 #[cfg(feature = "serve")]
 use hprof_report::escape;
 
-use ask::{Ask, Failure};
+use ask::{CommandQuery, Failure};
 use frame::Page;
 use listings::Listing;
 use request::{MAX_TARGET, ReplyForm, Request};
-use site::{Has, Site};
+use site::{AvailableData, Site};
 
 /// Response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +135,7 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
         Ok(body) => Reply { status: 200, content_type, body: body.into(), location: None },
         Err(failure) if tells_json => Reply::json_error(400, &failure),
         Err(failure) => {
-            let page = Page { status: 400, ..Page::failed("", "No answer", &failure, &request.links()) };
+            let page = Page { status: 400, ..Page::for_failure("", "No answer", &failure, &request.links()) };
             Reply::html(page.status, frame::document(site, request.number, has(request), &page))
         }
     }
@@ -149,12 +149,12 @@ pub(crate) fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     }
     let body = html! { p { "No such page. " a href={ "/" (number) "/" } { "Overview" } } };
     let page = Page { status: 404, ..Page::new("", "Not found", body) };
-    Reply::html(404, frame::document(site, number, Has::UNKNOWN, &page))
+    Reply::html(404, frame::document(site, number, AvailableData::UNKNOWN, &page))
 }
 
 /// Returns the question whose answer is the page's, for programs.
-fn question<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
-    let is_top_asked = request.one("top").is_some();
+fn question<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
+    let is_top_asked = request.value("top").is_some();
     let ask = match request.page() {
         "overview" | "leaks" => request.ask(if request.page() == "leaks" { "leaks" } else { "overview" }),
         "class" => of_class::ask(request)?,
@@ -168,7 +168,7 @@ fn question<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
         "search" => search::ask(request)?,
         "diff" => compare::ask(request)?,
         "flamegraph" => return None,
-        path => Listing::at(path).filter(|_| request.path.len() == 1)?.ask(request),
+        path => Listing::for_path(path).filter(|_| request.path.len() == 1)?.ask(request),
     };
     Some(ask.for_document(is_top_asked))
 }
@@ -190,26 +190,26 @@ fn page(request: &Request<'_>) -> Option<Page> {
         "search" => search::page(request),
         "diff" => compare::page(request)?,
         "flamegraph" => flame::page(request),
-        path => Listing::at(path)?.page(request),
+        path => Listing::for_path(path)?.page(request),
     })
 }
 
 /// Returns the kinds of data for which a dump has pages. They do not change.
-pub(crate) fn has(request: &Request<'_>) -> Has {
+pub(crate) fn has(request: &Request<'_>) -> AvailableData {
     let known = request.site.has.get(request.number - 1);
     known.map_or_else(|| look(request), |known| *known.get_or_init(|| look(request)))
 }
 
-fn look(request: &Request<'_>) -> Has {
+fn look(request: &Request<'_>) -> AvailableData {
     match request.ask("info").flag("quiet").json() {
-        Ok((document, _)) => Has::told(&document),
+        Ok((document, _)) => AvailableData::from_document(&document),
         // Only dumps have `info`: this is a text report, or cannot be opened.
-        Err(_) => Has { heap: false, recording: true, objects: 0 },
+        Err(_) => AvailableData { heap: false, recording: true, objects: 0 },
     }
 }
 
 /// Returns the question about objects that have a finalizer, by class: jhat's "Finalizer Summary".
-fn finalizers<'a>(request: &Request<'a>) -> Ask<'a> {
+fn finalizers<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     request.ask("oql").argument(
         "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \
          FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY finalizable DESC",
@@ -244,5 +244,5 @@ pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
         }
     };
     let page = Page::new("", "Dumps", body);
-    Reply::html(200, frame::document(site, 1, Has::UNKNOWN, &page))
+    Reply::html(200, frame::document(site, 1, AvailableData::UNKNOWN, &page))
 }

@@ -5,12 +5,12 @@ use serde_json::Value as Json;
 
 use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links, class_name, text};
-use hprof_report::number::{grouped, human_bytes};
+use hprof_report::number::{group_digits, human_bytes};
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::object_links::{called, id, named, object, simple};
+use super::object_links::{id, object, object_link, object_name, simple};
 use super::request::Request;
 
 /// Maximum number of elements of an array or collection on a page.
@@ -27,14 +27,14 @@ const STEPS: usize = 20;
 const MAX_RETAINED: u64 = 200_000;
 
 /// Returns the `show` question of the object; `None` if the path names no object.
-pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
-    let of = request.of().filter(|_| request.path.len() == 2)?;
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
+    let of = request.subject().filter(|_| request.path.len() == 2)?;
     let digits = of.strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok()?;
     let ask = request
         .ask("show")
         .flag("incoming")
-        .option("top", request.bounded("top", request.one("top").unwrap_or(REFERRERS)));
+        .option("top", request.clamp_option("top", request.value("top").unwrap_or(REFERRERS)));
     Some(ask.option("range", range(request)).argument(of))
 }
 
@@ -45,10 +45,10 @@ fn range(request: &Request<'_>) -> String {
 }
 
 pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
-    let (of, ask, links) = (request.of()?, ask(request)?, request.links());
+    let (of, ask, links) = (request.subject()?, ask(request)?, request.links());
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        Err(failure) => return Some(Page::failed("", &format!("Object {of}"), &failure, &links)),
+        Err(failure) => return Some(Page::for_failure("", &format!("Object {of}"), &failure, &links)),
     };
     let Some(row) = document.row() else {
         let body = frame::notes(&notes, &links);
@@ -60,7 +60,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         p.dim {
             (html::link(class_link(row, &links), class_name(class)))
             @if !row.text(names::LABEL).is_empty() { " · " (text(row.text(names::LABEL), &Links::none())) }
-            @if let Some(described) = row.at(names::DESCRIBES) {
+            @if let Some(described) = row.value(names::DESCRIBES) {
                 " · " (html::link(links.to(&format!("class/{of}")), html! { "class " (class_name(described.text(names::CLASS))) }))
             }
         }
@@ -85,7 +85,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
             }
             section {
                 h2 { "What it retains" }
-                (retained(request, of, row, &links))
+                (retained_section(request, of, row, &links))
             }
         }
         (fields(row, &links))
@@ -97,15 +97,15 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 (text(frame.as_str().unwrap_or_else(|| frame.text(names::TEXT)), &links)) "\n"
             } } }
         }
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     let heading = html! { (class_name(simple(class))) " " span."id dim" { (of) } };
     let page = Page::new("", format!("{} {of}", simple(class)), body).heading(heading);
-    let page = page.below("Overview", "overview").below(
+    let page = page.breadcrumb("Overview", "overview").breadcrumb(
         class.to_owned(),
         match id(row, names::CLASS_OBJECT) {
             Some(class_object) => format!("class/{class_object:#x}"),
-            None => format!("class/{}", html::encoded(class)),
+            None => format!("class/{}", html::percent_encode(class)),
         },
     );
     Some(page)
@@ -113,7 +113,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
 
 /// Returns whether a search for paths would have to read many objects: all instances reference their class object.
 fn has_many_instances(row: &Json) -> bool {
-    let instances = row.at(names::DESCRIBES).and_then(|class| class.number(names::INSTANCES));
+    let instances = row.value(names::DESCRIBES).and_then(|class| class.number(names::INSTANCES));
     instances.unwrap_or_default() > MAX_INSTANCES
 }
 
@@ -123,7 +123,7 @@ fn class_link(row: &Json, links: &Links) -> Option<String> {
 
 fn figures(row: &Json) -> Markup {
     let bytes = |key| row.number(key).map(human_bytes);
-    let length = row.number(names::LENGTH).map(|length| (grouped(length), "elements"));
+    let length = row.number(names::LENGTH).map(|length| (group_digits(length), "elements"));
     let roots = row.list(names::ROOTS).len() as u64;
     frame::facts(
         [
@@ -132,7 +132,7 @@ fn figures(row: &Json) -> Markup {
         ]
         .into_iter()
         .chain(length)
-        .chain((roots > 0).then(|| (grouped(roots), "GC roots"))),
+        .chain((roots > 0).then(|| (group_digits(roots), "GC roots"))),
     )
 }
 
@@ -140,16 +140,16 @@ fn dominator(row: &Json, links: &Links) -> Markup {
     html! {
         @if id(row, names::DOMINATOR).is_some() {
             "dominated by "
-            (html::link(id(row, names::DOMINATOR).and_then(|id| links.object(id)), called(row, names::DOMINATOR_CLASS, names::DOMINATOR_LABEL)))
+            (html::link(id(row, names::DOMINATOR).and_then(|id| links.object(id)), object_name(row, names::DOMINATOR_CLASS, names::DOMINATOR_LABEL)))
         } @else if row.number(names::RETAINED_BYTES).is_some() { "only GC roots dominate it" }
     }
 }
 
 /// Renders the first path from a root, one step per line.
-fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup {
+fn path(request: &Request<'_>, ask: &CommandQuery<'_>, of: &str, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        Err(failure) => return frame::failed(&failure, links),
+        Err(failure) => return frame::failure_alert(&failure, links),
     };
     let rows = document.rows();
     let object = document.list(names::TARGETS).first();
@@ -160,12 +160,12 @@ fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup
                 a href=(request.href(&format!("paths?of={of}&paths=3"))) { "Search on" } }
         }
         @if let Some(first) = rows.first() {
-            @let root = first.at(names::ROOT).unwrap_or(&Json::Null);
+            @let root = first.value(names::ROOT).unwrap_or(&Json::Null);
             @let steps = first.list(names::STEPS);
             @let cut = STEPS..steps.len().saturating_sub(STEPS).max(STEPS);
             ol.path {
                 @for (at, step) in steps.iter().enumerate().filter(|(at, _)| !cut.contains(at) || *at == cut.start) { li {
-                    @if cut.contains(&at) { span.by { "…" } span."what dim" { (grouped(cut.len() as u64)) " objects in between" } } @else {
+                    @if cut.contains(&at) { span.by { "…" } span."what dim" { (group_digits(cut.len() as u64)) " objects in between" } } @else {
                     span.by { @if at == 0 {
                         "GC root: " @for kind in root.list(names::KINDS).iter().take(1) { (text(kind.as_str().unwrap_or_default(), links)) }
                         @if !root.text(names::THREAD_NAME).is_empty() { " of " q { (text(root.text(names::THREAD_NAME), &Links::none())) } }
@@ -173,7 +173,7 @@ fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup
                         (text(step.text(names::REFERENCE), &Links::none()))
                     } }
                     span.what {
-                        (named(step, names::CLASS, names::LABEL, links))
+                        (object_link(step, names::CLASS, names::LABEL, links))
                         @if step.text(names::STRENGTH) != "strong" && !step.text(names::STRENGTH).is_empty() { " " b { (step.text(names::STRENGTH)) } }
                     }
                     span.n { (frame::number(step.number(names::RETAINED_BYTES))) }
@@ -194,17 +194,17 @@ fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup
     }
 }
 
-fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
+fn retained_section(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
     let Some(bytes) = row.number(names::RETAINED_BYTES) else { return html! { p { "It is unreachable." } } };
     let tree = request.ask("dominators").option("of", of).option("depth", "1").option("top", "8");
     let histogram = request.ask("histo").option("retained-by", of).option("top", "8");
     html! {
         @if bytes == row.number(names::SHALLOW_BYTES).unwrap_or_default() { p { "Only itself." } }
         @else if retained_objects(request, of) <= MAX_RETAINED {
-            (frame::answered(histogram.grids(), links, "What it retains, by class"))
+            (frame::answer(histogram.grids(), links, "What it retains, by class"))
             (frame::command(&histogram, links))
         } @else {
-            (super::tree::dominated(request, &tree, links))
+            (super::tree::dominated_objects(request, &tree, links))
             (frame::command(&tree, links))
         }
         p {
@@ -224,7 +224,7 @@ fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
 
 /// Renders a value: a link if it is an object.
 pub(crate) fn value(of: &Json, links: &Links) -> Markup {
-    let shown = match of.at(names::VALUE) {
+    let shown = match of.value(names::VALUE) {
         Some(Json::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => "null".to_owned(),
@@ -261,7 +261,7 @@ fn pager(request: &Request<'_>, shown: u64, size: u64) -> Markup {
     let end = from.saturating_add(shown);
     html! {
         p.more {
-            @if size > 0 { (grouped(from.min(size))) " to " (grouped(end)) " of " (grouped(size)) }
+            @if size > 0 { (group_digits(from.min(size))) " to " (group_digits(end)) " of " (group_digits(size)) }
             @if from > 0 { " · " a rel="prev" href=(request.with("from", &from.saturating_sub(ELEMENTS).to_string())) { "previous" } }
             @if end < size { " · " a rel="next" href=(request.with("from", &end.to_string())) { "next" } }
         }
@@ -269,7 +269,7 @@ fn pager(request: &Request<'_>, shown: u64, size: u64) -> Markup {
 }
 
 fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
-    let Some(contents) = row.at(names::CONTENTS) else { return html! {} };
+    let Some(contents) = row.value(names::CONTENTS) else { return html! {} };
     let entries = contents.list(names::ENTRIES);
     let is_map = contents.text(names::KIND) == "map";
     html! { section {
@@ -318,7 +318,7 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
                 tbody { @for referrer in incoming { tr {
                     td."t s" { (text(referrer.text(names::REFERENCE), &Links::none())) }
                     td.name {
-                        (named(referrer, names::CLASS, names::LABEL, links)) " " span."id dim" { (referrer.text(names::OBJECT)) }
+                        (object_link(referrer, names::CLASS, names::LABEL, links)) " " span."id dim" { (referrer.text(names::OBJECT)) }
                     }
                 } } }
             } }

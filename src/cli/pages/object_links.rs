@@ -28,7 +28,7 @@ pub(crate) fn simple(class: &str) -> &str {
 }
 
 /// Returns the displayed name of an object: its class; for a class object, the class it represents.
-pub(crate) fn called(of: &Json, class: Name, label: Name) -> Markup {
+pub(crate) fn object_name(of: &Json, class: Name, label: Name) -> Markup {
     let (class, label) = (of.text(class), of.text(label));
     html! {
         @if class == CLASS && !label.is_empty() { "class " (class_name(label)) } @else { (class_name(class)) }
@@ -36,10 +36,10 @@ pub(crate) fn called(of: &Json, class: Name, label: Name) -> Markup {
 }
 
 /// Returns the name as a link to its page, with the label that distinguishes it from others.
-pub(crate) fn named(of: &Json, class: Name, label: Name, links: &Links) -> Markup {
+pub(crate) fn object_link(of: &Json, class: Name, label: Name, links: &Links) -> Markup {
     let is_class = of.text(class) == CLASS;
     html! {
-        (html::link(object(of, links), called(of, class, label)))
+        (html::link(object(of, links), object_name(of, class, label)))
         @if !is_class && !of.text(label).is_empty() { " " q { (text(of.text(label), &Links::none())) } }
     }
 }

@@ -5,9 +5,9 @@ use serde_json::Value as Json;
 
 use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links, class_name, text};
-use hprof_report::number::{grouped, human_bytes};
+use hprof_report::number::{group_digits, human_bytes};
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::document::Look;
 use super::frame::{self, Page};
 use super::object_links::{id, simple};
@@ -23,15 +23,15 @@ const MAX_OBJECTS: u64 = 2_000_000;
 const NO_ELEMENTS: &str = "0..0";
 
 /// Returns the `show` question of the class; `None` if the path names none.
-pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
-    let of = request.of().filter(|of| request.path.len() == 2 && !of.is_empty())?;
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
+    let of = request.subject().filter(|of| request.path.len() == 2 && !of.is_empty())?;
     Some(request.ask("show").option("range", NO_ELEMENTS).argument(of))
 }
 
 pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
-    let (of, ask, links) = (request.of()?, ask(request)?, request.links());
+    let (of, ask, links) = (request.subject()?, ask(request)?, request.links());
     let classes = request.ask("classes").argument(of);
-    let crumbs = |page: Page| page.below("Overview", "overview").below("Histogram", "histo");
+    let crumbs = |page: Page| page.breadcrumb("Overview", "overview").breadcrumb("Histogram", "histo");
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         // Several classes of one name, or none: lists the candidates.
@@ -40,15 +40,15 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
             let is_found =
                 found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
             let body = html! {
-                (frame::failed(&failure, &links))
-                @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes, &links)) }
+                (frame::failure_alert(&failure, &links))
+                @if is_found { (frame::answer(found, &links, "Classes")) (frame::command(&classes, &links)) }
             };
             let status = if is_found { 200 } else { 404 };
             return Some(crumbs(Page { status, ..Page::new("", format!("Class {of}"), body) }));
         }
     };
     let row = document.row();
-    let Some(class) = row.and_then(|row| row.at(names::DESCRIBES)) else {
+    let Some(class) = row.and_then(|row| row.value(names::DESCRIBES)) else {
         // The ID of an instance: its page names its class.
         let body = html! {
             p { (text(of, &links)) " is not a class object." }
@@ -66,7 +66,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         request.ask("classes").flag("tree").option("depth", "2").option("top", "50").argument(&*exact);
     let statics: Vec<&Json> =
         row.list(names::FIELDS).iter().filter(|field| !field.text(names::CLASS).is_empty()).collect();
-    let query = html::encoded(&exact).to_string();
+    let query = html::percent_encode(&exact).to_string();
     let pattern = format!("^{}$", regex::escape(&name)).replace('"', "\\x22");
     let by_type = format!(
         "SELECT classof(r).@name AS class, count(*) AS referrers, sum(r.@usedHeapSize) AS bytes FROM OBJECTS \
@@ -83,7 +83,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
             " · " (html::link(id(row, names::OBJECT).and_then(|id| links.object(id)), "class object"))
         }
         (frame::facts([
-            (grouped(count), "instances"),
+            (group_digits(count), "instances"),
             (human_bytes(class.number(names::SHALLOW_BYTES).unwrap_or_default()), "shallow, all instances"),
             (class.number(names::INSTANCE_BYTES).map_or_else(|| "–".to_owned(), human_bytes), "each instance"),
             (row.number(names::RETAINED_BYTES).map_or_else(|| "–".to_owned(), human_bytes), "retained by the class object"),
@@ -120,7 +120,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 p data-load=(all) { a href=(all) { "Those that retain most" } " take a moment." }
                 (frame::command(&instances, &links))
             } @else {
-                (frame::answered(instances.grids(), &links, "Instances"))
+                (frame::answer(instances.grids(), &links, "Instances"))
                 (frame::command(&instances, &links))
             }
             p {
@@ -129,16 +129,16 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 a href=(request.href(&format!("paths?of={query}"))) { "Paths to GC roots, merged" } " · "
                 a href=(request.href(&format!("retained?of={query}"))) { "Retained set" } " · "
                 a href=(request.href(&format!("dominators?of={query}"))) { "Dominator tree" } " · "
-                a href=(request.href(&format!("oql?q={}", html::encoded(&by_type)))) { "Referrers by type" } " · "
-                a href=(request.href(&format!("oql?q={}", html::encoded(&by_type_out)))) { "References by type" }
+                a href=(request.href(&format!("oql?q={}", html::percent_encode(&by_type)))) { "Referrers by type" } " · "
+                a href=(request.href(&format!("oql?q={}", html::percent_encode(&by_type_out)))) { "References by type" }
             }
         }
         section {
             h2 { "Subclasses" }
-            (frame::answered(subclasses.grids(), &links, "Subclasses"))
+            (frame::answer(subclasses.grids(), &links, "Subclasses"))
             (frame::command(&subclasses, &links))
         }
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     let heading = html! { "class " (class_name(&name)) };
     Some(crumbs(Page::new("", format!("class {}", simple(&name)), body).heading(heading)))

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
-use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::number::{group_digits, human_bytes, percent};
 use hprof_report::picture::{BytesAtTime, Canvas, over_time};
 use jiff::Timestamp;
 
@@ -27,17 +27,17 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = request.ask("overview");
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        Err(failure) => return Page::failed("overview", "Overview", &failure, &links),
+        Err(failure) => return Page::for_failure("overview", "Overview", &failure, &links),
     };
     let Some(row) = document.row() else {
         return Page::new("overview", "Overview", frame::notes(&notes, &links));
     };
     let leaks = request.ask("leaks").json().ok();
     let body = html! {
-        p.dim { (about(row, &document)) }
+        p.dim { (describe_dump(row, &document)) }
         (figures(row))
         (frame::notes(&notes, &links))
-        @if let Some(oom) = row.at(names::OUT_OF_MEMORY) { (out_of_memory(oom, &links)) }
+        @if let Some(oom) = row.value(names::OUT_OF_MEMORY) { (out_of_memory(oom, &links)) }
         @if let Some((leaks, _)) = &leaks { (suspects::cards(leaks, SUSPECTS, &links)) }
         @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         (heap_over_time(row))
@@ -47,7 +47,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         }
         section { h2 { "What retains most" } (largest(row, &links)) }
         (odd(row))
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     Page::new("overview", escape::text(&title(row)), body)
 }
@@ -58,7 +58,7 @@ pub(crate) fn title(row: &Json) -> String {
 }
 
 /// Describes the JVM, the time and the file.
-pub(crate) fn about(row: &Json, document: &Json) -> String {
+pub(crate) fn describe_dump(row: &Json, document: &Json) -> String {
     let dump = document.dump();
     let mut parts = Vec::new();
     parts.extend(Some(row.text(names::MAIN)).filter(|main| !main.is_empty()).map(str::to_owned));
@@ -71,12 +71,12 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
 
 /// Describes the heap over time, if there is a recording of it.
 pub(crate) fn heap_text(row: &Json) -> Option<&str> {
-    row.at(names::RECORDING)?.at(names::HEAP_TEXT)?.as_str()
+    row.value(names::RECORDING)?.value(names::HEAP_TEXT)?.as_str()
 }
 
 /// Renders the heap over time from a recording: what collections left, and when the dump was made.
 pub(crate) fn heap_over_time(row: &Json) -> Markup {
-    let Some((text, recording)) = heap_text(row).zip(row.at(names::RECORDING)) else { return html! {} };
+    let Some((text, recording)) = heap_text(row).zip(row.value(names::RECORDING)) else { return html! {} };
     let millis = |time: &str| Some(time.parse::<Timestamp>().ok()?.as_millisecond());
     let bars = recording.list(names::FLOOR_OVER_TIME).iter().filter_map(|floor| {
         let (time, bytes) = (floor.text(names::TIME), floor.number(names::USED_BYTES)?);
@@ -100,7 +100,7 @@ pub(crate) fn figures(row: &Json) -> Markup {
 
 /// Returns the figures of the dump.
 pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> {
-    let of = |part: Name, figure: Name| row.at(part).and_then(|part| part.number(figure));
+    let of = |part: Name, figure: Name| row.value(part).and_then(|part| part.number(figure));
     let all = row.number(names::SHALLOW_BYTES).unwrap_or_default();
     let reachable = of(names::REACHABLE, names::SHALLOW_BYTES);
     let unreachable = of(names::UNREACHABLE, names::SHALLOW_BYTES);
@@ -132,14 +132,14 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
 
 pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     let whole =
-        row.at(names::REACHABLE).and_then(|part| part.number(names::SHALLOW_BYTES)).unwrap_or_default();
+        row.value(names::REACHABLE).and_then(|part| part.number(names::SHALLOW_BYTES)).unwrap_or_default();
     html! {
         div.scroll tabindex="0" role="group" aria-label="What retains most" { table {
             thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
             tbody { @for each in retaining(row) {
                 @let bytes = each.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
-                    td."n b" { (grouped(bytes)) }
+                    td."n b" { (group_digits(bytes)) }
                     td.n { (frame::share(bytes, whole)) }
                     td.name { (html::link(object(each, links), text(each.text(names::TEXT), &Links::none()))) }
                 }

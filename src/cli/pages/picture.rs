@@ -20,9 +20,9 @@ use hprof_report::html::Links;
 use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 use hprof_values::ObjectId;
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::frame::{self, Page};
-use super::object_links::{called as name_of, id as id_of, simple};
+use super::object_links::{id as id_of, object_name as name_of, simple};
 use super::request::Request;
 
 /// Kind of picture.
@@ -40,9 +40,9 @@ pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 const AREAS: usize = 800;
 
 /// Returns the question with the same content for a shell: the tree, two levels deep.
-pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
-    match request.one("of") {
+    match request.value("of") {
         Some(of) => ask.option("of", of),
         None => ask,
     }
@@ -53,8 +53,8 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         "icicle" => (PictureForm::Icicle, "icicle", ("treemap", "Treemap")),
         _ => (PictureForm::Treemap, "treemap", ("icicle", "Icicle")),
     };
-    let of = request.one("of");
-    let query = of.map(|of| format!("?of={}", hprof_report::html::encoded(of))).unwrap_or_default();
+    let of = request.value("of");
+    let query = of.map(|of| format!("?of={}", hprof_report::html::percent_encode(of))).unwrap_or_default();
     let chain = of.map(|of| request.ask("dominators").option("of", of).flag("chain").option("top", "30"));
     let links = request.links();
     let ask = ask(request);
@@ -63,18 +63,18 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
             "Each box is an object, or the objects of one class; its area is the retained size. Click to zoom. "
             a href=(request.href(&format!("{}{query}", other.0))) { (other.1) } " · "
             a href=(request.href(&format!("dominators{query}"))) { "Tree" }
-            @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::encoded(of)))) { "Object" } }
+            @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::percent_encode(of)))) { "Object" } }
         }
         @if let Some(chain) = &chain { (zoom_path(chain, path, &links)) }
         (figure(request, form, of, LARGE))
         (legend())
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     Page::new(path, if form == PictureForm::Treemap { "Treemap" } else { "Icicle" }, body)
 }
 
 /// Renders the position in the tree: the path of the zoom.
-fn zoom_path(chain: &Ask<'_>, path: &str, links: &Links) -> Markup {
+fn zoom_path(chain: &CommandQuery<'_>, path: &str, links: &Links) -> Markup {
     use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
@@ -129,13 +129,13 @@ impl PictureNames {
             for id in chain.iter().map(|link| link.id).chain([*id]) {
                 let object = graph.objects.addresses.index_of(id);
                 let object = object.filter(|object| known.naming(*object) != Naming::Many);
-                self.called.extend(object.and_then(|object| Some((id, known.called(object)?))));
+                self.called.extend(object.and_then(|object| Some((id, known.name_of(object)?))));
             }
         }
         area.children.iter().for_each(|child| self.add_called(child, graph, known));
     }
 
-    fn of(&self, class: Option<ClassNumber>) -> &str {
+    fn class_name(&self, class: Option<ClassNumber>) -> &str {
         class.and_then(|class| self.classes.get(class.0 as usize)).map_or("?", String::as_str)
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn area(
     let (_, graph, found) =
         input.with_graph(&cx, |graph| area_in(&graph.with_records(&Quiet)?, of, &frameworks))?;
     ensure_right(&graph)?;
-    Ok((found, cx.into_said().notes))
+    Ok((found, cx.into_output().notes))
 }
 
 fn area_in(dump: &Dump<'_>, of: Option<&str>, frameworks: &Frameworks) -> anyhow::Result<Option<Picture>> {
@@ -207,10 +207,10 @@ fn area_in(dump: &Dump<'_>, of: Option<&str>, frameworks: &Frameworks) -> anyhow
 }
 
 /// Returns the displayed name of an object: its class, or, for a class object, the class it represents.
-fn called(names: &PictureNames, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
+fn object_name(names: &PictureNames, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
     match represents {
-        Some(of) => format!("class {}", simple(names.of(Some(of)))),
-        None => simple(names.of(class)).to_owned(),
+        Some(of) => format!("class {}", simple(names.class_name(Some(of)))),
+        None => simple(names.class_name(class)).to_owned(),
     }
 }
 
@@ -229,7 +229,7 @@ fn node(
         AreaObjects::Object { id, class, represents, label, chain } => {
             let called = |id, class, represents| match names.called.get(id) {
                 Some(called) => escape::text(called).into_owned(),
-                None => called(names, class, represents),
+                None => object_name(names, class, represents),
             };
             let mut parts: Vec<String> =
                 chain.iter().map(|link| called(&link.id, link.class, link.represents)).collect();
@@ -239,17 +239,17 @@ fn node(
             if let Some(elements) = names.elements.get(id) {
                 label = format!("{label}: {}", escape::text(elements));
             }
-            let full = names.of(represents.or(*class));
+            let full = names.class_name(represents.or(*class));
             let hue = Hue::of_class(full);
             (format!("{}{label}", parts.join(" › ")), format!("{full} {id:#x}{label}"), Some(*id), hue)
         }
         AreaObjects::Merged { class, objects, parent } => {
-            let name = format!("{} × {}", grouped(*objects), simple(names.of(*class)));
-            let full = format!("{} × {}", grouped(*objects), names.of(*class));
-            (name, full, parent.or(above), Hue::of_class(names.of(*class)))
+            let name = format!("{} × {}", group_digits(*objects), simple(names.class_name(*class)));
+            let full = format!("{} × {}", group_digits(*objects), names.class_name(*class));
+            (name, full, parent.or(above), Hue::of_class(names.class_name(*class)))
         }
         AreaObjects::Others { objects } => {
-            let name = format!("{} others", grouped(*objects));
+            let name = format!("{} others", group_digits(*objects));
             (name.clone(), name, above, Hue::Others)
         }
     };

@@ -7,9 +7,9 @@ use percent_encoding::percent_decode_str;
 
 use crate::cli::shared::context::RunContext;
 use hprof_report::escape::is_harmful;
-use hprof_report::html::{Links, encoded};
+use hprof_report::html::{Links, percent_encode};
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::site::Site;
 
 /// Maximum number of rows on a page.
@@ -83,23 +83,23 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the subject of the page, if the path contains one.
-    pub(crate) fn of(&self) -> Option<&str> {
+    pub(crate) fn subject(&self) -> Option<&str> {
         self.path.get(1).map(String::as_str)
     }
 
     /// Returns the first nonempty value of a parameter.
-    pub(crate) fn one(&self, name: &str) -> Option<&str> {
-        self.all(name).find(|value| !value.is_empty())
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.values(name).find(|value| !value.is_empty())
     }
 
     /// Returns all values of a parameter.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the number in a parameter.
     pub(crate) fn number_of(&self, name: &str) -> Option<u64> {
-        self.one(name)?.parse().ok()
+        self.value(name)?.parse().ok()
     }
 
     /// Returns the requested number of rows, limited.
@@ -108,7 +108,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns a value for an option, with the number of rows limited to that of a page.
-    pub(crate) fn bounded<'v>(&self, name: &str, value: &'v str) -> Cow<'v, str> {
+    pub(crate) fn clamp_option<'v>(&self, name: &str, value: &'v str) -> Cow<'v, str> {
         match value.parse::<u64>() {
             Ok(rows) if name == "top" && (rows == 0 || rows > MAX_TOP) => MAX_TOP.to_string().into(),
             _ => value.into(),
@@ -116,8 +116,8 @@ impl<'a> Request<'a> {
     }
 
     /// Creates a question to the dump.
-    pub(crate) fn ask(&self, command: &'static str) -> Ask<'a> {
-        Ask::new(self.cx, self.site, self.dump, command)
+    pub(crate) fn ask(&self, command: &'static str) -> CommandQuery<'a> {
+        CommandQuery::new(self.cx, self.site, self.dump, command)
     }
 
     /// Returns the links of the dump's pages.
@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
     }
 
     fn own_path(&self) -> String {
-        let parts: Vec<String> = self.path.iter().map(|part| encoded(part).to_string()).collect();
+        let parts: Vec<String> = self.path.iter().map(|part| percent_encode(part).to_string()).collect();
         self.href(&parts.join("/"))
     }
 

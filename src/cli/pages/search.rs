@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::frame::{self, Page};
 use super::request::Request;
 
@@ -10,27 +10,27 @@ use super::request::Request;
 const TOP: &str = "30";
 
 /// Returns the search text, if any.
-fn wanted<'a>(request: &'a Request<'_>) -> Option<&'a str> {
-    request.one("q").map(str::trim).filter(|text| !text.is_empty())
+fn search_text<'a>(request: &'a Request<'_>) -> Option<&'a str> {
+    request.value("q").map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// Returns the page to redirect to if the query is an object ID.
 pub(crate) fn at_once(request: &Request<'_>) -> Option<String> {
-    let id = wanted(request)?.strip_prefix("0x")?;
+    let id = search_text(request)?.strip_prefix("0x")?;
     let id = u64::from_str_radix(id, 16).ok()?;
     Some(request.href(&format!("object/{id:#x}")))
 }
 
 /// Returns the question for classes that match, which is the page's JSON.
-pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
-    let text = wanted(request)?;
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
+    let text = search_text(request)?;
     let pattern = if text.contains('*') { text.to_owned() } else { format!("**{text}**") };
     Some(request.ask("classes").option("top", TOP).argument(pattern))
 }
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let links = request.links();
-    let Some((text, classes)) = wanted(request).zip(ask(request)) else {
+    let Some((text, classes)) = search_text(request).zip(ask(request)) else {
         let body = html! { p { "Search for a class, the ID of an object (0x…), the text of Strings, or a thread." } };
         return Page::new("", "Search", body);
     };

@@ -12,14 +12,14 @@ use hprof_report::html::Links;
 
 /// Kinds of data for which a dump has pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Has {
+pub(crate) struct AvailableData {
     pub(crate) heap: bool,
     pub(crate) recording: bool,
     /// Number of objects in the heap, if known.
     pub(crate) objects: u64,
 }
 
-impl Has {
+impl AvailableData {
     /// Value for a dump that was not read yet.
     pub(crate) const UNKNOWN: Self = Self { heap: true, recording: false, objects: 0 };
 }
@@ -28,11 +28,11 @@ impl Has {
 const RECORDED: &[&str] =
     &["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
 
-impl Has {
+impl AvailableData {
     /// Reads the document of `info`.
-    pub(crate) fn told(document: &Json) -> Self {
+    pub(crate) fn from_document(document: &Json) -> Self {
         let row = document.row();
-        let counted = |of: Name, kind: &str| row.and_then(|row| row.at(of))?.get(kind)?.as_u64();
+        let counted = |of: Name, kind: &str| row.and_then(|row| row.value(of))?.get(kind)?.as_u64();
         let count = |kind: &str| counted(names::RECORDS, kind);
         let of_kind = |kind: &str| counted(names::OBJECTS_BY_KIND, kind);
         let kinds = ["instances", "object_arrays", "primitive_arrays"];
@@ -52,7 +52,7 @@ pub(crate) struct Site {
     /// Dump to compare with.
     pub(crate) baseline: Option<PathBuf>,
     /// Kinds of data by dump, once known.
-    pub(crate) has: Vec<OnceLock<Has>>,
+    pub(crate) has: Vec<OnceLock<AvailableData>>,
     /// Options for opening that each question repeats, as words.
     pub(crate) options: Vec<OsString>,
     /// Options for the user's rules about frameworks, as words, for the processes of a server.
@@ -91,6 +91,6 @@ impl Site {
 
     /// Returns the links of a dump's pages.
     pub(crate) fn links(&self, number: usize) -> Links {
-        Links::below(format!("/{number}"))
+        Links::with_base(format!("/{number}"))
     }
 }

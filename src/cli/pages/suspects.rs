@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use hprof_query::dictionary::names;
 use hprof_report::escape;
 use hprof_report::html::{self, Links, class_name, text};
-use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::number::{group_digits, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
@@ -19,19 +19,19 @@ const FEW: usize = 8;
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let links = request.links();
     let mut ask = request.ask("leaks");
-    if let Some(threshold) = request.one("threshold") {
+    if let Some(threshold) = request.value("threshold") {
         ask = ask.option("threshold", threshold);
     }
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        Err(failure) => return Page::failed("leaks", "Leak suspects", &failure, &links),
+        Err(failure) => return Page::for_failure("leaks", "Leak suspects", &failure, &links),
     };
     let suspects = document.rows();
     let body = html! {
         p.dim { "Objects that no other object dominates and that retain more than a share of the reachable heap." }
         form.filter action=(request.href("leaks")) {
             label { span { "Threshold, %" }
-                input.short name="threshold" value=(request.one("threshold").unwrap_or("10")) inputmode="numeric"; }
+                input.short name="threshold" value=(request.value("threshold").unwrap_or("10")) inputmode="numeric"; }
             button { "Show" }
         }
         (frame::notes(&notes, &links))
@@ -40,7 +40,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         @if !document.list(names::FACTS).is_empty() { h2 { "Also" } ul { @for fact in document.list(names::FACTS) {
             li { (text(fact.as_str().unwrap_or_else(|| fact.text(names::TEXT)), &links)) }
         } } }
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     Page::new("leaks", escape::text(document.text(names::HEADLINE)), body)
 }
@@ -78,14 +78,14 @@ fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     html! {
         section.verdict {
             h2 { (text(one.text(names::SENTENCE), links)) }
-            @if !parts.is_empty() { p { "Below, parts of it: " (listed(parts)) "." } }
+            @if !parts.is_empty() { p { "Below, parts of it: " (number_list(parts)) "." } }
             @if let Some(page) = links.to("loaders") { p { a href=(page) { "All class loaders" } } }
         }
     }
 }
 
 /// Formats numbers: `1, 2, 3`.
-fn listed(numbers: &[usize]) -> String {
+fn number_list(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -107,7 +107,7 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
                     (table(suspect.list(names::ACCUMULATED), retained, links))
                 }
             }
-            @if !suspect.list(names::ALLOCATED_IN).is_empty() { (allocated(suspect)) }
+            @if !suspect.list(names::ALLOCATED_IN).is_empty() { (allocating_lines(suspect)) }
             @if !suspect.list(names::MEMBERS).is_empty() {
                 details {
                     summary { "Its objects" }
@@ -129,7 +129,7 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
 }
 
 /// Renders the lines that allocated what accumulates.
-fn allocated(suspect: &Json) -> Markup {
+fn allocating_lines(suspect: &Json) -> Markup {
     let number = |line: &Json, name| frame::number(line.number(name));
     html! {
         details open {
@@ -203,7 +203,7 @@ fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
             tbody { @for row in rows {
                 @let bytes = row.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
-                    td."n b" { (grouped(bytes)) }
+                    td."n b" { (group_digits(bytes)) }
                     td."n extra" { (frame::share(bytes, whole)) }
                     td."n extra" { (frame::number(row.maybe(names::OBJECTS).map_or(Some(1), Json::as_u64))) }
                     td.name {

@@ -5,12 +5,12 @@ use serde_json::Value as Json;
 
 use hprof_query::dictionary::names;
 use hprof_report::html::{self, Links};
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 
-use super::ask::Ask;
+use super::ask::CommandQuery;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::object_links::{called, id, named};
+use super::object_links::{id, object_link, object_name};
 use super::request::Request;
 
 /// Maximum number of children of a node on a page.
@@ -21,15 +21,15 @@ const CLASS_TREE: &str = "class-tree";
 
 /// Returns the question: an object or class and what it dominates, or the objects that no other dominates; by class
 /// if requested.
-pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
+pub(crate) fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let mut ask = request.ask("dominators");
-    if let Some(of) = request.one("of") {
+    if let Some(of) = request.value("of") {
         ask = ask.option("of", of);
     }
-    if let Some(bytes) = request.one("min-retained") {
+    if let Some(bytes) = request.value("min-retained") {
         ask = ask.option("min-retained", bytes);
     }
-    let (key, depth) = (request.one("group-by"), request.one("depth"));
+    let (key, depth) = (request.value("group-by"), request.value("depth"));
     if let Some(key) = key {
         ask = ask.option("group-by", key);
     }
@@ -42,57 +42,57 @@ pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (links, ask) = (request.links(), ask(request));
-    let is_plain = request.one("group-by").is_none();
+    let is_plain = request.value("group-by").is_none();
     let tree = if is_plain {
         rows(request, &ask, &links)
     } else {
-        frame::answered(ask.grids(), &links, "Dominator tree")
+        frame::answer(ask.grids(), &links, "Dominator tree")
     };
-    let of = request.one("of");
+    let of = request.value("of");
     let body = html! {
         p.dim { "An object dominates another if every path from the GC roots to the other leads through it: the other is freed with it." }
         form.filter action=(request.href("dominators")) {
             label { span { "Below object or class" } input name="of" value=[of] spellcheck="false" autocomplete="off"; }
             label { span { "Group by" } select name="group-by" {
                 option value="" { "–" }
-                @for key in ["class", "package", "loader", CLASS_TREE] { option selected[request.one("group-by") == Some(key)] { (key) } }
+                @for key in ["class", "package", "loader", CLASS_TREE] { option selected[request.value("group-by") == Some(key)] { (key) } }
             } }
-            label { span { "Depth" } input.short name="depth" value=[request.one("depth")]; }
-            label { span { "Top" } input.short name="top" value=[request.one("top")]; }
+            label { span { "Depth" } input.short name="depth" value=[request.value("depth")]; }
+            label { span { "Top" } input.short name="top" value=[request.value("top")]; }
             button { "Show" }
         }
         p {
             a href=(picture_href(request, "treemap")) { "Treemap" } " · " a href=(picture_href(request, "icicle")) { "Icicle" }
         }
         (tree)
-        (frame::whole(&ask, request))
+        (frame::page_command(&ask, request))
     };
     let page = Page::new("dominators", "Dominator tree", body);
     match of {
         Some(of) => {
-            Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators")
+            Page { title: format!("Dominated by {of}"), ..page }.breadcrumb("Dominator tree", "dominators")
         }
         None => page,
     }
 }
 
 fn picture_href(request: &Request<'_>, form: &str) -> String {
-    match request.one("of") {
-        Some(of) => request.href(&format!("{form}?of={}", html::encoded(of))),
+    match request.value("of") {
+        Some(of) => request.href(&format!("{form}?of={}", html::percent_encode(of))),
         None => request.href(form),
     }
 }
 
 /// Renders the tree as a table. A script fetches the page of a node and inserts its rows below it.
-fn rows(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
+fn rows(request: &Request<'_>, ask: &CommandQuery<'_>, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        Err(failure) => return frame::failed(&failure, links),
+        Err(failure) => return frame::failure_alert(&failure, links),
     };
-    let (rows, whole) = (document.rows(), whole(&document));
-    let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
+    let (rows, whole) = (document.rows(), reachable_bytes(&document));
+    let chain = request.value("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
     html! {
-        @if let Some(chain) = &chain { (above(chain, links)) }
+        @if let Some(chain) = &chain { (dominator_chain(chain, links)) }
         (table(request, rows, whole, links))
         (frame::notes(&notes, links))
         @let top = request.top(CHILDREN);
@@ -101,22 +101,22 @@ fn rows(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
 }
 
 /// Returns the size of all reachable objects in bytes.
-fn whole(document: &Json) -> u64 {
+fn reachable_bytes(document: &Json) -> u64 {
     document
-        .at(names::REACHABLE)
+        .value(names::REACHABLE)
         .and_then(|reachable| reachable.number(names::SHALLOW_BYTES))
         .unwrap_or_default()
 }
 
 /// Renders the objects that an object dominates, beside other content.
-pub(crate) fn dominated(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
+pub(crate) fn dominated_objects(request: &Request<'_>, ask: &CommandQuery<'_>, links: &Links) -> Markup {
     match ask.json() {
         // The first row is the object itself.
         Ok((document, notes)) => html! {
-            (table(request, document.rows().get(1..).unwrap_or_default(), whole(&document), links))
+            (table(request, document.rows().get(1..).unwrap_or_default(), reachable_bytes(&document), links))
             (frame::notes(&notes, links))
         },
-        Err(failure) => frame::failed(&failure, links),
+        Err(failure) => frame::failure_alert(&failure, links),
     }
 }
 
@@ -140,9 +140,9 @@ fn has_more(request: &Request<'_>, rows: &[Json], top: u64) -> bool {
     let depth = |row: &Json| row.number(names::DEPTH).unwrap_or_default();
     let Some(first) = rows.first() else { return false };
     // Below an object, that object comes first.
-    let level = depth(first) + u64::from(request.one("of").is_some());
+    let level = depth(first) + u64::from(request.value("of").is_some());
     let shown = rows.iter().filter(|row| depth(row) == level).count() as u64;
-    match request.one("of") {
+    match request.value("of") {
         Some(of) if of.starts_with("0x") => first.number(names::DOMINATED).unwrap_or_default() > shown,
         _ => shown >= top,
     }
@@ -155,7 +155,7 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
     let has_more = row.number(names::DOMINATED).unwrap_or_default() > 0;
     html! {
         tr data-depth=(depth) {
-            td."n b" { (grouped(retained)) }
+            td."n b" { (group_digits(retained)) }
             td."n extra" { (frame::share(retained, whole)) }
             td."n spare" { (frame::number(row.number(names::SHALLOW_BYTES))) }
             td."n spare" { (frame::number(row.number(names::RETAINED_OBJECTS))) }
@@ -163,19 +163,19 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }
                 } @else { span.twist {} }
-                (named(row, names::CLASS, names::LABEL, links)) " " span."id dim" { (of) }
+                (object_link(row, names::CLASS, names::LABEL, links)) " " span."id dim" { (of) }
             }
         }
     }
 }
 
 /// Renders the dominators of an object, from the root down.
-fn above(ask: &Ask<'_>, links: &Links) -> Markup {
+fn dominator_chain(ask: &CommandQuery<'_>, links: &Links) -> Markup {
     let Ok((document, _)) = ask.json() else { return html! {} };
     html! {
         ol.chain aria-label="Dominators" { @for row in document.rows() { li {
             @let below = id(row, names::OBJECT).and_then(|id| links.to(&format!("dominators?of={id:#x}")));
-            (html::link(below, called(row, names::CLASS, names::LABEL)))
+            (html::link(below, object_name(row, names::CLASS, names::LABEL)))
         } } }
     }
 }

@@ -10,14 +10,14 @@ pub(super) const EMPTY: &str = "<empty>";
 
 /// The rank, without thousands separators.
 pub(super) fn rank_in_table<'a, R: 'a>(rank: fn(&R) -> u64) -> TableColumn<'a, R> {
-    TableColumn::of(names::RANK, "rank")
+    TableColumn::new(names::RANK, "rank")
         .fit(Fit::Secondary { priority: 0 })
         .cell(move |row| rank(row).to_string())
 }
 
 /// The trace, without thousands separators.
 pub(super) fn trace_in_table<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> TableColumn<'a, R> {
-    TableColumn::of(names::TRACE, "trace").cell(move |row| trace(row).to_string())
+    TableColumn::new(names::TRACE, "trace").cell(move |row| trace(row).to_string())
 }
 
 /// A percentage in the format of the agent's reports.
@@ -26,7 +26,7 @@ pub(super) fn percent_in_table<'a, R: 'a>(
     title: &'static str,
     percent: fn(&R) -> f64,
 ) -> TableColumn<'a, R> {
-    TableColumn::of(name, title).cell(move |row| format!("{:.2}%", percent(row)))
+    TableColumn::new(name, title).cell(move |row| format!("{:.2}%", percent(row)))
 }
 
 /// The percentages of a ranking: of the row, and accumulated.
@@ -42,22 +42,27 @@ pub(super) fn percents_in_table<'a, R: 'a>(
 }
 
 /// Allocated and live amounts, within `record`.
-pub(super) fn allocated<'a, R: 'a>(record: Option<Name>, sums: fn(&R) -> Totals) -> [Column<'a, R>; 4] {
+pub(super) fn allocation_columns<'a, R: 'a>(
+    record: Option<Name>,
+    sums: fn(&R) -> Totals,
+) -> [Column<'a, R>; 4] {
     let column = |name: Name, value: fn(&Totals) -> u64| {
         let value = move |row: &R| Some(sums(row)).filter(|sums| sums.samples == 0).map(|sums| value(&sums));
-        Column::of(name.within(record), move |row| value(row).into()).or_null("of samples")
+        Column::new(name.in_record(record), move |row| value(row).into()).or_null("of samples")
     };
     [
         column(names::LIVE_BYTES, |sums| sums.live_bytes),
         column(names::LIVE_INSTANCES, |sums| sums.live_instances),
-        Column::of(names::ALLOCATED_BYTES.within(record), move |row: &R| sums(row).allocated_bytes.into()),
+        Column::new(names::ALLOCATED_BYTES.in_record(record), move |row: &R| {
+            sums(row).allocated_bytes.into()
+        }),
         column(names::ALLOCATED_INSTANCES, |sums| sums.allocated_instances),
     ]
 }
 
 /// The totals of all sites according to the writer.
-pub(super) fn stated<'a, R: 'a>(sums: fn(&R) -> Option<Totals>) -> Column<'a, R> {
-    Column::record(names::TOTAL, Columns::new(allocated(None, |total| *total)), sums)
+pub(super) fn stated_totals<'a, R: 'a>(sums: fn(&R) -> Option<Totals>) -> Column<'a, R> {
+    Column::record(names::TOTAL, Columns::new(allocation_columns(None, |total| *total)), sums)
         .or_null("in text reports, or without sites")
 }
 
@@ -69,15 +74,16 @@ pub(super) struct RecordingSummary<T> {
 }
 
 pub(super) fn matching<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
-    Column::of(names::MATCHING.dot(names::ROWS), |beside: &RecordingSummary<T>| beside.matching.into())
+    Column::new(names::MATCHING.dot(names::ROWS), |beside: &RecordingSummary<T>| beside.matching.into())
 }
 
 pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
-    Column::of(names::LEFT_OUT, |beside: &RecordingSummary<T>| {
+    Column::new(names::LEFT_OUT, |beside: &RecordingSummary<T>| {
         beside.matching.saturating_sub(beside.shown as u64).into()
     })
 }
 
 pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
-    Column::of(names::DATE, move |beside: &RecordingSummary<T>| date(&beside.of).into()).or_null("not stated")
+    Column::new(names::DATE, move |beside: &RecordingSummary<T>| date(&beside.of).into())
+        .or_null("not stated")
 }

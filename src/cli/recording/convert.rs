@@ -16,7 +16,7 @@ use hprof_report::hprof_text::{Report, ReportHeap, Sections};
 use crate::cli::prelude::*;
 use crate::cli::shared::args::LayoutArgs;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 use super::cpu::EVENT;
@@ -126,15 +126,15 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     drop(bar);
     if !args.input.quiet {
         if profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects) {
-            cx.say("note", OBJECT_SITES);
+            cx.emit("note", OBJECT_SITES);
         }
         let repeated = heap.summary().facts().repeated_objects.get();
         if sections.heap && repeated > 0 {
             let text = format!(
                 "{} objects are in the dump more than once, and so in the text; histo counts them once",
-                grouped(repeated)
+                group_digits(repeated)
             );
-            cx.say("note", &text);
+            cx.emit("note", &text);
         }
     }
     Ok(heap.outcome(true))
@@ -144,7 +144,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
 fn of_flight(
     cx: &RunContext,
     args: &ConvertArgs,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     sections: Sections,
     file: Option<OutFile>,
 ) -> anyhow::Result<Outcome> {
@@ -152,7 +152,7 @@ fn of_flight(
     let (profile, thread_events) = (&recorded.profile, &report.thread_events[..]);
     let note = |text: &str| {
         if !args.input.quiet {
-            cx.say("note", text);
+            cx.emit("note", text);
         }
     };
     if sections.cpu {

@@ -2,7 +2,7 @@
 
 use crate::cli::prelude::*;
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
 use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use crate::cli::shared::{args, facts};
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
@@ -145,14 +145,14 @@ fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
 }
 
 /// Notes which events of a recording of Flight Recorder were counted, and which were not.
-fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: &CpuArgs) {
+fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts, args: &CpuArgs) {
     let counted = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
     let others = SampleEvent::ALL.into_iter().filter(|event| Some(*event) != counted);
     let others = others.map(|event| (event, facts.events_of(event.name()))).filter(|(_, events)| *events > 0);
     let others: Vec<String> = others
         .map(|(event, events)| {
             let word = word_of(EVENT, event);
-            format!("{} {} events (--event {word})", grouped(events), event.name())
+            format!("{} {} events (--event {word})", group_digits(events), event.name())
         })
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
@@ -183,7 +183,7 @@ fn nothing(cx: &RunContext, args: &CpuArgs, profile: &Profile, question: &CpuQue
 
 fn by_trace(
     cx: &RunContext,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     args: &CpuArgs,
     question: &CpuQuery,
 ) -> anyhow::Result<Outcome> {
@@ -197,13 +197,13 @@ fn by_trace(
         of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(matching, "traces")
         .without_rows(NoRows::Nothing);
     if profile.samples.is_some() {
-        answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
+        answer = answer.total([("samples", group_digits(sum)), (METHOD, "total".to_owned())]);
     }
-    let answer = args.stack.below(answer, traces, |row: &RankedSamples| row.trace);
+    let answer = args.stack.add_stacks(answer, traces, |row: &RankedSamples| row.trace);
     let rows = recorded.show(cx, "cpu", &args.output, answer)?;
     nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
@@ -211,7 +211,7 @@ fn by_trace(
 
 fn by_group(
     cx: &RunContext,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     args: &CpuArgs,
     question: &CpuQuery,
     group_by: CpuGroupBy,
@@ -219,14 +219,14 @@ fn by_group(
     let (profile, none) = (&recorded.profile, Samples::default());
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::CpuReport { rows, matching, samples: sum } =
-        cpu::grouped(samples, &profile.traces, question, group_by);
+        cpu::by_group(samples, &profile.traces, question, group_by);
     let beside = RecordingSummary {
         matching,
         shown: rows.len(),
         of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let answer = Answer::new(group_columns(group_by), rows)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "cpu", &args.output, answer)?;
@@ -246,9 +246,9 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedSampl
         |row| row.accumulated_percent,
     ));
     shown.extend([
-        TableColumn::of(names::SAMPLES, "samples"),
+        TableColumn::new(names::SAMPLES, "samples"),
         columns::trace_in_table(|row: &RankedSamples| row.trace),
-        TableColumn::of(names::METHOD, METHOD)
+        TableColumn::new(names::METHOD, METHOD)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row: &RankedSamples| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ]);
@@ -262,21 +262,21 @@ fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
         CpuGroupBy::Package => names::PACKAGE,
     };
     let columns = Columns::new([
-        Column::of(names::RANK, |row: &GroupRow| row.rank.into()),
-        Column::of(names::SELF_SAMPLES, |row: &GroupRow| row.self_samples.into()),
-        Column::of(names::TOTAL_SAMPLES, |row: &GroupRow| row.total_samples.into()),
-        Column::of(names::SELF_PERCENT, |row: &GroupRow| row.self_percent.into()),
-        Column::of(names::TOTAL_PERCENT, |row: &GroupRow| row.total_percent.into()),
-        Column::of(name, |row: &GroupRow| row.name.as_deref().into())
+        Column::new(names::RANK, |row: &GroupRow| row.rank.into()),
+        Column::new(names::SELF_SAMPLES, |row: &GroupRow| row.self_samples.into()),
+        Column::new(names::TOTAL_SAMPLES, |row: &GroupRow| row.total_samples.into()),
+        Column::new(names::SELF_PERCENT, |row: &GroupRow| row.self_percent.into()),
+        Column::new(names::TOTAL_PERCENT, |row: &GroupRow| row.total_percent.into()),
+        Column::new(name, |row: &GroupRow| row.name.as_deref().into())
             .or_null("traces without frames, or frames without a class"),
     ]);
     columns.table([
         columns::rank_in_table(|row: &GroupRow| row.rank),
-        TableColumn::of(names::SELF_SAMPLES, "self"),
+        TableColumn::new(names::SELF_SAMPLES, "self"),
         columns::percent_in_table(names::SELF_PERCENT, "%", |row: &GroupRow| row.self_percent),
-        TableColumn::of(names::TOTAL_SAMPLES, "total"),
+        TableColumn::new(names::TOTAL_SAMPLES, "total"),
         columns::percent_in_table(names::TOTAL_PERCENT, "%", |row: &GroupRow| row.total_percent),
-        TableColumn::of(name, name.key)
+        TableColumn::new(name, name.key)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row: &GroupRow| row.name.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ])
@@ -292,32 +292,32 @@ struct SampleTotals<'a> {
     lost: u64,
 }
 
-fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
+fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+        Column::new(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
             beside.of.samples.total.into()
         }),
         columns::matching(),
-        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+        Column::new(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
             beside.of.sum.into()
         }),
         columns::left_out(),
-        Column::of(names::EVENT, |beside: &RecordingSummary<SampleTotals<'a>>| {
+        Column::new(names::EVENT, |beside: &RecordingSummary<SampleTotals<'a>>| {
             beside.of.samples.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
-        Column::of(names::LOST_SAMPLES, |beside: &RecordingSummary<SampleTotals<'a>>| beside.of.lost.into()),
+        Column::new(names::LOST_SAMPLES, |beside: &RecordingSummary<SampleTotals<'a>>| beside.of.lost.into()),
         columns::date(|of: &SampleTotals<'a>| of.samples.date.as_deref()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |variant, about, rows| Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |variant, about, rows| ResultSchema {
         command: "cpu",
         variant,
         about,
         rows,
-        beside: beside_columns().fields(),
+        summary: summary_columns().fields(),
     };
     let group = |variant, about, group_by| declared(variant, about, group_columns(group_by).fields());
     vec![

@@ -2,7 +2,7 @@
 
 use crate::cli::prelude::*;
 use crate::cli::shared::args;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use crate::cli::shared::stack::{FrameFilter, StackedOutput};
 use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
@@ -91,14 +91,14 @@ const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, i
 /// Shows the calls of cpu=old.
 fn show_calls(
     cx: &RunContext,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     args: &CputimeArgs,
     question: &CallQuestion,
 ) -> anyhow::Result<Outcome> {
     let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
-        .beside(&beside_calls(), &beside)
+        .with_summary(&call_summary_columns(), &beside)
         .matching(matching, "calls")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "cputime", &args.shown.output, answer)?;
@@ -109,13 +109,13 @@ fn show_calls(
 }
 
 /// `com.acme.Main.run`.
-fn qualified(method: &Method) -> String {
+fn qualified_name(method: &Method) -> String {
     if method.class.is_empty() { method.name.clone() } else { format!("{}.{}", method.class, method.name) }
 }
 
 /// Formats a method for a table.
 fn name(method: Option<&Method>) -> String {
-    method.map_or_else(|| "<unknown>".to_owned(), qualified)
+    method.map_or_else(|| "<unknown>".to_owned(), qualified_name)
 }
 
 /// Selects one of a call's methods.
@@ -128,48 +128,48 @@ fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
         (names::CALLER, names::CALLER_SIGNATURE, |row| row.call.caller.as_ref()),
     ];
     let called = methods.map(|(name, _, method)| {
-        Column::of(name, move |row: &CallRow<'a>| method(row).map(qualified).into()).or_null(unknown)
+        Column::new(name, move |row: &CallRow<'a>| method(row).map(qualified_name).into()).or_null(unknown)
     });
     let signatures = methods.map(|(_, name, method)| {
-        Column::of(name, move |row: &CallRow<'a>| method(row).map(|method| method.signature.as_str()).into())
+        Column::new(name, move |row: &CallRow<'a>| method(row).map(|method| method.signature.as_str()).into())
             .or_null(unknown)
     });
     let mut columns = vec![
-        Column::of(names::RANK, |row: &CallRow<'a>| row.rank.into()),
-        Column::of(names::COUNT, |row: &CallRow<'a>| row.call.count.into()),
-        Column::of(names::TIME_MS, |row: &CallRow<'a>| row.call.time_ms.into()),
+        Column::new(names::RANK, |row: &CallRow<'a>| row.rank.into()),
+        Column::new(names::COUNT, |row: &CallRow<'a>| row.call.count.into()),
+        Column::new(names::TIME_MS, |row: &CallRow<'a>| row.call.time_ms.into()),
     ];
     columns.extend(called.into_iter().chain(signatures));
     Columns::new(columns).table([
         columns::rank_in_table(|row: &CallRow<'a>| row.rank),
-        TableColumn::of(names::COUNT, "count"),
-        TableColumn::of(names::TIME_MS, "ms"),
-        TableColumn::derived("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
+        TableColumn::new(names::COUNT, "count"),
+        TableColumn::new(names::TIME_MS, "ms"),
+        TableColumn::table_only("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
             format!("{} by {}", name(row.call.callee.as_ref()), name(row.call.caller.as_ref()))
         })
         .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-fn beside_calls() -> Columns<'static, RecordingSummary<()>> {
+fn call_summary_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([
-        Column::of(names::TOTAL, |_| Value::Null).or_null("always"),
+        Column::new(names::TOTAL, |_| Value::Null).or_null("always"),
         columns::matching(),
         columns::left_out(),
         columns::date(|()| None),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![
-        times::declared(TimeKind::CpuTime),
-        Declared {
+        times::row_schema(TimeKind::CpuTime),
+        ResultSchema {
             command: "cputime",
             variant: "`--calls`",
             about: "Of `cpu=old`, also without the option if the file contains nothing else. A row is a pair of methods, one \
                     of which called the other.",
             rows: call_columns().fields(),
-            beside: beside_calls().fields(),
+            summary: call_summary_columns().fields(),
         },
     ]
 }

@@ -20,7 +20,7 @@ use crate::cli::prelude::*;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{
-    Recorded, RecordedFile, RecordedInput, WITH_FLIGHT, same_samples, same_sites,
+    RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT, same_samples, same_sites,
 };
 use crate::cli::shared::stack::FrameFilter;
 
@@ -139,7 +139,7 @@ pub(crate) struct FlamegraphArgs {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "svg", help_heading = "Output")]
-    format: FormatArg,
+    format: FlamegraphFormat,
 
     /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
@@ -163,7 +163,7 @@ pub(crate) struct FlamegraphArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
+enum FlamegraphFormat {
     /// SVG for browsers
     Svg,
     /// One line per stack, for other flame graph tools
@@ -180,14 +180,14 @@ fn percent(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
-        args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
+        args.format != FlamegraphFormat::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
     );
     anyhow::ensure!(
-        args.baseline.is_none() || args.format != FormatArg::Speedscope,
+        args.baseline.is_none() || args.format != FlamegraphFormat::Speedscope,
         "speedscope cannot show a difference: use --format svg or folded, or omit --baseline"
     );
-    let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.of(old))];
+    let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.with_dump(old))];
     // Created before a long read, so that an error is reported at once.
     let paths: Vec<&Path> = inputs.iter().flatten().map(|input| input.input.path()).collect();
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
@@ -257,7 +257,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
 /// A file and its data.
 struct OpenedRecording {
     input: RecordedInput,
-    recorded: Recorded,
+    recorded: RecordedProfile,
     held: Vec<StackWeight>,
 }
 
@@ -274,11 +274,11 @@ impl OpenedRecording {
         };
         let want = Want { sites: true, traces: true, threads, monitors, ..Want::default() };
         let mut recorded = input.open(cx, want)?;
-        let mut held = stacks::held(&recorded.profile);
+        let mut held = stacks::available_weights(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
             // The objects themselves are the last resort, and count as data of the file.
             input.count_sites(cx, &mut recorded)?;
-            held = stacks::held(&recorded.profile);
+            held = stacks::available_weights(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
@@ -349,9 +349,9 @@ fn write(
     file: Option<OutFile>,
 ) -> anyhow::Result<()> {
     let render = |out: &mut dyn Write| match args.format {
-        FormatArg::Folded => folded::write(out, stacks),
-        FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
-        FormatArg::Svg => flamegraph::write(out, stacks, &look(args, of, stacks)),
+        FlamegraphFormat::Folded => folded::write(out, stacks),
+        FlamegraphFormat::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
+        FlamegraphFormat::Svg => flamegraph::write(out, stacks, &look(args, of, stacks)),
     };
     let fewer = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput => {
@@ -360,7 +360,7 @@ fn write(
         _ => error.into(),
     };
     let Some(file) = file else {
-        let mut out = cx.out();
+        let mut out = cx.writer();
         render(&mut out).map_err(fewer)?;
         return output::finish(out);
     };
@@ -420,13 +420,13 @@ fn notes(
     baseline: Option<&Profile>,
     stacks: &Stacks,
 ) {
-    let note = |text: &str| cx.say("note", text);
+    let note = |text: &str| cx.emit("note", text);
     if let Some(path) = &args.output {
-        let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
+        let (count, total) = (group_digits(stacks.stacks), group_digits(stacks.total));
         note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));
     }
     if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
-        let (gone, total) = (grouped(baseline.gone), grouped(baseline.total));
+        let (gone, total) = (group_digits(baseline.gone), group_digits(baseline.total));
         note(&format!(
             "{gone} of {total} {} of the baseline belong to stacks that the file does not contain",
             stacks.measure.name()
@@ -435,14 +435,14 @@ fn notes(
     if stacks.cut > 0 {
         note(&format!(
             "{} traces are deeper than {} frames; --depth 0 shows all frames",
-            grouped(stacks.cut),
+            group_digits(stacks.cut),
             args.depth
         ));
     }
     let is_all = args.frames.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
     if of == StackWeight::Cpu && is_all && left > 0 {
-        note(&format!("{} more samples belong to traces that the file omits", grouped(left)));
+        note(&format!("{} more samples belong to traces that the file omits", group_digits(left)));
     }
     let last = profile.times.as_ref().and_then(|times| times.rows.last());
     let left = last.map_or(0.0, |row| 100.0 - row.accumulated_percent);

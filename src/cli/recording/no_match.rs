@@ -46,7 +46,7 @@ fn methods(cx: &RunContext, input: &RecordedInput, patterns: &[MethodPattern], t
     let names: Vec<String> = traces.all_frames().map(Frame::qualified_method).collect();
     for pattern in patterns {
         if !names.iter().any(|name| pattern.matches(name)) {
-            cx.say("note", &format!("no method matches {}", pattern.text()));
+            cx.emit("note", &format!("no method matches {}", pattern.text()));
             let names = names.iter().map(String::as_str);
             messages::suggest(cx, &suggestions::class_names_of(names, pattern.text()));
         }

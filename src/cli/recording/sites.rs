@@ -1,7 +1,7 @@
 //! `sites`: allocation sites.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::cli::shared::{args, facts};
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
@@ -84,20 +84,20 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     notes(cx, &recorded, args);
     let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(matching.rows, "sites")
         .without_rows(NoRows::Nothing);
     if sites.is_some() {
         answer = answer.total([
-            ("live", grouped(matching.live_bytes)),
-            ("objects", grouped(matching.live_instances)),
-            ("allocated", grouped(matching.allocated_bytes)),
-            ("objects", grouped(matching.allocated_instances)),
-            ("samples", grouped(matching.samples)),
+            ("live", group_digits(matching.live_bytes)),
+            ("objects", group_digits(matching.live_instances)),
+            ("allocated", group_digits(matching.allocated_bytes)),
+            ("objects", group_digits(matching.allocated_instances)),
+            ("samples", group_digits(matching.samples)),
             (NAME, "total".to_owned()),
         ]);
     }
-    let answer = args.shown.stack.below(answer, traces, |row: &RankedSite| row.site.trace);
+    let answer = args.shown.stack.add_stacks(answer, traces, |row: &RankedSite| row.site.trace);
     let rows = recorded.show(cx, "sites", &args.shown.output, answer)?;
     if let (Some(sites), 0) = (sites, matching.rows) {
         nothing(cx, args, sites, traces);
@@ -112,12 +112,12 @@ fn nothing(cx: &RunContext, args: &SitesArgs, sites: &Sites, traces: &Traces) {
     no_match::classes(cx, &args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
 }
 
-fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
+fn notes(cx: &RunContext, recorded: &RecordedProfile, args: &SitesArgs) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
         Some(Origin::Sampled) => {
             let samples = recorded.profile.sites.iter().flat_map(|sites| &sites.rows).map(|site| site.samples);
-            let samples = grouped(samples.sum());
+            let samples = group_digits(samples.sum());
             args.input.note(
                 cx,
                 &format!("allocated bytes are estimated from {samples} samples; live objects are unknown"),
@@ -156,21 +156,21 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
         |row| row.accumulated_percent,
     ));
     if !is_sampled {
-        shown.push(TableColumn::of(names::LIVE_BYTES, "live"));
-        shown.push(TableColumn::of(names::LIVE_INSTANCES, "objects"));
+        shown.push(TableColumn::new(names::LIVE_BYTES, "live"));
+        shown.push(TableColumn::new(names::LIVE_INSTANCES, "objects"));
     }
     if counted.is_none() {
-        shown.push(TableColumn::of(names::ALLOCATED_BYTES, "allocated").fit(Fit::Secondary { priority: 3 }));
+        shown.push(TableColumn::new(names::ALLOCATED_BYTES, "allocated").fit(Fit::Secondary { priority: 3 }));
         shown.push(if is_sampled {
-            TableColumn::of(names::SAMPLES, "samples")
+            TableColumn::new(names::SAMPLES, "samples")
         } else {
-            TableColumn::of(names::ALLOCATED_INSTANCES, "objects").fit(Fit::Secondary { priority: 2 })
+            TableColumn::new(names::ALLOCATED_INSTANCES, "objects").fit(Fit::Secondary { priority: 2 })
         });
     }
     if has_traces {
         shown.push(columns::trace_in_table(|row: &RankedSite| row.site.trace));
     }
-    shown.push(TableColumn::of(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(
+    shown.push(TableColumn::new(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(
         |row: &RankedSite| {
             let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
             format!("{}{method}", row.site.class)
@@ -182,29 +182,30 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
 /// The sites of the file, and totals of those that match.
 type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
-fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
+fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     let mut columns = vec![
-        columns::stated(|beside: &RecordingSummary<SiteTotals<'a>>| {
+        columns::stated_totals(|beside: &RecordingSummary<SiteTotals<'a>>| {
             let total = beside.of.0.and_then(|sites| sites.total.as_ref());
             total.map(|total| sites::totals(std::iter::once(total)))
         }),
         columns::matching(),
     ];
-    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &RecordingSummary<SiteTotals<'a>>| {
-        beside.of.1
-    }));
+    columns.extend(columns::allocation_columns(
+        Some(names::MATCHING),
+        |beside: &RecordingSummary<SiteTotals<'a>>| beside.of.1,
+    ));
     columns.extend([
         columns::left_out(),
-        Column::of(names::ORIGIN, |beside: &RecordingSummary<SiteTotals<'a>>| {
+        Column::new(names::ORIGIN, |beside: &RecordingSummary<SiteTotals<'a>>| {
             beside.of.0.map(|sites| sites.origin.name()).into()
         })
         .or_null("there are no sites"),
-        Column::of(names::ORDERED_BY, |beside: &RecordingSummary<SiteTotals<'a>>| {
+        Column::new(names::ORDERED_BY, |beside: &RecordingSummary<SiteTotals<'a>>| {
             let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
             beside.of.0.map(by).into()
         })
         .or_null("there are no sites"),
-        Column::of(names::EVENT, |beside: &RecordingSummary<SiteTotals<'a>>| {
+        Column::new(names::EVENT, |beside: &RecordingSummary<SiteTotals<'a>>| {
             beside.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
@@ -213,8 +214,8 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     Columns::new(columns)
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "sites",
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
@@ -222,6 +223,6 @@ pub(crate) fn declared() -> Vec<Declared> {
                 samples. HotSpot dumps have no traces: their `trace` is 0 or 1. \
                 `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
-        beside: beside_columns().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::prelude::*;
 use crate::cli::shared::heap_columns;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::dictionary::Name;
@@ -14,7 +14,7 @@ use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJv
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
-use hprof_report::number::counted as plural;
+use hprof_report::number::format_count as plural;
 use hprof_report::table::TableBuilder;
 
 use super::columns;
@@ -45,7 +45,9 @@ pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome
     let events = facts.flight.map(|flight| Section::Table(event_table(flight)));
     let lines = Section::Table(TableBuilder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
-    let answer = events.into_iter().fold(Answer::new(columns(), [facts]).above(lines), Answer::above);
+    let answer = events
+        .into_iter()
+        .fold(Answer::new(columns(), [facts]).with_section_above(lines), Answer::with_section_above);
     opened.show(cx, "summary", &args.output, answer)?;
     if is_heap_alone {
         let path = args.input.input.path().display().to_string();
@@ -60,7 +62,7 @@ pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome
 /// Figures of a file in either format.
 struct RecordingFacts<'a> {
     profile: &'a Profile,
-    recorded: summary::Recorded,
+    recorded: summary::ProfileCounts,
     heap: Option<HeapFacts>,
     /// Number of the run that was read, and of runs in the file: text reports only.
     runs: Option<(u32, u32)>,
@@ -89,9 +91,9 @@ impl<'a> RecordingFacts<'a> {
         self.heap.is_some() && !recorded && heap_summaries.is_empty() && settings.is_empty()
     }
 
-    fn new(opened: &'a Recorded) -> Self {
+    fn new(opened: &'a RecordedProfile) -> Self {
         let profile = &opened.profile;
-        let mut recorded = summary::recorded(profile);
+        let mut recorded = summary::profile_counts(profile);
         match &opened.file {
             RecordedFile::Binary(heap) => {
                 // The traces themselves are not read for this.
@@ -160,23 +162,23 @@ const ALLOCATION_TRACES: u32 = 1;
 const CPU_SAMPLING: u32 = 2;
 
 fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
-    let count = |name: Name, of: fn(&summary::Recorded) -> u64| {
-        Column::of(name, move |facts: &RecordingFacts<'a>| of(&facts.recorded).into())
+    let count = |name: Name, of: fn(&summary::ProfileCounts) -> u64| {
+        Column::new(name, move |facts: &RecordingFacts<'a>| of(&facts.recorded).into())
     };
     Columns::new([
-        Column::of(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
+        Column::new(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
             .or_null("not stated"),
-        Column::of(names::FORMAT, |facts: &RecordingFacts<'a>| {
+        Column::new(names::FORMAT, |facts: &RecordingFacts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
         .or_null("`cpu=old` states none"),
-        Column::of(names::RUN, |facts: &RecordingFacts<'a>| facts.runs.map(|(run, _)| run).into())
+        Column::new(names::RUN, |facts: &RecordingFacts<'a>| facts.runs.map(|(run, _)| run).into())
             .or_null("in binary dumps"),
-        Column::of(names::RUNS, |facts: &RecordingFacts<'a>| facts.runs.map(|(_, runs)| runs).into())
+        Column::new(names::RUNS, |facts: &RecordingFacts<'a>| facts.runs.map(|(_, runs)| runs).into())
             .or_null("in binary dumps"),
         Column::records(
             names::HEAP_SUMMARIES,
-            Columns::new(columns::allocated(None, sums)),
+            Columns::new(columns::allocation_columns(None, sums)),
             |facts: &RecordingFacts<'a>| &facts.profile.heap_summaries,
         ),
         Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &RecordingFacts<'a>| {
@@ -208,7 +210,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null("unless of Flight Recorder"),
-        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
+        Column::new(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
 
@@ -219,8 +221,8 @@ fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     of: fn(&RecordingFacts<'a>) -> Option<(T, u64)>,
 ) -> Column<'a, RecordingFacts<'a>> {
     let columns = Columns::new([
-        Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
-        Column::of(sum, |part: &(T, u64)| part.0.into()),
+        Column::new(names::ROWS, |part: &(T, u64)| part.1.into()),
+        Column::new(sum, |part: &(T, u64)| part.0.into()),
     ]);
     Column::record(name, columns, of).or_null("the file contains none")
 }
@@ -238,61 +240,61 @@ fn sums(summary: &HeapSummary) -> Totals {
 
 fn setting_columns<'a>() -> Columns<'a, ControlSettings> {
     let bit =
-        |name: Name, bit: u32| Column::of(name, move |of: &ControlSettings| (of.flags & bit != 0).into());
+        |name: Name, bit: u32| Column::new(name, move |of: &ControlSettings| (of.flags & bit != 0).into());
     Columns::new([
         bit(names::IS_ALLOCATION_TRACED, ALLOCATION_TRACES),
         bit(names::IS_CPU_SAMPLED, CPU_SAMPLING),
-        Column::of(names::DEPTH, |of: &ControlSettings| of.depth.into()),
+        Column::new(names::DEPTH, |of: &ControlSettings| of.depth.into()),
     ])
 }
 
 fn site_columns<'a>() -> Columns<'a, SiteCount> {
-    let mut columns = vec![Column::of(names::ROWS, |sites: &SiteCount| sites.listed.rows.into())];
-    columns.extend(columns::allocated(Some(names::LISTED), |sites: &SiteCount| sites.listed));
-    columns.push(columns::stated(|sites: &SiteCount| sites.stated));
+    let mut columns = vec![Column::new(names::ROWS, |sites: &SiteCount| sites.listed.rows.into())];
+    columns.extend(columns::allocation_columns(Some(names::LISTED), |sites: &SiteCount| sites.listed));
+    columns.push(columns::stated_totals(|sites: &SiteCount| sites.stated));
     Columns::new(columns)
 }
 
 fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
     Columns::new([
-        Column::of(names::OBJECTS, |heap: &HeapFacts| heap.objects.into()),
-        Column::of(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
-        Column::of(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
-        Column::of(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
+        Column::new(names::OBJECTS, |heap: &HeapFacts| heap.objects.into()),
+        Column::new(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
+        Column::new(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
+        Column::new(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
             .or_null("in binary dumps, or not stated"),
-        Column::of(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
+        Column::new(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
             .or_null("in binary dumps, or not stated"),
     ])
 }
 
 fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
     let jvm = |name, of: fn(&FlightJvm) -> &str| {
-        Column::of(name, move |facts: &&'a FlightFacts| facts.jvm.as_ref().map(of).into())
+        Column::new(name, move |facts: &&'a FlightFacts| facts.jvm.as_ref().map(of).into())
             .or_null("not in the recording")
     };
     Columns::new([
-        Column::of(names::CHUNKS, |facts: &&FlightFacts| facts.chunks.into()),
-        Column::of(names::UNFINISHED_CHUNKS, |facts: &&FlightFacts| facts.unfinished_chunks.into()),
-        Column::of(names::DURATION_MS, |facts: &&FlightFacts| duration_ms(facts).into()),
+        Column::new(names::CHUNKS, |facts: &&FlightFacts| facts.chunks.into()),
+        Column::new(names::UNFINISHED_CHUNKS, |facts: &&FlightFacts| facts.unfinished_chunks.into()),
+        Column::new(names::DURATION_MS, |facts: &&FlightFacts| duration_ms(facts).into()),
         jvm(names::JVM_NAME, |jvm| &jvm.name),
         jvm(names::JVM_VERSION, |jvm| &jvm.version),
         jvm(names::JVM_OPTIONS, |jvm| &jvm.options),
         jvm(names::COMMAND, |jvm| &jvm.command),
-        Column::of(names::PID, |facts: &&FlightFacts| facts.jvm.as_ref().and_then(|jvm| jvm.pid).into())
+        Column::new(names::PID, |facts: &&FlightFacts| facts.jvm.as_ref().and_then(|jvm| jvm.pid).into())
             .or_null("not in the recording"),
-        Column::of(names::TRUNCATED_TRACES, |facts: &&FlightFacts| facts.truncated_stacks.into()),
-        Column::of(names::LOST_STACKS, |facts: &&FlightFacts| facts.lost_stacks.into()),
-        Column::of(names::LOST_SAMPLES, |facts: &&FlightFacts| facts.lost_samples.into()),
-        Column::of(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
+        Column::new(names::TRUNCATED_TRACES, |facts: &&FlightFacts| facts.truncated_stacks.into()),
+        Column::new(names::LOST_STACKS, |facts: &&FlightFacts| facts.lost_stacks.into()),
+        Column::new(names::LOST_SAMPLES, |facts: &&FlightFacts| facts.lost_samples.into()),
+        Column::new(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
         Column::records(names::EVENT_TYPES, event_columns(), |facts: &&FlightFacts| &facts.events),
     ])
 }
 
 fn event_columns<'a>() -> Columns<'a, EventCount> {
     Columns::new([
-        Column::of(names::EVENT, |count: &EventCount| (&*count.name).into()),
-        Column::of(names::EVENTS, |count: &EventCount| count.events.into()),
-        Column::of(names::EVENT_BYTES, |count: &EventCount| count.bytes.into()),
+        Column::new(names::EVENT, |count: &EventCount| (&*count.name).into()),
+        Column::new(names::EVENTS, |count: &EventCount| count.events.into()),
+        Column::new(names::EVENT_BYTES, |count: &EventCount| count.bytes.into()),
     ])
 }
 
@@ -300,13 +302,13 @@ fn duration_ms(facts: &FlightFacts) -> u64 {
     u64::try_from(facts.duration_nanos / 1_000_000).unwrap_or(0)
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "summary",
         variant: "",
         about: "Exactly one row: what was recorded, in figures.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }
 
@@ -343,19 +345,19 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
             ),
         );
     }
-    line("traces", format!("{}, of {} frames", grouped(recorded.traces), grouped(recorded.frames)));
-    let (started, ended) = (grouped(recorded.threads_started), grouped(recorded.threads_ended));
+    line("traces", format!("{}, of {} frames", group_digits(recorded.traces), group_digits(recorded.frames)));
+    let (started, ended) = (group_digits(recorded.threads_started), group_digits(recorded.threads_ended));
     line("threads", format!("{started} started, {ended} of them ended"));
     match &recorded.sites {
         None => line("sites", "none".to_owned()),
         Some(sites) => site_lines(sites, &mut line),
     }
-    line("CPU samples", counted(recorded.samples.map(|(all, rows)| (grouped(all), rows)), "traces"));
+    line("CPU samples", total_text(recorded.samples.map(|(all, rows)| (group_digits(all), rows)), "traces"));
     if facts.flight.is_none() {
-        line("CPU time", counted(recorded.cpu_time.map(milliseconds), "traces"));
+        line("CPU time", total_text(recorded.cpu_time.map(milliseconds), "traces"));
         line("calls", number(recorded.calls));
     }
-    line("contention", counted(recorded.contention.map(milliseconds), "traces"));
+    line("contention", total_text(recorded.contention.map(milliseconds), "traces"));
     if facts.flight.is_some() {
         if let Some(heap) = facts.heap_over_time {
             heap_over_time_lines(heap, &mut line);
@@ -371,20 +373,22 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
                 "heap dump",
                 format!(
                     "{} objects, {} of them classes, {} roots",
-                    grouped(heap.objects),
-                    grouped(heap.classes),
-                    grouped(heap.roots)
+                    group_digits(heap.objects),
+                    group_digits(heap.classes),
+                    group_digits(heap.roots)
                 ),
             );
             if let Some(objects) = heap.stated_objects {
-                let bytes =
-                    heap.stated_bytes.map(|bytes| format!(", {} bytes", grouped(bytes))).unwrap_or_default();
-                line("  stated", format!("{} objects{bytes}", grouped(objects)));
+                let bytes = heap
+                    .stated_bytes
+                    .map(|bytes| format!(", {} bytes", group_digits(bytes)))
+                    .unwrap_or_default();
+                line("  stated", format!("{} objects{bytes}", group_digits(objects)));
             }
         }
     }
     if facts.not_understood > 0 {
-        line("not understood", format!("{} lines", grouped(facts.not_understood)));
+        line("not understood", format!("{} lines", group_digits(facts.not_understood)));
     }
     lines
 }
@@ -392,9 +396,9 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
 fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)) {
     let unfinished = match flight.unfinished_chunks {
         0 => String::new(),
-        chunks => format!(", {} of them unfinished", grouped(chunks)),
+        chunks => format!(", {} of them unfinished", group_digits(chunks)),
     };
-    let (ms, chunks) = (grouped(duration_ms(flight)), plural(flight.chunks, "chunk"));
+    let (ms, chunks) = (group_digits(duration_ms(flight)), plural(flight.chunks, "chunk"));
     line("recorded", format!("{ms} ms in {chunks}{unfinished}"));
     if let Some(jvm) = &flight.jvm {
         line("JVM", jvm.version.clone());
@@ -405,7 +409,7 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
     if flight.truncated_stacks > 0 {
         line(
             "  truncated",
-            format!("{} traces lack outer frames (stackdepth)", grouped(flight.truncated_stacks)),
+            format!("{} traces lack outer frames (stackdepth)", group_digits(flight.truncated_stacks)),
         );
     }
     if flight.lost_stacks > 0 {
@@ -434,26 +438,29 @@ fn event_table(flight: &FlightFacts) -> TableBuilder {
     let mut table =
         TableBuilder::new(&[("events", Align::Right), ("bytes", Align::Right), ("type", Align::Left)]);
     for count in &flight.events {
-        table.row([grouped(count.events), grouped(count.bytes), count.name.to_string()]);
+        table.row([group_digits(count.events), group_digits(count.bytes), count.name.to_string()]);
     }
     table
 }
 
 /// Formats bytes and objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
-    format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
+    format!("{} bytes in {} objects", group_digits(bytes), group_digits(objects))
 }
 
 fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&'static str, String)) {
     if sites.listed.samples > 0 {
-        let samples = grouped(sites.listed.samples);
-        line("sites", grouped(sites.listed.rows));
-        line("  allocated", format!("{} bytes, by {samples} samples", grouped(sites.listed.allocated_bytes)));
+        let samples = group_digits(sites.listed.samples);
+        line("sites", group_digits(sites.listed.rows));
+        line(
+            "  allocated",
+            format!("{} bytes, by {samples} samples", group_digits(sites.listed.allocated_bytes)),
+        );
         return;
     }
     let live = |sums: &Totals| bytes((sums.live_bytes, sums.live_instances));
     let allocated = |sums: &Totals| bytes((sums.allocated_bytes, sums.allocated_instances));
-    line("sites", grouped(sites.listed.rows));
+    line("sites", group_digits(sites.listed.rows));
     line("  live", live(&sites.listed));
     line("  allocated", allocated(&sites.listed));
     if let Some(stated) = &sites.stated {
@@ -463,13 +470,16 @@ fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&'static str, String)) {
 }
 
 fn milliseconds((total, rows): (i64, u64)) -> (String, u64) {
-    (u64::try_from(total).map_or_else(|_| format!("{total} ms"), |ms| format!("{} ms", grouped(ms))), rows)
+    (
+        u64::try_from(total).map_or_else(|_| format!("{total} ms"), |ms| format!("{} ms", group_digits(ms))),
+        rows,
+    )
 }
 
-fn counted(of: Option<(String, u64)>, what: &str) -> String {
-    of.map_or_else(|| "none".to_owned(), |(total, rows)| format!("{total} in {} {what}", grouped(rows)))
+fn total_text(of: Option<(String, u64)>, what: &str) -> String {
+    of.map_or_else(|| "none".to_owned(), |(total, rows)| format!("{total} in {} {what}", group_digits(rows)))
 }
 
 fn number(count: u64) -> String {
-    if count == 0 { "none".to_owned() } else { grouped(count) }
+    if count == 0 { "none".to_owned() } else { group_digits(count) }
 }

@@ -1,7 +1,7 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
 
 use crate::cli::prelude::*;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_query::recordings::cputime::{self, RankedTime, TimeQuery};
 use hprof_query::recordings::profile::flight::MonitorEvent;
@@ -36,7 +36,7 @@ impl TimeKind {
     }
 
     /// Returns the times in the file.
-    fn stated(self, profile: &Profile) -> Option<&Times> {
+    fn times(self, profile: &Profile) -> Option<&Times> {
         match self {
             Self::CpuTime => profile.times.as_ref(),
             Self::Contention => profile.contention.as_ref(),
@@ -48,25 +48,25 @@ impl TimeKind {
 pub(super) fn show(
     cx: &RunContext,
     input: &RecordedInput,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     of: TimeKind,
     question: &TimeQuery,
     StackedOutput { stack, output, .. }: &StackedOutput,
 ) -> anyhow::Result<Outcome> {
     let traces = &recorded.profile.traces;
-    let stated = of.stated(&recorded.profile);
+    let stated = of.times(&recorded.profile);
     let (rows, total_ms) = stated.map_or((&[][..], 0), |stated| (&stated.rows[..], stated.total_ms));
     let cputime::TimeReport { rows, matching } = cputime::times(rows, total_ms, traces, question);
     let beside = RecordingSummary { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
     if beside.of.is_some() {
-        let total = u64::try_from(total_ms).map(grouped).unwrap_or_default();
+        let total = u64::try_from(total_ms).map(group_digits).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
     }
-    let answer = stack.below(answer, traces, |row: &RankedTime<'_>| row.time.trace);
+    let answer = stack.add_stacks(answer, traces, |row: &RankedTime<'_>| row.time.trace);
     let rows = recorded.show(cx, of.command(), output, answer)?;
     if let (Some(table), 0) = (beside.of, matching) {
         no_match::note(cx, input, "row", &question.filter, traces);
@@ -83,26 +83,26 @@ fn method<'r>(row: &'r RankedTime<'_>) -> Option<&'r str> {
 
 fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedTime<'a>> {
     let mut columns = vec![
-        Column::of(names::RANK, |row: &RankedTime<'a>| row.rank.into()),
-        Column::of(names::TRACE, |row: &RankedTime<'a>| row.time.trace.into()),
-        Column::of(names::COUNT, |row: &RankedTime<'a>| row.time.count.into()),
-        Column::of(names::SELF_PERCENT, |row: &RankedTime<'a>| row.time.self_percent.into()),
-        Column::of(names::ACCUMULATED_PERCENT, |row: &RankedTime<'a>| row.time.accumulated_percent.into()),
+        Column::new(names::RANK, |row: &RankedTime<'a>| row.rank.into()),
+        Column::new(names::TRACE, |row: &RankedTime<'a>| row.time.trace.into()),
+        Column::new(names::COUNT, |row: &RankedTime<'a>| row.time.count.into()),
+        Column::new(names::SELF_PERCENT, |row: &RankedTime<'a>| row.time.self_percent.into()),
+        Column::new(names::ACCUMULATED_PERCENT, |row: &RankedTime<'a>| row.time.accumulated_percent.into()),
     ];
     match of {
         TimeKind::CpuTime => columns.push(
-            Column::of(names::METHOD, |row: &RankedTime<'a>| method(row).into())
+            Column::new(names::METHOD, |row: &RankedTime<'a>| method(row).into())
                 .or_null("the trace has no frame"),
         ),
         TimeKind::Contention => columns.extend([
-            Column::of(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into())
+            Column::new(names::MONITOR, |row: &RankedTime<'a>| row.time.name.as_deref().into())
                 .or_null("not stated"),
-            Column::of(names::METHOD, |row: &RankedTime<'a>| row.method.as_deref().into())
+            Column::new(names::METHOD, |row: &RankedTime<'a>| row.method.as_deref().into())
                 .or_null("the trace has no frame"),
         ]),
     }
     columns.push(
-        Column::of(names::SELF_MS, |row: &RankedTime<'a>| row.self_ms.into())
+        Column::new(names::SELF_MS, |row: &RankedTime<'a>| row.self_ms.into())
             .or_null("the total is negative"),
     );
     columns.extend(stack.column(traces, |row: &RankedTime<'a>| row.time.trace));
@@ -117,34 +117,34 @@ fn table_columns<'a>(of: TimeKind) -> Vec<TableColumn<'a, RankedTime<'a>>> {
     ));
     let ms = |row: &RankedTime<'a>| {
         let about = if row.time.nanos.is_some() { "" } else { "~" };
-        row.self_ms.map(|ms| format!("{about}{}", grouped(ms))).unwrap_or_default()
+        row.self_ms.map(|ms| format!("{about}{}", group_digits(ms))).unwrap_or_default()
     };
     let name = match of {
-        TimeKind::CpuTime => TableColumn::of(names::METHOD, of.title())
+        TimeKind::CpuTime => TableColumn::new(names::METHOD, of.title())
             .cell(|row: &RankedTime<'a>| method(row).unwrap_or(columns::EMPTY).to_owned()),
-        TimeKind::Contention => TableColumn::of(names::MONITOR, of.title()).cell(|row: &RankedTime<'a>| {
+        TimeKind::Contention => TableColumn::new(names::MONITOR, of.title()).cell(|row: &RankedTime<'a>| {
             let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
             format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
         }),
     };
     shown.extend([
-        TableColumn::of(names::SELF_MS, "ms").cell(ms),
-        TableColumn::of(names::COUNT, "count"),
+        TableColumn::new(names::SELF_MS, "ms").cell(ms),
+        TableColumn::new(names::COUNT, "count"),
         columns::trace_in_table(|row: &RankedTime<'a>| row.time.trace),
         name.fit(Fit::Shorten { priority: 0 }),
     ]);
     shown
 }
 
-fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
+fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::SELF_MS), |beside: &RecordingSummary<Option<&'a Times>>| {
+        Column::new(names::TOTAL.dot(names::SELF_MS), |beside: &RecordingSummary<Option<&'a Times>>| {
             beside.of.map(|stated| stated.total_ms).into()
         })
         .or_null("the file contains no such times"),
         columns::matching(),
         columns::left_out(),
-        Column::of(names::EVENT, |beside: &RecordingSummary<Option<&'a Times>>| {
+        Column::new(names::EVENT, |beside: &RecordingSummary<Option<&'a Times>>| {
             beside.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
@@ -152,7 +152,7 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
     ])
 }
 
-pub(super) fn declared(of: TimeKind) -> Declared {
+pub(super) fn row_schema(of: TimeKind) -> ResultSchema {
     let (variant, about) = match of {
         TimeKind::CpuTime => (
             "",
@@ -166,11 +166,11 @@ pub(super) fn declared(of: TimeKind) -> Declared {
              list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),
     };
-    Declared {
+    ResultSchema {
         command: of.command(),
         variant,
         about,
         rows: columns(of, &Traces::default(), &StackArgs::ALL).fields(),
-        beside: beside_columns().fields(),
+        summary: summary_columns().fields(),
     }
 }

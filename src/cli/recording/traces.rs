@@ -94,8 +94,8 @@ pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome>
         recorded.show(cx, "traces", &args.output, Answer::new(frame_columns(), rows))?;
     } else {
         let answer = Answer::new(columns(), rows)
-            .beside(&beside_columns(), &RecordingSummary { matching, shown, of: () })
-            .below(|row| {
+            .with_summary(&summary_columns(), &RecordingSummary { matching, shown, of: () })
+            .with_lines_below(|row| {
                 let gap = (!row.is_last).then(|| RowLine { indent: 0, text: String::new() });
                 row.stack.lines(INDENT).into_iter().chain(gap).collect()
             })
@@ -147,47 +147,47 @@ const NOT_STARTED: &str = "the thread has no start record";
 fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
     let mut columns = facts::columns(Trace::facts(), None, |row: &TraceLine<'a>| row.trace);
     columns.extend([
-        Column::of(names::THREAD_NAME, |row: &TraceLine<'a>| row.name().into()).or_null(NOT_STARTED),
-        Column::of(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
+        Column::new(names::THREAD_NAME, |row: &TraceLine<'a>| row.name().into()).or_null(NOT_STARTED),
+        Column::new(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
             .or_null("not stated; only text reports state it"),
         stack::frames(|row: &TraceLine<'a>| row.stack),
-        Column::of(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
+        Column::new(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
     ]);
-    Columns::new(columns).table([TableColumn::derived("", Align::Left, TraceLine::title)])
+    Columns::new(columns).table([TableColumn::table_only("", Align::Left, TraceLine::title)])
 }
 
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     let mut columns = facts::columns(Trace::facts(), None, |row: &FrameRow<'a>| row.row.trace);
     // The facts of the frame stand between the trace and its thread.
     let thread = columns.split_off(1);
-    columns.push(Column::of(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()));
+    columns.push(Column::new(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()));
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
     columns.extend(thread);
     columns.push(
-        Column::of(names::THREAD_NAME, |row: &FrameRow<'a>| row.row.name().into()).or_null(NOT_STARTED),
+        Column::new(names::THREAD_NAME, |row: &FrameRow<'a>| row.row.name().into()).or_null(NOT_STARTED),
     );
     Columns::new(columns)
 }
 
-fn beside_columns() -> Columns<'static, RecordingSummary<()>> {
+fn summary_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([columns::matching(), columns::left_out()])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![
-        Declared {
+        ResultSchema {
             command: "traces",
             variant: "",
             about: "A row is a stack trace. Rows are in the order of the file. In CSV a line is a frame, as below.",
             rows: columns().fields(),
-            beside: beside_columns().fields(),
+            summary: summary_columns().fields(),
         },
-        Declared {
+        ResultSchema {
             command: "traces",
             variant: "`--format csv`",
             about: "A line is a frame of a trace. A trace without frames has no line.",
             rows: frame_columns().fields(),
-            beside: Vec::new(),
+            summary: Vec::new(),
         },
     ]
 }

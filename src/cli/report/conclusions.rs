@@ -39,7 +39,7 @@ impl<'a> Conclusions<'a> {
         let (document, _) = self.about.ask(command).json()?;
         if command == "leaks" {
             for warning in suspects::recording_warnings(&document) {
-                self.about.cx.say("warning", warning);
+                self.about.cx.emit("warning", warning);
             }
         }
         Ok(document)

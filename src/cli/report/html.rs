@@ -6,15 +6,15 @@ use serde_json::Value as Json;
 use super::conclusions::Conclusions;
 use super::sections::Section;
 use super::{About, MAX_BYTES};
-use crate::cli::pages::ask::{Answered, Ask, Failure};
+use crate::cli::pages::ask::{CommandQuery, Failure, GridAnswer};
 use crate::cli::pages::document::Look;
-use crate::cli::pages::object_links::called;
+use crate::cli::pages::object_links::object_name;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use hprof_query::dictionary::names;
 use hprof_report::escape;
 use hprof_report::grid::{Grid, GridBlock};
 use hprof_report::html::{self, Links, text};
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 
 /// Bytes reserved for everything but the sections: style, head, and notes about sections that do not fit.
 const MARGIN: usize = 64 << 10;
@@ -22,7 +22,7 @@ const MARGIN: usize = 64 << 10;
 const MAX_CELL: usize = 400;
 
 /// The answer of a section, which can be shown with fewer rows.
-struct Asked {
+struct SectionAnswer {
     section: Section,
     content: Content,
     shells: Vec<String>,
@@ -41,7 +41,8 @@ pub(super) fn report(
     conclusions: &Conclusions<'_>,
     sections: &[Section],
 ) -> anyhow::Result<String> {
-    let asked: Vec<Asked> = sections.iter().map(|section| ask(about, conclusions, *section)).collect();
+    let asked: Vec<SectionAnswer> =
+        sections.iter().map(|section| ask(about, conclusions, *section)).collect();
     let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
     let mut made = Vec::new();
     for (at, each) in asked.iter().enumerate() {
@@ -61,7 +62,7 @@ pub(super) fn report(
 }
 
 /// Renders a section with as many rows as fit.
-fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
+fn fit(asked: &SectionAnswer, room: usize) -> (Markup, bool) {
     let mut rows = usize::MAX;
     for _ in 0..16 {
         let (markup, most) = show(asked, rows);
@@ -77,7 +78,7 @@ fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
 }
 
 /// Renders a section with at most `rows` rows per table; also returns the total number of rows.
-fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
+fn show(asked: &SectionAnswer, rows: usize) -> (Markup, usize) {
     let links = Links::none();
     match &asked.content {
         Content::Markup(markup) => (markup.clone(), 0),
@@ -112,7 +113,7 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
         grid.more = Some((more.map(|more| more.saturating_add(left_out)), what));
     }
     if let Some((more, what)) = grid.more {
-        let more = more.map(|more| format!("{} ", grouped(more))).unwrap_or_default();
+        let more = more.map(|more| format!("{} ", group_digits(more))).unwrap_or_default();
         grid.under.insert(0, GridBlock::Line(format!("{more}more {what}")));
     }
     grid
@@ -125,32 +126,32 @@ fn shorten(text: &mut String) {
     }
 }
 
-fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked {
-    let asks = section.asks(about);
-    let shells = asks.iter().map(Ask::shell).collect();
+fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> SectionAnswer {
+    let asks = section.queries(about);
+    let shells = asks.iter().map(CommandQuery::shell).collect();
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
         (Section::Overview | Section::Suspects, _) if !about.has.heap => {
             Content::Markup(html! { p { "The file contains no heap." } })
         }
-        (Section::Overview, _) => Content::Markup(concluded(conclusions.overview(), facts)),
-        (Section::Suspects, _) => Content::Markup(concluded(conclusions.leaks(), suspects_of)),
+        (Section::Overview, _) => Content::Markup(document_or_failure(conclusions.overview(), facts)),
+        (Section::Suspects, _) => Content::Markup(document_or_failure(conclusions.leaks(), suspects_of)),
         (Section::Treemap, _) => Content::Markup(treemap(about)),
         (Section::Flamegraph, Some(ask)) => Content::Markup(flames(ask)),
         (Section::Dominators, Some(ask)) => match ask.json() {
             Ok((document, _)) => Content::Tree(document.rows().to_vec()),
-            Err(failure) => Content::Markup(frame::failed(&failure, &Links::none())),
+            Err(failure) => Content::Markup(frame::failure_alert(&failure, &Links::none())),
         },
         _ => grids(&asks),
     };
-    Asked { section, content, shells }
+    SectionAnswer { section, content, shells }
 }
 
-fn grids(asks: &[Ask<'_>]) -> Content {
+fn grids(asks: &[CommandQuery<'_>]) -> Content {
     let mut grids = Vec::new();
     for ask in asks {
         match ask.grids() {
-            Ok(Answered { grids: found, notes }) => {
+            Ok(GridAnswer { grids: found, notes }) => {
                 grids.extend(found);
                 let notes = notes.into_iter().filter(|note| note.kind == "note");
                 grids.push(Grid {
@@ -158,26 +159,26 @@ fn grids(asks: &[Ask<'_>]) -> Content {
                     ..Grid::default()
                 });
             }
-            Err(failure) => return Content::Markup(frame::failed(&failure, &Links::none())),
+            Err(failure) => return Content::Markup(frame::failure_alert(&failure, &Links::none())),
         }
     }
     Content::Grids(grids)
 }
 
 /// Renders a document, or the reason why it is missing.
-fn concluded(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
+fn document_or_failure(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
     match document {
         Ok(document) => show(document),
-        Err(failure) => frame::failed(failure, &Links::none()),
+        Err(failure) => frame::failure_alert(failure, &Links::none()),
     }
 }
 
 fn facts(document: &Json) -> Markup {
     let Some(row) = document.row() else { return html! {} };
     html! {
-        p.dim { (overview::about(row, document)) }
+        p.dim { (overview::describe_dump(row, document)) }
         (overview::figures(row))
-        @if let Some(oom) = row.at(names::OUT_OF_MEMORY) {
+        @if let Some(oom) = row.value(names::OUT_OF_MEMORY) {
             (overview::out_of_memory(oom, &Links::none()))
         }
         (overview::heap_over_time(row))
@@ -209,7 +210,7 @@ fn treemap(about: &About) -> Markup {
     }
 }
 
-fn flames(ask: &Ask<'_>) -> Markup {
+fn flames(ask: &CommandQuery<'_>) -> Markup {
     match ask.format("folded") {
         Ok((folded, _)) => {
             let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
@@ -218,7 +219,7 @@ fn flames(ask: &Ask<'_>) -> Markup {
                 None => p { "There are no stacks to draw." },
             } }
         }
-        Err(failure) => frame::failed(&failure, &Links::none()),
+        Err(failure) => frame::failure_alert(&failure, &Links::none()),
     }
 }
 
@@ -236,7 +237,7 @@ fn tree(nodes: &[Json]) -> Markup {
         let (children, next) = below.split_at(end);
         let line = html! {
             b { (frame::number(node.number(names::RETAINED_BYTES))) }
-            (called(node, names::CLASS, names::LABEL))
+            (object_name(node, names::CLASS, names::LABEL))
             " " span."id dim" { (node.text(names::OBJECT)) }
             @if node.text(names::CLASS) != "java.lang.Class" && !node.text(names::LABEL).is_empty() {
                 " " q { (text(node.text(names::LABEL), &Links::none())) }
@@ -254,7 +255,7 @@ fn tree(nodes: &[Json]) -> Markup {
 fn document(
     about: &About,
     headline: &Result<Option<String>, &Failure>,
-    made: &[(&Asked, Markup, bool)],
+    made: &[(&SectionAnswer, Markup, bool)],
 ) -> Markup {
     let name = about.site.name(1);
     let title = match headline {
@@ -275,7 +276,7 @@ fn document(
                     header { b.dump { (escape::text(&name)) } }
                     main {
                         h1 { (title) }
-                        @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
+                        @if let Err(failure) = headline { (frame::failure_alert(failure, &Links::none())) }
      @if about.cx.hides_values {
     p.dim { "Made with --no-values: it contains no texts, map keys, names of threads and class loaders, properties or arguments. Sizes, counts, limits and states, names of classes, fields and methods, and the file name are included." }
                         } @else {

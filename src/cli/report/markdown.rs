@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::About;
 use super::conclusions::Conclusions;
 use super::sections::Section;
-use crate::cli::pages::ask::{Ask, Failure};
+use crate::cli::pages::ask::{CommandQuery, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
 use hprof_query::dictionary::names;
@@ -37,7 +37,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
             continue;
         }
         out.push_str(&format!("\n## {}\n", section.title()));
-        for ask in section.asks(about) {
+        for ask in section.queries(about) {
             answer(&mut out, conclusions, *section, &ask);
             out.push_str(&format!("\n{}\n", code(&ask.shell())));
         }
@@ -45,7 +45,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
     out
 }
 
-fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask<'_>) {
+fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &CommandQuery<'_>) {
     if section == Section::Suspects {
         match ask.format("markdown") {
             // The answer's own heading is replaced by one of this report.
@@ -57,7 +57,7 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
                 out.push('\n');
                 lines.for_each(|line| out.push_str(&(line + "\n")));
             }
-            Err(failure) => failed(out, &failure),
+            Err(failure) => write_failure(out, &failure),
         }
         return;
     }
@@ -65,7 +65,7 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
         match conclusions.overview().as_ref().map(|document| (document, document.row())) {
             Ok((document, Some(row))) => return overview(out, row, document),
             Ok(_) => {}
-            Err(failure) => return failed(out, failure),
+            Err(failure) => return write_failure(out, failure),
         }
     }
     match ask.grids() {
@@ -75,22 +75,22 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
                 out.push_str(&format!("\n{}\n", text(&note.text)));
             }
         }
-        Err(failure) => failed(out, &failure),
+        Err(failure) => write_failure(out, &failure),
     }
 }
 
 /// Writes why a section has no answer.
-fn failed(out: &mut String, failure: &Failure) {
+fn write_failure(out: &mut String, failure: &Failure) {
     out.push_str(&format!("\n{}\n", text(&failure.text)));
 }
 
 /// Writes the overview: figures, and the places that explain the heap.
 fn overview(out: &mut String, row: &Json, document: &Json) {
-    out.push_str(&format!("\n{}\n\n", text(&overview::about(row, document))));
+    out.push_str(&format!("\n{}\n\n", text(&overview::describe_dump(row, document))));
     for (value, name) in overview::facts(row) {
         out.push_str(&format!("- {name}: {}\n", text(&value)));
     }
-    let oom = row.at(names::OUT_OF_MEMORY);
+    let oom = row.value(names::OUT_OF_MEMORY);
     if let Some(oom) = oom {
         out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text(names::NAME))));
     }

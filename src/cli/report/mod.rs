@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::cli::pages::ask::{Ask, Failure};
+use crate::cli::pages::ask::{CommandQuery, Failure};
 use crate::cli::pages::document::Look;
-use crate::cli::pages::site::{Has, Site};
+use crate::cli::pages::site::{AvailableData, Site};
 use crate::cli::prelude::*;
 use crate::cli::shared::beside_recording::RecordingArg;
 use crate::cli::shared::context::Note;
@@ -90,7 +90,7 @@ enum Format {
 struct About {
     cx: RunContext,
     site: Site,
-    has: Has,
+    has: AvailableData,
     is_damaged: bool,
     /// Damage to the file, in sentences.
     damage: Vec<String>,
@@ -102,15 +102,15 @@ impl About {
     }
 
     /// Stores notes about damage, and also prints them to stderr.
-    fn told(&mut self, cx: &RunContext, notes: &[Note]) {
+    fn note_damage(&mut self, cx: &RunContext, notes: &[Note]) {
         for note in notes.iter().filter(|note| note.kind == "warning") {
-            cx.say(note.kind, &note.text);
+            cx.emit(note.kind, &note.text);
             self.damage.push(note.text.clone());
         }
     }
 
-    fn ask(&self, command: &'static str) -> Ask<'_> {
-        Ask::new(&self.cx, &self.site, self.dump(), command)
+    fn ask(&self, command: &'static str) -> CommandQuery<'_> {
+        CommandQuery::new(&self.cx, &self.site, self.dump(), command)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.baseline.as_deref()).collect();
     // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
-    let about = about(cx, args)?;
+    let about = inspect_file(cx, args)?;
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
@@ -134,7 +134,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
         args.sections.clone()
     };
     if !about.cx.hides_values && !args.input.quiet {
-        cx.say("note", "the report contains texts of the heap, which may be secret; --no-values omits them");
+        cx.emit("note", "the report contains texts of the heap, which may be secret; --no-values omits them");
     }
     let conclusions = Conclusions::new(&about, &wanted);
     let text = match args.format {
@@ -149,7 +149,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
             file.commit()?;
         }
         None => {
-            let mut out = cx.out();
+            let mut out = cx.writer();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }
@@ -158,7 +158,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
 }
 
 /// Determines the contents of the file. Fails if it cannot be opened.
-fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
+fn inspect_file(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     args.recording.check()?;
     let site = Site { recording: args.recording.path().map(Path::to_owned), ..site };
@@ -166,20 +166,20 @@ fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let mut about = About {
         cx: cx.keeping_dumps(None, cx.hides_values).with_frameworks(frameworks),
         site,
-        has: Has { heap: false, recording: true, objects: 0 },
+        has: AvailableData { heap: false, recording: true, objects: 0 },
         is_damaged: false,
         damage: Vec::new(),
     };
     match about.ask("info").json() {
         Ok((document, notes)) => {
-            about.told(cx, &notes);
-            about.has = Has::told(&document);
+            about.note_damage(cx, &notes);
+            about.has = AvailableData::from_document(&document);
             about.is_damaged = document.dump().is(names::IS_DAMAGED);
         }
         // A text report has no `info`; any other file fails here.
         Err(_) => match about.ask("summary").json() {
             Ok((document, notes)) => {
-                about.told(cx, &notes);
+                about.note_damage(cx, &notes);
                 about.is_damaged = document.dump().is(names::IS_DAMAGED);
             }
             Err(failure) => {
@@ -196,7 +196,7 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
     let mut rows = Vec::new();
     let mut dump = serde_json::Value::Null;
     for section in sections {
-        for ask in section.asks(about) {
+        for ask in section.queries(about) {
             if *section == Section::Flamegraph {
                 let (folded, _) = ask
                     .format("folded")

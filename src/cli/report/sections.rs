@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::About;
-use crate::cli::pages::ask::Ask;
+use crate::cli::pages::ask::CommandQuery;
 
 /// A section, in the order of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,7 +81,7 @@ impl Section {
     }
 
     /// Returns its queries, with the number of rows that a report shows.
-    pub(super) fn asks(self, about: &About) -> Vec<Ask<'_>> {
+    pub(super) fn queries(self, about: &About) -> Vec<CommandQuery<'_>> {
         let one = |command| about.ask(command);
         match self {
             Self::Overview => vec![one("overview")],

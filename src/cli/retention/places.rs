@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use hprof_index::Dump;
-use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceEntry};
+use hprof_query::compare::places::{AlignedPlaces, DumpPlaces, PlaceEntry};
 use hprof_query::containers::{Container, ContainerRow, Containers};
 use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
 use hprof_query::objects::condition::size;
@@ -15,11 +15,11 @@ use hprof_report::tree::{self, Branch};
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::{self, FrameworksArgs};
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{containers, facts};
 
 use super::dominators::arguments::{self, From};
-use super::dominators::reachable::{self, Whole};
+use super::dominators::reachable::{self, ReachableTotal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli places heap.hprof
@@ -53,7 +53,7 @@ pub(crate) struct PlacesArgs {
     of: Option<Selection>,
 
     /// Only places that retain at least this size, or this percentage of the reachable heap
-    #[arg(long, value_name = "SIZE|PERCENT", default_value = "1%", value_parser = least, help_heading = "Filter")]
+    #[arg(long, value_name = "SIZE|PERCENT", default_value = "1%", value_parser = parse_minimum, help_heading = "Filter")]
     min: Least,
 
     /// Maximum depth; 0 for all
@@ -85,7 +85,7 @@ impl Least {
     }
 }
 
-fn least(text: &str) -> Result<Least, String> {
+fn parse_minimum(text: &str) -> Result<Least, String> {
     match text.strip_suffix('%') {
         None => size::parse(text)
             .map(Least::Bytes)
@@ -106,7 +106,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
             let reachable_bytes = dump.graph.tree.reachable_bytes();
             let least = args.min.bytes(reachable_bytes);
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
-            let aligned = Aligned::new(&[places]);
+            let aligned = AlignedPlaces::new(&[places]);
             let (mut rows, matching) = rows(&aligned, least, depth, top, reachable_bytes);
             describe(dump, &frameworks, &mut rows);
             let containers = Containers::find(dump)?;
@@ -118,10 +118,10 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
         });
         found.transpose()
     })?;
-    let whole = Whole::new(cx, &session.graph, &args.output);
+    let whole = ReachableTotal::new(cx, &session.graph, &args.output);
     let Some((rows, matching)) = found else {
         let none = Answer::new(columns(whole), None)
-            .beside(&reachable::beside(), &session.graph.tree)
+            .with_summary(&reachable::summary_columns(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "places", &args.output, none)?;
         arguments::note_no_start(cx, &args.input, args.of.as_ref(), &session.dump_graph());
@@ -131,17 +131,17 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
         rows.iter().map(|row| u32::try_from(row.entry.depth - 1).unwrap_or(u32::MAX)).collect();
     let rows = rows.into_iter().zip(tree::branches(&depths)).map(|(row, branch)| PlaceRow { branch, ..row });
     let answer = Answer::new(columns(whole), rows)
-        .beside(&reachable::beside(), &session.graph.tree)
+        .with_summary(&reachable::summary_columns(), &session.graph.tree)
         .matching(matching, "places")
         .without_rows(NoRows::Nothing)
         .total([
-            ("retained", grouped(whole.bytes)),
+            ("retained", group_digits(whole.bytes)),
             ("%", whole.percent(whole.bytes)),
             ("place", "all reachable objects".to_owned()),
         ])
-        .under(Section::Options("--top 0 shows all; --min 0 also the small ones".to_owned()));
+        .with_section_below(Section::Options("--top 0 shows all; --min 0 also the small ones".to_owned()));
     let shown = session.show(cx, "places", &args.output, answer)?;
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(shown > 0))
 }
 
@@ -149,9 +149,9 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
 fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow::Result<Option<DumpPlaces>> {
     Ok(match arguments::from(args.of.as_ref(), dump) {
         None => None,
-        Some(From::Roots) => Some(DumpPlaces::named(dump, frameworks, None)?),
-        Some(From::Object(top)) => Some(DumpPlaces::named(dump, frameworks, Some(&[top]))?),
-        Some(From::Tops(tops)) => Some(DumpPlaces::named(dump, frameworks, Some(&tops))?),
+        Some(From::Roots) => Some(DumpPlaces::with_frameworks(dump, frameworks, None)?),
+        Some(From::Object(top)) => Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&[top]))?),
+        Some(From::Tops(tops)) => Some(DumpPlaces::with_frameworks(dump, frameworks, Some(&tops))?),
     })
 }
 
@@ -186,7 +186,7 @@ fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) {
 
 /// Returns the largest places in preorder, siblings by size, and their number without `top`.
 fn rows(
-    aligned: &Aligned,
+    aligned: &AlignedPlaces,
     least: u64,
     depth: u64,
     top: Option<usize>,
@@ -209,7 +209,7 @@ fn rows(
             (*kept, left) = (true, left - 1);
         }
         if at < depth {
-            add(&mut next, aligned.below(place), at + 1);
+            add(&mut next, aligned.children(place), at + 1);
         }
     }
     let mut found = Vec::new();
@@ -234,45 +234,45 @@ fn rows(
             container: None,
             branch: Branch::default(),
         });
-        stack.extend(largest_last(aligned.below(place), depth + 1));
+        stack.extend(largest_last(aligned.children(place), depth + 1));
     }
     (found, matching)
 }
 
-fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
-    let mut columns = vec![Column::of(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into())];
+fn columns<'c>(whole: ReachableTotal) -> Columns<'c, PlaceRow> {
+    let mut columns = vec![Column::new(names::PLACE_NAME, |row: &PlaceRow| (&*row.place).into())];
     columns.extend(facts::columns(PlaceEntry::facts(), None, |row: &PlaceRow| &row.entry));
     columns.extend(containers::columns());
     columns.extend([
-        Column::of(names::FRAMEWORK, |row: &PlaceRow| {
+        Column::new(names::FRAMEWORK, |row: &PlaceRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()
         })
         .or_null(NO_RULE),
-        Column::of(names::FRAMEWORK_FACTS, |row: &PlaceRow| {
+        Column::new(names::FRAMEWORK_FACTS, |row: &PlaceRow| {
             row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
         })
         .or_null(NO_RULE),
     ]);
     let [share, bar] = whole.columns(|row: &PlaceRow| row.entry.figures.retained_bytes);
     Columns::new(columns).table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
         share,
         bar,
-        TableColumn::of(names::OBJECTS, "objects"),
-        TableColumn::derived("place", Align::Left, |row: &PlaceRow| row.step.clone())
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::table_only("place", Align::Left, |row: &PlaceRow| row.step.clone())
             .tree(|row: &PlaceRow| &row.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "places",
         variant: "",
         about: "A row is a place, below the place that holds it: rows are in preorder, siblings by `retained_bytes`, largest first. \
                 With `--min 0`, `own_bytes` of all rows add up to the reachable heap.",
-        rows: columns(Whole::default()).fields(),
-        beside: reachable::beside().fields(),
+        rows: columns(ReachableTotal::default()).fields(),
+        summary: reachable::summary_columns().fields(),
     }]
 }
 
@@ -282,11 +282,14 @@ mod tests {
 
     #[test]
     fn the_least_is_a_size_or_a_percentage() {
-        assert_eq!(least("1%").map(|least| least.bytes(1001)), Ok(11));
-        assert_eq!(least("0.5 %").map(|least| least.bytes(1000)), Ok(5));
-        assert_eq!(least("2KiB").map(|least| least.bytes(1)), Ok(2048));
+        assert_eq!(parse_minimum("1%").map(|least| least.bytes(1001)), Ok(11));
+        assert_eq!(parse_minimum("0.5 %").map(|least| least.bytes(1000)), Ok(5));
+        assert_eq!(parse_minimum("2KiB").map(|least| least.bytes(1)), Ok(2048));
         assert!(
-            least("101%").is_err() && least("-1%").is_err() && least("x%").is_err() && least("x").is_err()
+            parse_minimum("101%").is_err()
+                && parse_minimum("-1%").is_err()
+                && parse_minimum("x%").is_err()
+                && parse_minimum("x").is_err()
         );
     }
 }

@@ -2,12 +2,12 @@
 
 use roaring::RoaringBitmap;
 
-use hprof_query::dominators::retained_of_set::{self, Retained};
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::dominators::retained_of_set::{self, RetainedTotals};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli retained heap.hprof 'com.acme.cache.**'
@@ -34,11 +34,12 @@ pub(crate) struct RetainedArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcome> {
-    let selections = args.input.settled(cx, &args.selections)?;
+    let selections = args.input.resolve_selections(cx, &args.selections)?;
     let (session, (rows, total)) = Session::ask_graph(cx, &args.input, |dump| {
         let sets = selections.iter().map(|selection| selection.objects(dump));
         let sets: Vec<RoaringBitmap> = sets.collect();
-        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(dump.graph, set)).collect();
+        let rows: Vec<RetainedTotals> =
+            sets.iter().map(|set| retained_of_set::retained(dump.graph, set)).collect();
         let total = match rows.as_slice() {
             [one] => *one,
             _ => retained_of_set::retained(
@@ -52,7 +53,7 @@ pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcom
     for (selection, row) in selections.iter().zip(&rows) {
         notes(cx, &session, selection, row, args.input.quiet);
     }
-    unreachable::note(cx, &session, &args.input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, &args.input, ReachableScope::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 
@@ -60,8 +61,8 @@ fn show(
     cx: &RunContext,
     args: &RetainedArgs,
     session: &Session,
-    rows: &[Retained],
-    total: Retained,
+    rows: &[RetainedTotals],
+    total: RetainedTotals,
 ) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
     let together = || RetainedLine { selection: None, retained: total };
@@ -70,14 +71,15 @@ fn show(
     let lines = args.selections.iter().zip(rows);
     let lines =
         lines.map(|(selection, row)| RetainedLine { selection: Some(&selection.text), retained: *row });
-    let mut answer = Answer::new(columns(whole), lines.chain(last)).beside(&beside(), &together());
+    let mut answer =
+        Answer::new(columns(whole), lines.chain(last)).with_summary(&summary_columns(), &together());
     if rows.len() > 1 {
         answer = answer.total([
-            ("objects", grouped(total.objects)),
-            ("shallow", grouped(total.shallow_bytes)),
-            ("retained", grouped(total.retained_bytes)),
+            ("objects", group_digits(total.objects)),
+            ("shallow", group_digits(total.shallow_bytes)),
+            ("retained", group_digits(total.retained_bytes)),
             ("%", percent(total.retained_bytes, whole)),
-            ("retained objects", grouped(total.retained_objects)),
+            ("retained objects", group_digits(total.retained_objects)),
             ("selection", "all together".to_owned()),
         ]);
     }
@@ -85,63 +87,65 @@ fn show(
 }
 
 /// Notes what a row cannot show.
-fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
+fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &RetainedTotals, quiet: bool) {
     if quiet {
         return;
     }
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
-            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
+            SelectionKind::Object(id) => {
+                messages::about_no_object(cx, session.heap.path(), &session.graph, id)
+            }
+            SelectionKind::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
-        let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));
-        cx.say("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
+        let (some, all) = (group_digits(row.unreachable_objects), group_digits(row.objects));
+        cx.emit("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
     }
 }
 
 /// Retained set of a selection, or, if `None`, of all of them together.
 struct RetainedLine<'a> {
     selection: Option<&'a str>,
-    retained: Retained,
+    retained: RetainedTotals,
 }
 
 fn columns<'a>(whole: u64) -> Columns<'a, RetainedLine<'a>> {
     let columns = Columns::new([
-        Column::of(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into()).or_null("in `total`"),
-        Column::of(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into()),
-        Column::of(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into()),
-        Column::of(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into()),
-        Column::of(names::UNREACHABLE_OBJECTS, |line: &RetainedLine<'a>| {
+        Column::new(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into()).or_null("in `total`"),
+        Column::new(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into()),
+        Column::new(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into()),
+        Column::new(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into()),
+        Column::new(names::UNREACHABLE_OBJECTS, |line: &RetainedLine<'a>| {
             line.retained.unreachable_objects.into()
         }),
     ]);
     columns.table([
-        TableColumn::of(names::OBJECTS, "objects"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow"),
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |line: &RetainedLine<'a>| {
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow"),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |line: &RetainedLine<'a>| {
             percent(line.retained.retained_bytes, whole)
         }),
-        TableColumn::of(names::RETAINED_OBJECTS, "retained objects"),
-        TableColumn::of(names::SELECTION, "selection").fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(names::RETAINED_OBJECTS, "retained objects"),
+        TableColumn::new(names::SELECTION, "selection").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-fn beside<'a>() -> Columns<'a, RetainedLine<'a>> {
+fn summary_columns<'a>() -> Columns<'a, RetainedLine<'a>> {
     let row = columns(0);
-    Columns::new([Column::nested(names::TOTAL, row.fields(), move |total| row.record(total))])
+    Columns::new([Column::with_fields(names::TOTAL, row.fields(), move |total| row.record(total))])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "retained",
         variant: "",
         about: "A row is a selection, in the order given: what would be freed if all its objects were freed together. In \
                 CSV the last line of several selections is `total`, with an empty `selection`.",
         rows: columns(0).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -12,7 +12,7 @@ use hprof_values::RootKind;
 use crate::cli::prelude::*;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::object_columns::{self, NamedObject};
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{facts, messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -70,21 +70,21 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
     let whole = session.graph.tree.reachable_bytes();
     let lines = found.rows.iter().map(|row| RootLine { row, class: object::class_name(summary, row.class) });
     let answer = Answer::new(columns(Some(summary), whole), lines)
-        .beside(&beside(), &RootsSummary { found: &found, roots })
+        .with_summary(&summary_columns(), &RootsSummary { found: &found, roots })
         .matching(found.total, "roots")
         .without_rows(NoRows::Nothing);
     let answer = if found.total == 0 {
         answer
     } else {
         let kinds = Section::table(&kinds(whole), found.kinds.iter().copied());
-        answer.above(kinds).above(Section::Line(String::new()))
+        answer.with_section_above(kinds).with_section_above(Section::Line(String::new()))
     };
     let rows = session.show(cx, "roots", &args.output, answer)?;
     if !args.input.quiet {
         notes(cx, roots);
         nothing(cx, args, &session, &found)?;
     }
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
@@ -99,16 +99,16 @@ fn nothing(
         return Ok(());
     }
     let Some(thread) = &args.thread else {
-        cx.say("note", if args.kind.is_empty() { NONE } else { "the dump contains no root of these kinds" });
+        cx.emit("note", if args.kind.is_empty() { NONE } else { "the dump contains no root of these kinds" });
         return Ok(());
     };
-    let question = threads::ThreadQuery::named(thread.clone());
+    let question = threads::ThreadQuery::for_name(thread.clone());
     let threads = Threads::new(&session.dump()?).find(&question);
     if threads.matching == 0 {
         messages::about_no_thread(cx, &session.graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
-        cx.say("note", &format!("the dump contains no root{of_kinds} that belongs to such a thread"));
+        cx.emit("note", &format!("the dump contains no root{of_kinds} that belongs to such a thread"));
     }
     Ok(())
 }
@@ -117,14 +117,17 @@ const NONE: &str = "the dump contains no GC root";
 
 /// Notes anomalies of the roots.
 fn notes(cx: &RunContext, roots: &Roots) {
-    let note = |text: &str| cx.say("note", text);
+    let note = |text: &str| cx.emit("note", text);
     if roots.missing_objects > 0 {
-        note(&format!("{} roots refer to objects that are not in the dump", grouped(roots.missing_objects)));
+        note(&format!(
+            "{} roots refer to objects that are not in the dump",
+            group_digits(roots.missing_objects)
+        ));
     }
     if roots.missing_threads > 0 {
         note(&format!(
             "{} roots refer to threads that are not in the dump; they count as roots of their own",
-            grouped(roots.missing_threads)
+            group_digits(roots.missing_threads)
         ));
     }
 }
@@ -135,26 +138,26 @@ struct RootLine<'a> {
     class: Option<&'a str>,
 }
 
-fn named<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
+fn named_object<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
 /// Returns the columns of roots; the list of columns itself does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, RootLine<'a>> {
     Columns::new(facts::columns(RootRow::facts(), summary, |line: &RootLine<'a>| line.row)).table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |line: &RootLine<'a>| {
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |line: &RootLine<'a>| {
             percent(line.row.retained_bytes, whole)
         })
         .fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::KIND, "kind"),
-        TableColumn::of(names::THREAD, "thread")
+        TableColumn::new(names::KIND, "kind"),
+        TableColumn::new(names::THREAD, "thread")
             .fit(Fit::Cut { priority: 1 })
             .cell(|line: &RootLine<'a>| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
-        TableColumn::of(names::OBJECT, "id"),
-        object_columns::described(|line: &RootLine<'a>| {
+        TableColumn::new(names::OBJECT, "id"),
+        object_columns::description(|line: &RootLine<'a>| {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
-            named(line).describe_without_id() + &location.unwrap_or_default()
+            named_object(line).describe_without_id() + &location.unwrap_or_default()
         }),
     ])
 }
@@ -165,16 +168,16 @@ struct RootsSummary<'a> {
     roots: &'a Roots,
 }
 
-fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
+fn summary_columns<'a>() -> Columns<'a, RootsSummary<'a>> {
     let each = kinds(0);
     Columns::new([
-        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &RootsSummary<'a>| {
+        Column::with_fields(names::COUNTS_BY_KIND, each.fields(), move |of: &RootsSummary<'a>| {
             of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |of: &RootsSummary<'a>| of.found.total.into()),
-        Column::of(names::MISSING_ROOTS, |of: &RootsSummary<'a>| of.roots.missing_objects.into()),
-        Column::of(names::MISSING_THREADS, |of: &RootsSummary<'a>| of.roots.missing_threads.into()),
-        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &RootsSummary<'a>| {
+        Column::new(names::TOTAL.dot(names::ROWS), |of: &RootsSummary<'a>| of.found.total.into()),
+        Column::new(names::MISSING_ROOTS, |of: &RootsSummary<'a>| of.roots.missing_objects.into()),
+        Column::new(names::MISSING_THREADS, |of: &RootsSummary<'a>| of.roots.missing_threads.into()),
+        Column::new(names::IS_BOOT_LOADER_ASSUMED, |of: &RootsSummary<'a>| {
             of.roots.boot_classes_assumed.into()
         }),
     ])
@@ -183,28 +186,28 @@ fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
 /// Returns the columns of root kinds.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
     let columns = Columns::new([
-        Column::of(names::KIND, |row: &KindRow| row.kind.name().into()),
-        Column::of(names::ROOT_COUNT, |row: &KindRow| row.roots.into()),
-        Column::of(names::OBJECTS, |row: &KindRow| row.objects.into()),
-        Column::of(names::RETAINED_BYTES, |row: &KindRow| row.retained_bytes.into()),
+        Column::new(names::KIND, |row: &KindRow| row.kind.name().into()),
+        Column::new(names::ROOT_COUNT, |row: &KindRow| row.roots.into()),
+        Column::new(names::OBJECTS, |row: &KindRow| row.objects.into()),
+        Column::new(names::RETAINED_BYTES, |row: &KindRow| row.retained_bytes.into()),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::derived("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)),
-        TableColumn::of(names::ROOT_COUNT, "roots"),
-        TableColumn::of(names::OBJECTS, "objects"),
-        TableColumn::of(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::table_only("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)),
+        TableColumn::new(names::ROOT_COUNT, "roots"),
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::new(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "roots",
         variant: "",
         about: "A row is a root, most retained bytes first. Roots that are the same in kind, object, thread and frame are \
                 one row.",
         rows: columns(None, 0).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }
 

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 use axum::http::{HeaderMap, header};
 
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 
 /// Access control.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ pub(super) enum Verdict {
     /// cookie only with requests that start here.
     Exchange { is_from_elsewhere: bool },
     /// No access, and the reason.
-    Out(Why),
+    Out(DenyReason),
 }
 
 /// Reason for denying access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum DenyReason {
     /// No Host header, or several.
     NoHost,
     /// The Host is not a name of this machine.
@@ -66,7 +66,7 @@ pub(super) enum Why {
     Bearer,
 }
 
-impl Why {
+impl DenyReason {
     /// Returns the reason as text.
     pub(super) const fn text(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ fn random(bytes: usize) -> anyhow::Result<String> {
 }
 
 /// Returns a header that must not be there twice.
-fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
+fn single_header(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => Ok(Some(value.to_str().unwrap_or("\u{0}"))),
@@ -123,13 +123,13 @@ impl Access {
     /// Creates a one-time token; a shared one is also accepted from a link of another site.
     pub(super) fn token_once(&self, is_shared: bool) -> anyhow::Result<String> {
         let token = random(32)?;
-        locked(&self.once).push(Once { token: token.clone(), is_shared });
+        lock(&self.once).push(Once { token: token.clone(), is_shared });
         Ok(token)
     }
 
     /// Returns whether a token is valid; a one-time token is used up.
-    fn takes(&self, given: &str, is_from_elsewhere: bool) -> bool {
-        let mut once = locked(&self.once);
+    fn accept_token(&self, given: &str, is_from_elsewhere: bool) -> bool {
+        let mut once = lock(&self.once);
         let is_good = |once: &Once| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
         match once.iter().position(is_good) {
             Some(at) => {
@@ -146,18 +146,19 @@ impl Access {
     }
 
     /// Decides where a request comes from: returns whether it is a navigation from another site.
-    fn origin(&self, headers: &HeaderMap) -> Result<bool, Why> {
-        let is = |name, wanted| one(headers, header::HeaderName::from_static(name)) == Ok(Some(wanted));
-        let Ok(Some(host)) = one(headers, header::HOST) else { return Err(Why::NoHost) };
+    fn origin(&self, headers: &HeaderMap) -> Result<bool, DenyReason> {
+        let is =
+            |name, wanted| single_header(headers, header::HeaderName::from_static(name)) == Ok(Some(wanted));
+        let Ok(Some(host)) = single_header(headers, header::HOST) else { return Err(DenyReason::NoHost) };
         if !self.is_own(host) {
-            return Err(Why::Host);
+            return Err(DenyReason::Host);
         }
-        match one(headers, header::ORIGIN) {
+        match single_header(headers, header::ORIGIN) {
             Ok(None) => {}
             Ok(Some(origin)) if origin == format!("http://{host}") => {}
-            _ => return Err(Why::Site),
+            _ => return Err(DenyReason::Site),
         }
-        match one(headers, header::HeaderName::from_static("sec-fetch-site")) {
+        match single_header(headers, header::HeaderName::from_static("sec-fetch-site")) {
             Ok(None | Some("same-origin" | "none")) => Ok(false),
             // A navigation: a script or frame of that page could not read the response.
             Ok(Some("cross-site" | "same-site"))
@@ -165,7 +166,7 @@ impl Access {
             {
                 Ok(true)
             }
-            _ => Err(Why::Site),
+            _ => Err(DenyReason::Site),
         }
     }
 
@@ -174,16 +175,16 @@ impl Access {
     pub(super) fn judge_program(&self, headers: &HeaderMap) -> Verdict {
         match self.origin(headers) {
             Ok(false) => {}
-            Ok(true) => return Verdict::Out(Why::Site),
+            Ok(true) => return Verdict::Out(DenyReason::Site),
             Err(why) => return Verdict::Out(why),
         }
-        let token = one(headers, header::AUTHORIZATION).ok().flatten();
+        let token = single_header(headers, header::AUTHORIZATION).ok().flatten();
         match token.and_then(|token| token.split_once(' ')) {
             // The name of a scheme is the same in any case.
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token) => {
                 Verdict::In
             }
-            _ => Verdict::Out(Why::Bearer),
+            _ => Verdict::Out(DenyReason::Bearer),
         }
     }
 
@@ -194,12 +195,12 @@ impl Access {
             Err(why) => return Verdict::Out(why),
         };
         // A prefetched page may never be looked at.
-        let is_early = one(headers, header::HeaderName::from_static("sec-purpose")) != Ok(None);
-        if token.is_some_and(|token| !is_early && self.takes(token, is_from_elsewhere)) {
+        let is_early = single_header(headers, header::HeaderName::from_static("sec-purpose")) != Ok(None);
+        if token.is_some_and(|token| !is_early && self.accept_token(token, is_from_elsewhere)) {
             return Verdict::Exchange { is_from_elsewhere };
         }
         if is_from_elsewhere {
-            return Verdict::Out(Why::Site);
+            return Verdict::Out(DenyReason::Site);
         }
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|cookies| cookies.split("; "));
@@ -208,7 +209,7 @@ impl Access {
                 .split_once('=')
                 .is_some_and(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
         };
-        if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(Why::Token) }
+        if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(DenyReason::Token) }
     }
 
     /// Returns whether a Host is a name of this machine, with any port.
@@ -330,15 +331,15 @@ mod tests {
         let cookie = access.set_cookie();
         let cookie = cookie.split(';').next().unwrap();
         for (all, why) in [
-            (&[host][..], Why::Bearer),
-            (&[host, ("cookie", cookie)], Why::Bearer),
-            (&[host, ("authorization", "Bearer 0")], Why::Bearer),
-            (&[host, bearer, bearer], Why::Bearer),
-            (&[bearer], Why::NoHost),
-            (&[("host", "evil.example"), bearer], Why::Host),
-            (&[host, bearer, ("origin", "http://evil.example")], Why::Site),
-            (&[host, bearer, ("origin", "null")], Why::Site),
-            (&[host, bearer, ("sec-fetch-site", "cross-site")], Why::Site),
+            (&[host][..], DenyReason::Bearer),
+            (&[host, ("cookie", cookie)], DenyReason::Bearer),
+            (&[host, ("authorization", "Bearer 0")], DenyReason::Bearer),
+            (&[host, bearer, bearer], DenyReason::Bearer),
+            (&[bearer], DenyReason::NoHost),
+            (&[("host", "evil.example"), bearer], DenyReason::Host),
+            (&[host, bearer, ("origin", "http://evil.example")], DenyReason::Site),
+            (&[host, bearer, ("origin", "null")], DenyReason::Site),
+            (&[host, bearer, ("sec-fetch-site", "cross-site")], DenyReason::Site),
         ] {
             assert_eq!(judge(all), Verdict::Out(why), "{all:?}");
         }
@@ -358,28 +359,28 @@ mod tests {
         let (shared, opened) = (access.token_once(true).unwrap(), access.token_once(false).unwrap());
         // Tokens not for sharing, a frame, a script, and a prefetch.
         for token in [access.token(), &opened] {
-            assert_eq!(judge(&followed, token), Verdict::Out(Why::Site));
+            assert_eq!(judge(&followed, token), Verdict::Out(DenyReason::Site));
         }
         let other = |at: usize, header| {
             let mut all = followed.to_vec();
             all.splice(at..=at, [header]);
             judge(&all, &shared)
         };
-        assert_eq!(other(3, ("sec-fetch-dest", "iframe")), Verdict::Out(Why::Site));
-        assert_eq!(other(2, ("sec-fetch-mode", "no-cors")), Verdict::Out(Why::Site));
-        assert_eq!(other(0, ("host", "evil.example")), Verdict::Out(Why::Host));
+        assert_eq!(other(3, ("sec-fetch-dest", "iframe")), Verdict::Out(DenyReason::Site));
+        assert_eq!(other(2, ("sec-fetch-mode", "no-cors")), Verdict::Out(DenyReason::Site));
+        assert_eq!(other(0, ("host", "evil.example")), Verdict::Out(DenyReason::Host));
         let early = [&followed[..], &[("sec-purpose", "prefetch")]].concat();
-        assert_eq!(judge(&early, &shared), Verdict::Out(Why::Site));
+        assert_eq!(judge(&early, &shared), Verdict::Out(DenyReason::Site));
         // Accepted once.
         assert_eq!(judge(&followed, &shared), Verdict::Exchange { is_from_elsewhere: true });
-        assert_eq!(judge(&followed, &shared), Verdict::Out(Why::Site));
-        assert_eq!(judge(&[host], &shared), Verdict::Out(Why::Token));
+        assert_eq!(judge(&followed, &shared), Verdict::Out(DenyReason::Site));
+        assert_eq!(judge(&[host], &shared), Verdict::Out(DenyReason::Token));
         assert_eq!(judge(&[host], &opened), Verdict::Exchange { is_from_elsewhere: false });
-        assert_eq!(judge(&[host], &opened), Verdict::Out(Why::Token));
+        assert_eq!(judge(&[host], &opened), Verdict::Out(DenyReason::Token));
         // The cookie alone does not admit a page of another site.
         let cookie = access.set_cookie();
         let cookie = cookie.split(';').next().unwrap();
         let all = [&followed[..], &[("cookie", cookie)]].concat();
-        assert_eq!(access.judge(&headers(&all), None), Verdict::Out(Why::Site));
+        assert_eq!(access.judge(&headers(&all), None), Verdict::Out(DenyReason::Site));
     }
 }

@@ -22,7 +22,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::plain::plain;
 use crate::cli::mcp::message::{self, ClientRequest, RpcError};
-use crate::cli::mcp::{self, CallLimits, ClientMessage, MAX_BYTES, MAX_CALLS, MAX_LINE, Processes, Server};
+use crate::cli::mcp::{
+    self, CallLimits, ClientMessage, MAX_BYTES, MAX_CALLS, MAX_LINE, McpServer, Processes,
+};
 use crate::cli::pages::JSON;
 use crate::cli::shared::args::IndexDir;
 
@@ -35,7 +37,7 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Answers messages of assistants.
 #[derive(Debug)]
 pub(super) struct Assistants {
-    server: Arc<Server>,
+    server: Arc<McpServer>,
     calls: Arc<Semaphore>,
 }
 

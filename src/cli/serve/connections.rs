@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::handler::Handler;
 use super::patience::Patience;
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 
 /// Maximum time for a client to send the head of a request, the first or the next.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -75,7 +75,7 @@ pub(super) async fn serve(
             // An error of one client concerns nobody else.
             let _ = connection.await;
         });
-        locked(&open).push_back(Connection { task: task.abort_handle(), busy });
+        lock(&open).push_back(Connection { task: task.abort_handle(), busy });
     }
 }
 
@@ -124,7 +124,7 @@ impl Drop for Busy {
 
 /// Closes connections until there are `most`: first the oldest without an active request, then the oldest.
 fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
-    let mut open = locked(open);
+    let mut open = lock(open);
     open.retain(|connection| !connection.task.is_finished());
     while open.len() > most {
         let idle = open.iter().position(|connection| connection.busy.load(Ordering::Relaxed) == 0);
@@ -144,7 +144,7 @@ async fn idle(
     let Some(patience) = patience else { return std::future::pending().await };
     loop {
         let since = clock.elapsed().saturating_sub(Duration::from_millis(last.load(Ordering::Relaxed)));
-        let is_busy = locked(open).iter().any(|connection| connection.busy.load(Ordering::Relaxed) > 0);
+        let is_busy = lock(open).iter().any(|connection| connection.busy.load(Ordering::Relaxed) > 0);
         if since >= patience && !is_busy {
             return;
         }

@@ -10,17 +10,17 @@ use axum::response::IntoResponse;
 use axum::routing::any;
 use maud::{DOCTYPE, Markup, html};
 
-use super::access::{Access, Verdict, Why};
+use super::access::{Access, DenyReason, Verdict};
 use super::assistants::{self, Assistants};
 use super::plain::plain;
-use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, Stage};
+use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, TaskProgress};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
 use crate::cli::pages::request::ReplyForm;
-use crate::cli::pages::site::Has;
+use crate::cli::pages::site::AvailableData;
 use crate::cli::pages::{self, Reply, assets};
 use hprof_report::escape;
-use hprof_report::number::{grouped, percent};
+use hprof_report::number::{group_digits, percent};
 
 /// Pages that take longer show progress and reload themselves.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -101,7 +101,7 @@ impl Inner {
                     // The cookie is not sent after a navigation from another site, but after one from this page.
                     let again = (header::REFRESH, "0; url=/".to_owned());
                     let content_type = (header::CONTENT_TYPE, pages::HTML.to_owned());
-                    return ([cookie, again, content_type], entered().into_string()).into_response();
+                    return ([cookie, again, content_type], entry_page().into_string()).into_response();
                 }
                 (StatusCode::SEE_OTHER, [cookie, (header::LOCATION, "/".to_owned())]).into_response()
             }
@@ -144,26 +144,26 @@ impl Inner {
         let Some(index) = self.questions.index(number) else {
             return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
-        if let Some(what) = self.questions.replaced(number) {
+        if let Some(what) = self.questions.replaced_file(number) {
             let error = format!(
                 "the {what} has been replaced or written to since the server was started; start it again"
             );
-            return sent(&self.failed(number, &error, is_json));
+            return sent(&self.failure_reply(number, &error, is_json));
         }
         match index {
-            Index::Failed(error) => return sent(&self.failed(number, &error, is_json)),
+            Index::Failed(error) => return sent(&self.failure_reply(number, &error, is_json)),
             Index::Summary(_) if OF_SUMMARY.contains(&page) && !pages::is_long(target) => {}
             Index::Building(_) | Index::Summary(_) => {
                 self.questions.index_changes(number, PATIENCE).await;
                 match self.questions.index(number) {
                     Some(Index::Ready) | None => {}
-                    Some(Index::Failed(error)) => return sent(&self.failed(number, &error, is_json)),
+                    Some(Index::Failed(error)) => return sent(&self.failure_reply(number, &error, is_json)),
                     Some(index) => return self.building(number, &index, is_json),
                 }
             }
             Index::Ready => {}
         }
-        self.asked(number, QuestionKey { target: target.to_owned(), is_json }).await
+        self.answer_question(number, QuestionKey { target: target.to_owned(), is_json }).await
     }
 
     /// Returns the first page: that of the only dump, or a list.
@@ -181,12 +181,12 @@ impl Inner {
         sent(&pages::dumps(&self.questions.site, &states.collect::<Vec<_>>()))
     }
 
-    async fn asked(&self, number: usize, key: QuestionKey) -> Response<Body> {
+    async fn answer_question(&self, number: usize, key: QuestionKey) -> Response<Body> {
         let is_json = key.is_json;
         let file = file_name(key.path());
         // Programs and downloads wait; people see progress.
         let waits = is_json || ReplyForm::of_path(key.path()).1 != ReplyForm::Page;
-        let sent = |reply: &Reply| saved(sent(reply), reply, &file);
+        let sent = |reply: &Reply| as_download(sent(reply), reply, &file);
         let job = match self.questions.ask(key) {
             AskOutcome::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
             AskOutcome::Full => {
@@ -237,13 +237,13 @@ impl Inner {
         let failure: serde_json::Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let of = |key: &str| failure.get(key).and_then(|text| text.as_str()).map(str::to_owned);
         let failure = Failure { hint: of("hint"), ..Failure::new(of("error").unwrap_or_default()) };
-        let mut page = Page::failed("", "No answer", &failure, &self.questions.site.links(number));
+        let mut page = Page::for_failure("", "No answer", &failure, &self.questions.site.links(number));
         page.status = reply.status;
         self.document(number, &page)
     }
 
     fn document(&self, number: usize, page: &Page) -> Reply {
-        let has = Has::UNKNOWN;
+        let has = AvailableData::UNKNOWN;
         let markup = frame::document(&self.questions.site, number, has, page);
         Reply {
             status: page.status,
@@ -253,13 +253,13 @@ impl Inner {
         }
     }
 
-    fn failed(&self, number: usize, error: &str, is_json: bool) -> Reply {
+    fn failure_reply(&self, number: usize, error: &str, is_json: bool) -> Reply {
         let failure = Failure::new(error);
         if is_json {
             return Reply::json_error(500, &failure);
         }
         let mut page =
-            Page::failed("", "This dump cannot be opened", &failure, &self.questions.site.links(number));
+            Page::for_failure("", "This dump cannot be opened", &failure, &self.questions.site.links(number));
         page.status = 500;
         self.document(number, &page)
     }
@@ -267,9 +267,11 @@ impl Inner {
     /// Returns a page about a question that is not answered yet; it reloads itself.
     fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
         let stage = match &*job.state.borrow() {
-            JobState::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
+            JobState::Waiting => {
+                TaskProgress { name: "waiting for its turn".to_owned(), ..TaskProgress::default() }
+            }
             JobState::Running(stage) => stage.clone(),
-            JobState::Done(_) => Stage::default(),
+            JobState::Done(_) => TaskProgress::default(),
         };
         let seconds = job.since.elapsed().as_secs();
         let body = html! {
@@ -277,7 +279,7 @@ impl Inner {
             p { "Since " (seconds) " s. The page appears when it is ready." }
             form method="post" action={ "/cancel?question=" (job.number) } { button { "Cancel" } }
         };
-        self.again(number, "Working on it", body)
+        self.refresh_page(number, "Working on it", body)
     }
 
     /// Returns the page of a dump whose index is being built.
@@ -311,10 +313,10 @@ impl Inner {
                 }
             }
         };
-        self.again(number, "Indexing the dump", body)
+        self.refresh_page(number, "Indexing the dump", body)
     }
 
-    fn again(&self, number: usize, title: &str, body: Markup) -> Response<Body> {
+    fn refresh_page(&self, number: usize, title: &str, body: Markup) -> Response<Body> {
         let page = Page { status: 202, ..Page::new("", title, body) };
         let mut response = sent(&self.document(number, &page));
         let headers = response.headers_mut();
@@ -326,7 +328,7 @@ impl Inner {
 }
 
 /// Describes progress.
-fn words(stage: &Stage) -> String {
+fn words(stage: &TaskProgress) -> String {
     let name = if stage.name.is_empty() { "working" } else { &stage.name };
     let name = escape::text(name);
     if stage.total == 0 {
@@ -336,12 +338,12 @@ fn words(stage: &Stage) -> String {
     }
 }
 
-fn progress(stage: &Stage) -> Markup {
+fn progress(stage: &TaskProgress) -> Markup {
     html! {
         p role="status" { (words(stage)) }
         @if stage.total > 0 {
             progress max=(stage.total) value=(stage.done.min(stage.total)) aria-label="Progress" {
-                (grouped(stage.done)) " of " (grouped(stage.total))
+                (group_digits(stage.done)) " of " (group_digits(stage.total))
             }
         } @else {
             progress aria-label="Progress" {}
@@ -351,19 +353,19 @@ fn progress(stage: &Stage) -> Markup {
 
 /// Returns the page for rejected clients. It says nothing about the dump and loads nothing, as further requests would
 /// be rejected too.
-fn outside(why: Why) -> Markup {
+fn outside(why: DenyReason) -> Markup {
     let (what, then) = match why {
-        Why::Host | Why::NoHost => (
+        DenyReason::Host | DenyReason::NoHost => (
             "Unknown host name",
             "The server answers under 127.0.0.1 and localhost. From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and open \
              the address that hprof-cli printed; other names must be given when it is started (--allow-remote, --host).",
         ),
-        Why::Site => (
+        DenyReason::Site => (
             "Links on other sites are not accepted",
             "Copy the address into the address bar. hprof-cli serve --share prints an address that can be sent to somebody \
              and works once.",
         ),
-        Why::Token | Why::Bearer => (
+        DenyReason::Token | DenyReason::Bearer => (
             "This address does not grant access",
             "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a long number, \
              which the address bar does not keep. With --share it also prints an address for somebody else, which works once. \
@@ -380,7 +382,7 @@ fn outside(why: Why) -> Markup {
 }
 
 /// Returns the page that forwards a client admitted by a link on another site.
-fn entered() -> Markup {
+fn entry_page() -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -399,7 +401,7 @@ fn file_name(path: &str) -> String {
 }
 
 /// Makes a browser download the response if it is for a spreadsheet.
-fn saved(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Body> {
+fn as_download(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Body> {
     if reply.content_type == pages::CSV
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{file}\""))
     {

@@ -118,7 +118,7 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     fn site(&self, hides_values: bool) -> Site {
-        let index_dir = self.index.given().into_iter().map(index_dir_word);
+        let index_dir = self.index.path().into_iter().map(index_dir_word);
         let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
         let recording = self.recording.path().map(Path::to_owned);
         Site { frameworks: self.frameworks.words(), recording, hides_values, ..site }
@@ -186,19 +186,19 @@ fn println(line: &str) {
 fn help(cx: &RunContext, address: SocketAddr, args: &ServeArgs) {
     let port = address.port();
     if args.allow_remote {
-        cx.say(
+        cx.emit(
             "warning",
             "anyone with this address can read the whole heap, from other machines too; it is sent unencrypted",
         );
     } else {
-        cx.say(
+        cx.emit(
             "note",
             &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
         );
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        cx.say("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
+        cx.emit("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
     }
-    cx.say("note", "Ctrl-C ends the server");
+    cx.emit("note", "Ctrl-C ends the server");
 }

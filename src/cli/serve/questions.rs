@@ -18,7 +18,7 @@ use super::workers::{PageEvent, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::WorkerProgress;
 
 /// Time without requests after which a question is cancelled.
@@ -67,13 +67,13 @@ impl QuestionKey {
 
 /// Progress of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Stage {
+pub(super) struct TaskProgress {
     pub(super) name: String,
     pub(super) done: u64,
     pub(super) total: u64,
 }
 
-impl From<WorkerProgress> for Stage {
+impl From<WorkerProgress> for TaskProgress {
     fn from(WorkerProgress { stage, done, total, .. }: WorkerProgress) -> Self {
         Self { name: stage, done, total }
     }
@@ -83,7 +83,7 @@ impl From<WorkerProgress> for Stage {
 #[derive(Debug, Clone)]
 pub(super) enum JobState {
     Waiting,
-    Running(Stage),
+    Running(TaskProgress),
     Done(Arc<Reply>),
 }
 
@@ -100,11 +100,11 @@ pub(super) struct Job {
 impl Job {
     /// Records that a client still waits for it.
     pub(super) fn touch(&self) {
-        *locked(&self.asked_after) = Instant::now();
+        *lock(&self.asked_after) = Instant::now();
     }
 
     fn is_forgotten(&self) -> bool {
-        locked(&self.asked_after).elapsed() >= PATIENCE
+        lock(&self.asked_after).elapsed() >= PATIENCE
     }
 }
 
@@ -112,9 +112,9 @@ impl Job {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Index {
     /// No questions can be answered yet.
-    Building(Stage),
+    Building(TaskProgress),
     /// Questions that need no graph can be answered.
-    Summary(Stage),
+    Summary(TaskProgress),
     Ready,
     Failed(String),
 }
@@ -127,7 +127,7 @@ pub(super) struct Questions {
     turns: Turns,
     /// Idle workers, and since when.
     idle: Mutex<Vec<(Worker, Instant)>>,
-    asked: Mutex<Asked>,
+    asked: Mutex<QuestionState>,
     indexes: Vec<watch::Receiver<Index>>,
     /// Length and modification time of each dump at the start of the server.
     stamps: Vec<Option<Stamp>>,
@@ -145,9 +145,9 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct QuestionState {
     jobs: HashMap<QuestionKey, Arc<Job>>,
-    kept: HashMap<QuestionKey, Kept>,
+    kept: HashMap<QuestionKey, CachedReply>,
     kept_bytes: usize,
     outstanding: OutstandingBodies,
     /// Counts questions, as a clock for the use of answers.
@@ -156,9 +156,9 @@ struct Asked {
 
 /// A cached answer.
 #[derive(Debug)]
-struct Kept {
+struct CachedReply {
     reply: Arc<Reply>,
-    /// Time of last use, by the clock of [`Asked`].
+    /// Time of last use, by the clock of [`QuestionState`].
     last: u64,
     /// Time at which it expires.
     until: Option<Instant>,
@@ -178,7 +178,7 @@ impl Questions {
     pub(super) fn start(site: Site, limits: QuestionLimits) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (senders, indexes): (Vec<_>, Vec<_>) =
-            site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
+            site.dumps.iter().map(|_| watch::channel(Index::Building(TaskProgress::default()))).unzip();
         let stamps = site.dumps.iter().map(|dump| stamp(dump)).collect();
         let recording_stamp = site.recording.as_deref().and_then(stamp);
         let questions = Arc::new(Self {
@@ -204,14 +204,14 @@ impl Questions {
             }
             if builder.site.baseline.is_some() {
                 // A question that needs the index reports what is wrong with it.
-                let (sender, _receiver) = watch::channel(Index::Building(Stage::default()));
+                let (sender, _receiver) = watch::channel(Index::Building(TaskProgress::default()));
                 let _ = build(&builder.site, BASELINE, &sender).await;
             }
         });
         let keeper = Arc::downgrade(&questions);
         tokio::spawn(async move {
             while let Some(questions) = keeper.upgrade() {
-                locked(&questions.idle).retain(|(_, since)| since.elapsed() < IDLE);
+                lock(&questions.idle).retain(|(_, since)| since.elapsed() < IDLE);
                 drop(questions);
                 tokio::time::sleep(IDLE / 6).await;
             }
@@ -235,7 +235,7 @@ impl Questions {
 
     /// Returns what was replaced since the start, so that everything known about a dump is outdated: the dump, or the
     /// recording beside it. A removed one was not: it was read before.
-    pub(super) fn replaced(&self, number: usize) -> Option<&'static str> {
+    pub(super) fn replaced_file(&self, number: usize) -> Option<&'static str> {
         let is_replaced = |known: Option<Stamp>, path: Option<&Path>| {
             known.zip(path.and_then(stamp)).is_some_and(|(known, now)| known != now)
         };
@@ -254,7 +254,7 @@ impl Questions {
 
     /// Asks a question, unless it was asked before.
     pub(super) fn ask(self: &Arc<Self>, key: QuestionKey) -> AskOutcome {
-        let mut asked = locked(&self.asked);
+        let mut asked = lock(&self.asked);
         asked.clock += 1;
         let clock = asked.clock;
         asked.forget_past();
@@ -290,14 +290,14 @@ impl Questions {
 
     /// Cancels a question. Returns `false` if it is not being answered.
     pub(super) fn cancel(&self, number: u64) -> bool {
-        let asked = locked(&self.asked);
+        let asked = lock(&self.asked);
         let job = asked.jobs.values().find(|job| job.number == number);
         job.map(|job| job.cancel.notify_one()).is_some()
     }
 
     /// Removes the question and caches its answer.
     fn keep(&self, key: QuestionKey, reply: &Arc<Reply>) {
-        let mut asked = locked(&self.asked);
+        let mut asked = lock(&self.asked);
         asked.jobs.remove(&key);
         let bytes = reply.body.len();
         // An error may be gone later, and a long answer takes much space; but clients that wait must get it.
@@ -306,7 +306,7 @@ impl Questions {
         let last = asked.clock;
         asked.kept_bytes += bytes;
         asked.outstanding.add(&reply.body);
-        asked.kept.insert(key, Kept { reply: reply.clone(), last, until });
+        asked.kept.insert(key, CachedReply { reply: reply.clone(), last, until });
         if asked.kept_bytes > MAX_KEPT_BYTES || asked.kept.len() > MAX_KEPT {
             asked.forget_half();
         }
@@ -315,7 +315,7 @@ impl Questions {
     /// Returns an idle or new worker that has received the question.
     fn asked_worker(&self, question: &PageQuestion, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
-            let mut idle = locked(&self.idle);
+            let mut idle = lock(&self.idle);
             let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
             last.map(|at| idle.remove(at))
         };
@@ -343,7 +343,7 @@ impl Questions {
             anyhow::bail!("the server is stopping")
         };
         let (started, time) = (Instant::now(), self.limits.time);
-        let _ = state.send(JobState::Running(Stage::default()));
+        let _ = state.send(JobState::Running(TaskProgress::default()));
         let question = PageQuestion::Page { target: key.target.clone(), is_json: key.is_json };
         let mut worker = self.asked_worker(&question, kind)?;
         // Time until which it counts as short.
@@ -364,7 +364,7 @@ impl Questions {
             match heard {
                 PageEvent::Reply(reply) => {
                     if worker.is_fresh() {
-                        locked(&self.idle).push((worker, Instant::now()));
+                        lock(&self.idle).push((worker, Instant::now()));
                     }
                     return Ok(Some(reply));
                 }
@@ -404,18 +404,18 @@ impl Questions {
     }
 }
 
-impl Asked {
+impl QuestionState {
     /// Removes expired answers.
     fn forget_past(&mut self) {
         let now = Instant::now();
-        let is_past = |kept: &Kept| kept.until.is_some_and(|until| until < now);
+        let is_past = |kept: &CachedReply| kept.until.is_some_and(|until| until < now);
         if self.kept.values().any(is_past) {
             self.retain(|kept| !is_past(kept));
         }
     }
 
     /// Removes answers for which `is_wanted` is false.
-    fn retain(&mut self, is_wanted: impl Fn(&Kept) -> bool) {
+    fn retain(&mut self, is_wanted: impl Fn(&CachedReply) -> bool) {
         self.kept.retain(|_, kept| is_wanted(kept));
         self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
     }
@@ -449,10 +449,10 @@ async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyh
         match worker.hear().await? {
             PageEvent::Opened(error) => return Ok(error),
             PageEvent::Summary => {
-                let _ = index.send(Index::Summary(Stage::default()));
+                let _ = index.send(Index::Summary(TaskProgress::default()));
             }
             PageEvent::Progress(progress) => {
-                let stage = Stage::from(progress);
+                let stage = TaskProgress::from(progress);
                 index.send_modify(|index| {
                     *index = if matches!(index, Index::Summary(_)) {
                         Index::Summary(stage)

@@ -93,7 +93,7 @@ impl Worker {
             WorkerEvent::Message(PageMessage::Summary, _) => PageEvent::Summary,
             WorkerEvent::Message(PageMessage::Opened(error), _) => PageEvent::Opened(error),
             WorkerEvent::Message(PageMessage::Reply { status, content_type, location }, body) => {
-                let content_type = known(&content_type);
+                let content_type = static_content_type(&content_type);
                 PageEvent::Reply(Reply { status, content_type, body: body.into(), location })
             }
             WorkerEvent::Ended(error) => return Err(error),
@@ -102,7 +102,7 @@ impl Worker {
 }
 
 /// Returns the content type as a static text; unknown ones become HTML.
-fn known(content_type: &str) -> &'static str {
+fn static_content_type(content_type: &str) -> &'static str {
     use crate::cli::pages::{CSV, HTML, JSON};
     [JSON, CSV].into_iter().find(|known| *known == content_type).unwrap_or(HTML)
 }

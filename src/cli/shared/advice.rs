@@ -9,7 +9,7 @@ use hprof_index::storage::memory::Limit;
 use hprof_input::file::OpenError;
 use hprof_input::packed::Compression;
 use hprof_parser::FormatErrorKind;
-use hprof_parser::sniff::Looks;
+use hprof_parser::sniff::FileKind;
 use hprof_query::dump::doctor::Subject;
 use hprof_query::oql::QueryError;
 use hprof_query::recordings::profile::text::TextError;
@@ -23,7 +23,7 @@ const NO_MEMORY_TO_UNPACK: &str =
     "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
 
 /// Returns one line of advice about an error.
-pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
+pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return of_dump(error).map(Cow::Borrowed);
     }
@@ -32,7 +32,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     }
     #[cfg(target_os = "linux")]
     if let Some(error) = error.downcast_ref::<hprof_capture::Error>() {
-        return super::jvm_advice::of(error).map(Cow::Owned);
+        return super::jvm_advice::for_error(error).map(Cow::Owned);
     }
     #[cfg(feature = "sql")]
     if let Some(error) = error.downcast_ref::<SqlError>() {
@@ -161,25 +161,25 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
 }
 
 /// Returns advice about a file that is not a heap dump.
-const fn looks_advice(looks: Looks) -> &'static str {
+const fn looks_advice(looks: FileKind) -> &'static str {
     match looks {
-        Looks::HprofText => {
+        FileKind::HprofText => {
             "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \
              flamegraph read it"
         }
-        Looks::MangledHprof => "copy the dump again in binary mode",
-        Looks::Html => "download the dump again, and check what the server answered",
-        Looks::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
-        Looks::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
-        Looks::Jfr => {
+        FileKind::MangledHprof => "copy the dump again in binary mode",
+        FileKind::Html => "download the dump again, and check what the server answered",
+        FileKind::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
+        FileKind::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
+        FileKind::Jfr => {
             "this is a recording of Flight Recorder: cpu, sites, monitors, traces, threads --started, summary, flamegraph, \
              diff --group-by cpu and sites, and convert read it"
         }
-        Looks::Tar | Looks::Zip | Looks::Bzip2 | Looks::Xz => {
+        FileKind::Tar | FileKind::Zip | FileKind::Bzip2 | FileKind::Xz => {
             "unpack it first; gzip, Zstandard, and a tar or zip archive of one dump are read directly"
         }
-        Looks::Zeros => "the disk may have been full when the dump was written: make a new one",
-        Looks::Text => {
+        FileKind::Zeros => "the disk may have been full when the dump was written: make a new one",
+        FileKind::Text => {
             "name a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)"
         }
         _ => "make one with: jcmd PID GC.heap_dump FILE",
@@ -260,7 +260,7 @@ mod tests {
         ];
         for (error, expected) in errors {
             let error: anyhow::Error = error;
-            let found = of(&error.context("in context"));
+            let found = for_error(&error.context("in context"));
             assert!(found.is_some() == expected.is_some(), "{found:?}");
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
         }

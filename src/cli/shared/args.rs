@@ -18,7 +18,7 @@ use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
 use hprof_report::Format;
 use hprof_report::answer::NoRows;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 
 use super::color::ColorArg;
 use super::context::RunContext;
@@ -93,7 +93,7 @@ pub(crate) struct IndexDir {
 
 impl IndexDir {
     /// Returns the directory, if given; an empty variable counts as unset.
-    pub(crate) fn given(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
     }
 }
@@ -105,7 +105,7 @@ type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph
 type Opener<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
 
 /// A query of a dump, which stores its own answer.
-type Ask<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
+type GraphQuery<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
 
 impl Input {
     /// Returns the options for opening.
@@ -121,12 +121,12 @@ impl Input {
     /// Parses a dump with options given as command-line arguments, for callers that have no command line.
     pub(crate) fn of_words(dump: &Path, options: &[OsString]) -> anyhow::Result<Self> {
         #[derive(clap::Parser)]
-        struct Only {
+        struct InputParser {
             #[command(flatten)]
             input: Input,
         }
         let words = [OsStr::new("hprof-cli")].into_iter().chain(options.iter().map(OsString::as_os_str));
-        Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
+        Ok(InputParser::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
     /// Returns the options that another command needs to open the same dump, as command-line arguments.
@@ -145,7 +145,7 @@ impl Input {
 
     /// Resolves selections in this dump: a class name may look like an object ID. The dump is opened only in that
     /// case.
-    pub(crate) fn settled(
+    pub(crate) fn resolve_selections(
         &self,
         cx: &RunContext,
         selections: &[Selection],
@@ -154,11 +154,11 @@ impl Input {
             return Ok(selections.to_vec());
         }
         let heap = self.open_quietly(cx)?;
-        Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
+        Ok(selections.iter().map(|selection| selection.resolve(heap.summary())).collect())
     }
 
     /// Returns the same options for another dump.
-    pub(crate) fn of(&self, dump: &Path) -> Self {
+    pub(crate) fn with_dump(&self, dump: &Path) -> Self {
         Self { dump: dump.to_owned(), ..self.clone() }
     }
 
@@ -191,7 +191,7 @@ impl Input {
 
     /// Returns the requested directory for indexes, if any.
     fn asked_index_dir(&self) -> Option<&Path> {
-        self.index.given()
+        self.index.path()
     }
 
     /// Returns the directory for indexes if given by the option: later commands read the environment variable
@@ -244,7 +244,7 @@ impl Input {
     /// Like [`Input::open`], for queries that need no heap dump: files of the agent may lack one.
     pub(crate) fn open_records(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
         let heap = self.open_quietly(cx)?;
-        messages::about(cx, &heap, self.quiet);
+        messages::print_notes(cx, &heap, self.quiet);
         Ok(heap)
     }
 
@@ -280,12 +280,12 @@ impl Input {
         open: OpenGraph,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let opened = self.open_graph(cx, open)?;
-        messages::about(cx, &opened.0, self.quiet);
+        messages::print_notes(cx, &opened.0, self.quiet);
         if !self.quiet {
             messages::about_no_heap(cx, &opened.0);
         }
         if opened.1.roots.boot_classes_assumed && !self.quiet {
-            cx.say(
+            cx.emit(
                 "note",
                 "the dump contains no sticky class roots: all classes of the boot loader count as roots",
             );
@@ -344,7 +344,7 @@ impl Input {
         &self,
         cx: &RunContext,
         opened: Opener<'_>,
-        ask: Ask<'_>,
+        ask: GraphQuery<'_>,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let (heap, graph) = opened(Heap::open_graph)?;
         let asked = self.with_threads(|| ask(&heap, &graph))?;
@@ -366,7 +366,7 @@ impl Input {
 
 /// Explains why threads could not be started, with advice: each takes address space for its stack.
 fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
-    let threads = counted(threads as u64, "thread");
+    let threads = format_count(threads as u64, "thread");
     format!("cannot start {threads}: {error}; raise the limits (ulimit -v, ulimit -u), or try --threads 1")
 }
 

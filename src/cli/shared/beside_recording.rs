@@ -17,7 +17,7 @@ use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
 use hprof_report::column::{Column, Columns};
 use hprof_report::escape;
-use hprof_report::number::{grouped, human_bytes};
+use hprof_report::number::{group_digits, human_bytes};
 use hprof_report::value::list;
 
 use crate::cli::Outcome;
@@ -123,7 +123,7 @@ impl BesideRecording {
         warnings.extend(doubt.map(|doubt| format!("{path}: {doubt}")));
         let unrecorded = unrecorded_nanos(dump.heap, &self.allocations);
         if !matches!(same_process, SameProcess::No(_)) && unrecorded >= HOUR_NANOS {
-            let hours = grouped(unrecorded / HOUR_NANOS);
+            let hours = group_digits(unrecorded / HOUR_NANOS);
             warnings.push(format!(
                 "{path}: the recording ended {hours} h before the dump was made: what was allocated since is not in it"
             ));
@@ -131,11 +131,12 @@ impl BesideRecording {
         if self.allocations.left_out > 0 {
             warnings.push(format!(
                 "{path}: {} samples are not counted, as there are too many different stacks",
-                grouped(self.allocations.left_out)
+                group_digits(self.allocations.left_out)
             ));
         }
         let is_same = !matches!(same_process, SameProcess::No(_));
-        let heap = HeapBesideDump::of(&self.allocations.heap, dump_nanos(dump.heap)).filter(|_| is_same);
+        let heap =
+            HeapBesideDump::from_heap(&self.allocations.heap, dump_nanos(dump.heap)).filter(|_| is_same);
         ComparedRecording {
             path,
             heap,
@@ -150,7 +151,7 @@ impl BesideRecording {
 }
 
 impl HeapBesideDump {
-    fn of(heap: &HeapOverTime, dumped: Option<i64>) -> Option<Self> {
+    fn from_heap(heap: &HeapOverTime, dumped: Option<i64>) -> Option<Self> {
         // Times of dumps have whole milliseconds. In the last one is the collection that the dump itself makes.
         let before = dumped.map(|dumped| heap.until(dumped.saturating_add(MILLISECOND_NANOS - 1)));
         let trend = before.as_ref().unwrap_or(heap).trend()?;
@@ -189,24 +190,26 @@ impl ComparedRecording {
 
     /// Prints the warnings.
     pub(crate) fn warn(&self, cx: &RunContext) {
-        self.warnings.iter().for_each(|warning| cx.say("warning", warning));
+        self.warnings.iter().for_each(|warning| cx.emit("warning", warning));
     }
 
     /// Returns the columns of a record about it.
     pub(crate) fn columns<'c>() -> Columns<'c, Self> {
         Columns::new([
-            Column::of(names::PATH, |compared: &Self| (&compared.path).into()),
-            Column::of(names::SAME_PROCESS, |compared: &Self| compared.same_process.name().into()),
-            Column::of(names::START, |compared: &Self| compared.start.as_ref().into())
+            Column::new(names::PATH, |compared: &Self| (&compared.path).into()),
+            Column::new(names::SAME_PROCESS, |compared: &Self| compared.same_process.name().into()),
+            Column::new(names::START, |compared: &Self| compared.start.as_ref().into())
                 .or_null("the recording does not say"),
-            Column::of(names::END, |compared: &Self| compared.end.as_ref().into())
+            Column::new(names::END, |compared: &Self| compared.end.as_ref().into())
                 .or_null("the recording does not say"),
-            Column::of(names::PID, |compared: &Self| {
+            Column::new(names::PID, |compared: &Self| {
                 compared.pid.and_then(|pid| u64::try_from(pid).ok()).into()
             })
             .or_null("the recording does not say"),
-            Column::of(names::WARNINGS, |compared: &Self| list(compared.warnings.iter().map(String::as_str))),
-            Column::of(names::HEAP_TEXT, |compared: &Self| {
+            Column::new(names::WARNINGS, |compared: &Self| {
+                list(compared.warnings.iter().map(String::as_str))
+            }),
+            Column::new(names::HEAP_TEXT, |compared: &Self| {
                 compared.heap.as_ref().map(|heap| heap.text.as_str()).into()
             })
             .or_null(NO_HEAP),

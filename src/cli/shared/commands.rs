@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use hprof_report::answer::WholeLine;
+use hprof_report::answer::UnwrappedLine;
 use hprof_report::column::CellTarget;
 use hprof_report::escape;
 
@@ -37,9 +37,9 @@ pub(crate) struct Commands<'a> {
 
 impl<'a> Commands<'a> {
     /// Creates a builder for the input, with the options that every command must repeat.
-    pub(crate) fn of(input: &'a Input) -> Self {
+    pub(crate) fn new(input: &'a Input) -> Self {
         Self {
-            dump: spool::given(input.path()),
+            dump: spool::original_path(input.path()),
             heap_dump: input.heap_dump(),
             index_dir: input.index_dir_option(),
         }
@@ -66,15 +66,15 @@ impl<'a> Commands<'a> {
 }
 
 /// Formats the commands as lines; long ones continue after a backslash.
-pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<WholeLine> {
+pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<UnwrappedLine> {
     let length = |step: &NextCommand| 2 + step.command.chars().count();
     // The remark is a comment to a shell, so that the whole line can be pasted.
     let remark = |step: &NextCommand| format!("  # {}", step.why);
     let fits = |step: &&NextCommand| length(step) + remark(step).chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
-    let mut lines: Vec<WholeLine> = vec![String::new().into(), "Next".to_owned().into()];
+    let mut lines: Vec<UnwrappedLine> = vec![String::new().into(), "Next".to_owned().into()];
     for step in steps {
-        let leading = |text| WholeLine { text, target: Some(step.target.clone()) };
+        let leading = |text| UnwrappedLine { text, target: Some(step.target.clone()) };
         let command = format!("  {}", step.command);
         if column + remark(step).chars().count() <= width && fits(&step) {
             lines.push(leading(format!("{command:column$}{}", remark(step))));

@@ -4,7 +4,7 @@ use hprof_query::containers::{Container, ContainerRow, ElementClass, NestedEleme
 use hprof_query::dictionary::names;
 use hprof_query::share::is_share;
 use hprof_report::column::{Column, Columns};
-use hprof_report::number::{counted, grouped};
+use hprof_report::number::{format_count, group_digits};
 use hprof_values::names::is_of_jdk;
 
 use super::{facts, holder};
@@ -19,7 +19,7 @@ const NEARLY_ALL: u64 = 90;
 /// packages.
 pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
-    let count = format!("{}{}", if *is_exact { "" } else { "at least " }, grouped(*elements));
+    let count = format!("{}{}", if *is_exact { "" } else { "at least " }, group_digits(*elements));
     let of_class = container.elements_of_class();
     let simple = |class| holder::simple(class, is_short);
     // Keys of the program say what it is that there are so many of.
@@ -32,16 +32,18 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let elements = match (element_class, element_classes.as_slice()) {
         // The others may be no more than sentinels.
         (Some(class), _) if *is_mostly && *is_exact && is_share(of_class, *elements, NEARLY_ALL) => {
-            let others = counted(elements.saturating_sub(of_class), "other");
-            format!("{} x {} and {others}", grouped(of_class), simple(class))
+            let others = format_count(elements.saturating_sub(of_class), "other");
+            format!("{} x {} and {others}", group_digits(of_class), simple(class))
         }
         (Some(class), _) if *is_mostly => format!("{count} elements, mostly {}", simple(class)),
         (Some(class), [] | [_]) => format!("{count} x {}", simple(class)),
         (Some(class), classes) => {
-            format!("{count} x {} ({})", simple(class), named(classes, container.classes, is_short))
+            format!("{count} x {} ({})", simple(class), class_counts(classes, container.classes, is_short))
         }
         (None, []) => format!("{count} elements"),
-        (None, classes) => format!("{count} elements ({})", named(classes, container.classes, is_short)),
+        (None, classes) => {
+            format!("{count} elements ({})", class_counts(classes, container.classes, is_short))
+        }
     };
     let nested =
         container.nested.as_ref().map(|nested| nested_elements(nested, is_short)).unwrap_or_default();
@@ -50,7 +52,8 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
 
 /// Describes what is in the collections that are elements of a container: ` with 40,000 x acme.Event`.
 fn nested_elements(nested: &NestedElements, is_short: bool) -> String {
-    let count = format!("{}{}", if nested.is_exact { "" } else { "at least " }, grouped(nested.elements));
+    let count =
+        format!("{}{}", if nested.is_exact { "" } else { "at least " }, group_digits(nested.elements));
     match &nested.element_class {
         Some(class) if nested.is_mostly => {
             format!(" with {count} elements, mostly {}", holder::simple(class, is_short))
@@ -61,16 +64,16 @@ fn nested_elements(nested: &NestedElements, is_short: bool) -> String {
 }
 
 /// Names the classes with the most elements: `acme.Login 10,000, acme.Logout 9,000 and 2 more classes`.
-fn named(classes: &[ElementClass], all: u64, is_short: bool) -> String {
+fn class_counts(classes: &[ElementClass], all: u64, is_short: bool) -> String {
     let one = |row: &ElementClass| {
         let class = if row.class.is_empty() { "null" } else { holder::simple(&row.class, is_short) };
-        format!("{class} {}", grouped(row.elements))
+        format!("{class} {}", group_digits(row.elements))
     };
     let told: Vec<String> = classes.iter().take(NAMED_CLASSES).map(one).collect();
     match (all.saturating_sub(told.len() as u64), told.join(", ")) {
         (0, told) => told,
         (1, told) => format!("{told} and 1 more class"),
-        (more, told) => format!("{told} and {} more classes", grouped(more)),
+        (more, told) => format!("{told} and {} more classes", group_digits(more)),
     }
 }
 
@@ -87,7 +90,7 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> Vec<Column<'c, R>> {
         })
         .csv(|row: &R| {
             row.container()
-                .map(|one| named(&one.keys, one.keys.len() as u64, false))
+                .map(|one| class_counts(&one.keys, one.keys.len() as u64, false))
                 .filter(|text| !text.is_empty())
                 .into()
         }),
@@ -99,8 +102,8 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> Vec<Column<'c, R>> {
 /// Columns of the classes of elements or keys.
 fn class_columns<'c>() -> Columns<'c, ElementClass> {
     Columns::new([
-        Column::of(names::CLASS, |row: &ElementClass| (&row.class).into()),
-        Column::of(names::ELEMENTS, |row: &ElementClass| row.elements.into()),
-        Column::of(names::RETAINED_BYTES, |row: &ElementClass| row.retained_bytes.into()),
+        Column::new(names::CLASS, |row: &ElementClass| (&row.class).into()),
+        Column::new(names::ELEMENTS, |row: &ElementClass| row.elements.into()),
+        Column::new(names::RETAINED_BYTES, |row: &ElementClass| row.retained_bytes.into()),
     ])
 }

@@ -36,7 +36,7 @@ pub(crate) struct Note {
 /// Output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that stdout
 /// would receive, and notes.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct CapturedOutput {
     pub(crate) grids: Vec<Grid>,
     pub(crate) screens: Vec<Screen>,
     pub(crate) bytes: Vec<u8>,
@@ -59,18 +59,18 @@ pub(crate) struct RunContext {
     /// Dumps that stay open for the next command, if there is one.
     kept: Option<Arc<KeptDumps>>,
     /// Captured output; `None` if output goes to stdout and stderr.
-    pub(super) taken: Option<Taken>,
+    pub(super) capture: Option<OutputCapture>,
     /// `true` if JSON is followed by the table.
     pub(super) has_both: bool,
 }
 
 /// Captured output of a command, with a size limit.
-pub(crate) struct Taken {
+pub(crate) struct OutputCapture {
     /// Maximum number of bytes of an answer.
     limit: usize,
     /// Width and rows of the screen if tables are captured as screens, not as grids.
     pub(super) screen: Option<(u16, RowWindow)>,
-    said: Mutex<Said>,
+    output: Mutex<CapturedOutput>,
 }
 
 /// Dumps that stay open from one command to the next.
@@ -96,13 +96,13 @@ impl fmt::Debug for RunContext {
     }
 }
 
-impl Taken {
+impl OutputCapture {
     /// Captures bytes.
     ///
     /// # Errors
     /// If the output exceeds the limit.
     pub(super) fn take_bytes(&self, bytes: &[u8]) -> io::Result<usize> {
-        let said = &mut locked(&self.said).bytes;
+        let said = &mut lock(&self.output).bytes;
         if said.len().saturating_add(bytes.len()) > self.limit {
             return Err(io::Error::other(
                 "the answer is too long to be shown here; ask in the shell, or for fewer rows",
@@ -114,7 +114,7 @@ impl Taken {
 }
 
 /// Locks a mutex, even if a thread panicked while holding it.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -127,7 +127,7 @@ impl RunContext {
             frameworks: None,
             watcher: None,
             kept: None,
-            taken: None,
+            capture: None,
             has_both: std::env::var_os(WITH_TABLE).is_some_and(|value| value == "1"),
         }
     }
@@ -136,7 +136,7 @@ impl RunContext {
     pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
         let frameworks = self.frameworks.clone();
         let kept = Some(Arc::default());
-        Self { color: self.color, hides_values, frameworks, watcher, kept, taken: None, has_both: false }
+        Self { color: self.color, hides_values, frameworks, watcher, kept, capture: None, has_both: false }
     }
 
     /// Adds rules about frameworks for the commands that run in it.
@@ -153,7 +153,7 @@ impl RunContext {
             frameworks: self.frameworks.clone(),
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
-            taken: Some(Taken { limit, screen: None, said: Mutex::default() }),
+            capture: Some(OutputCapture { limit, screen: None, output: Mutex::default() }),
             has_both: false,
         }
     }
@@ -173,7 +173,7 @@ impl RunContext {
     ///
     /// # Errors
     /// The first error of `show`.
-    pub(crate) fn each(
+    pub(crate) fn for_each_format(
         &self,
         format: Format,
         mut show: impl FnMut(&Self, Format) -> anyhow::Result<()>,
@@ -186,7 +186,7 @@ impl RunContext {
         let one = Self { color: self.color, hides_values: self.hides_values, ..one };
         show(&one, *first)?;
         for format in others {
-            let mut out = self.out();
+            let mut out = self.writer();
             out.write_all(b"\0")?;
             out.flush()?;
             show(&one, *format)?;
@@ -197,46 +197,47 @@ impl RunContext {
     /// Creates the context of one command like [`RunContext::taking`], that captures these rows of tables as screens of a width.
     #[cfg(feature = "browse")]
     pub(crate) fn taking_screens(&self, limit: usize, width: u16, rows: RowWindow) -> Self {
-        let taken = Some(Taken { limit, screen: Some((width, rows)), said: Mutex::default() });
-        Self { taken, ..self.taking(limit) }
+        let taken = Some(OutputCapture { limit, screen: Some((width, rows)), output: Mutex::default() });
+        Self { capture: taken, ..self.taking(limit) }
     }
 
     /// Returns the captured output.
-    pub(crate) fn into_said(self) -> Said {
-        let said = self.taken.map(|taken| taken.said.into_inner().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn into_output(self) -> CapturedOutput {
+        let said =
+            self.capture.map(|taken| taken.output.into_inner().unwrap_or_else(PoisonError::into_inner));
         said.unwrap_or_default()
     }
 
     /// Returns `true` if the answer is captured instead of written to stdout.
     pub(crate) fn is_taking(&self) -> bool {
-        self.taken.is_some()
+        self.capture.is_some()
     }
 
     /// Captures a grid.
     pub(super) fn take_grid(&self, grid: Grid) {
-        if let Some(taken) = &self.taken {
-            locked(&taken.said).grids.push(grid);
+        if let Some(taken) = &self.capture {
+            lock(&taken.output).grids.push(grid);
         }
     }
 
     /// Returns the rows of a screen, if tables are captured as screens.
     pub(super) fn window(&self) -> Option<&RowWindow> {
-        self.taken.as_ref()?.screen.as_ref().map(|(_, rows)| rows)
+        self.capture.as_ref()?.screen.as_ref().map(|(_, rows)| rows)
     }
 
     /// Captures a screen.
     pub(super) fn take_screen(&self, screen: Screen) {
-        if let Some(taken) = &self.taken {
-            locked(&taken.said).screens.push(screen);
+        if let Some(taken) = &self.capture {
+            lock(&taken.output).screens.push(screen);
         }
     }
 
     /// Captures a note; returns `false` if it goes to stderr.
     pub(super) fn take_note(&self, kind: &'static str, text: &str, is_about_dump: bool) -> bool {
-        if let Some(taken) = &self.taken {
-            locked(&taken.said).notes.push(Note { kind, text: text.to_owned(), is_about_dump });
+        if let Some(taken) = &self.capture {
+            lock(&taken.output).notes.push(Note { kind, text: text.to_owned(), is_about_dump });
         }
-        self.taken.is_some()
+        self.capture.is_some()
     }
 
     /// Records that an answer is based on a damaged dump.
@@ -265,11 +266,11 @@ impl RunContext {
     #[cfg(feature = "browse")]
     pub(crate) fn has_open_graph(&self, path: &Path) -> bool {
         let Some(kept) = &self.kept else { return false };
-        locked(&kept.open).iter().any(|open| open.path == path && open.graph.is_some())
+        lock(&kept.open).iter().any(|open| open.path == path && open.graph.is_some())
     }
 
     fn find<T>(&self, path: &Path, options: &Options, get: impl Fn(&KeptDump) -> Option<T>) -> Option<T> {
-        let open = locked(&self.kept.as_ref()?.open);
+        let open = lock(&self.kept.as_ref()?.open);
         open.iter().find(|open| open.path == path && open.options == *options).and_then(get)
     }
 
@@ -283,7 +284,7 @@ impl RunContext {
     ) {
         self.forget(path, options);
         let Some(kept) = &self.kept else { return };
-        let mut open = locked(&kept.open);
+        let mut open = lock(&kept.open);
         if open.len() >= MAX_OPEN {
             open.remove(0);
         }
@@ -294,7 +295,7 @@ impl RunContext {
     /// Stops keeping a dump open, because its index is damaged.
     pub(super) fn forget(&self, path: &Path, options: &Options) {
         if let Some(kept) = &self.kept {
-            locked(&kept.open).retain(|open| open.path != path || open.options != *options);
+            lock(&kept.open).retain(|open| open.path != path || open.options != *options);
         }
     }
 }
@@ -312,17 +313,17 @@ mod tests {
         let (cx, other) = (page.taking(4), page.taking(4));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                cx.say("note", "on a thread");
-                cx.out().write_all(b"four").unwrap();
+                cx.emit("note", "on a thread");
+                cx.writer().write_all(b"four").unwrap();
             });
         });
-        let mut out = cx.out();
+        let mut out = cx.writer();
         out.write_all(b"!").unwrap();
         let too_long = out.flush().unwrap_err();
         assert!(too_long.to_string().contains("too long to be shown here"), "{too_long}");
         drop(out.into_parts());
         assert!(cx.hides_values && other.hides_values);
-        let (said, other) = (cx.into_said(), other.into_said());
+        let (said, other) = (cx.into_output(), other.into_output());
         assert_eq!(said.notes, [Note { kind: "note", text: "on a thread".to_owned(), is_about_dump: false }]);
         assert_eq!((said.bytes.as_slice(), said.grids.len()), (&b"four"[..], 0));
         assert!(other.notes.is_empty() && other.bytes.is_empty());

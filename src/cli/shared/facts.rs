@@ -16,7 +16,7 @@ pub(crate) fn columns<'c, R: 'static, L: 'c>(
 ) -> Vec<Column<'c, L>> {
     let column = |fact: Fact<R>| {
         let value = fact.value;
-        let column = Column::of(fact.name, move |line: &L| match value(row(line)) {
+        let column = Column::new(fact.name, move |line: &L| match value(row(line)) {
             FactValue::Class(class) => {
                 let name = summary.and_then(|summary| object::class_name(summary, Some(class)));
                 // A value may borrow only from its row.
@@ -33,7 +33,7 @@ pub(crate) fn columns<'c, R: 'static, L: 'c>(
 pub(crate) fn own_columns<'c, L: 'c>(facts: Vec<Fact<L>>) -> Vec<Column<'c, L>> {
     let column = |fact: Fact<L>| {
         let value = fact.value;
-        or_null(Column::of(fact.name, move |line: &L| Value::from(value(line))), fact.null)
+        or_null(Column::new(fact.name, move |line: &L| Value::from(value(line))), fact.null)
     };
     facts.into_iter().map(column).collect()
 }

@@ -33,7 +33,7 @@ impl FrameworksArgs {
     /// # Errors
     /// If a file cannot be read or contains errors. All but the last were printed.
     pub(crate) fn rules(&self, cx: &RunContext) -> anyhow::Result<Frameworks> {
-        let known = cx.frameworks.clone().unwrap_or_else(Frameworks::bundled);
+        let known = cx.frameworks.clone().unwrap_or_else(Frameworks::builtin);
         self.frameworks.iter().try_fold(known, |rules, path| {
             rules_file::read(cx, path, "docs/frameworks.md describes rules files", |text, file| {
                 rules.with(text, file)

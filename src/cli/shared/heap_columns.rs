@@ -10,16 +10,16 @@ use hprof_report::column::{Column, Columns};
 /// Returns the columns of the trend.
 pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
     Columns::new([
-        Column::of(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
-        Column::of(names::TEXT, |trend: &HeapTrend| trend.to_string().into()),
-        Column::of(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
-        Column::of(names::IS_FULL_ONLY, |trend: &HeapTrend| trend.is_full.into()),
-        Column::of(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
-        Column::of(names::MIDDLE_FLOOR_BYTES, |trend: &HeapTrend| trend.middle_floor_bytes.into()),
-        Column::of(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
-        Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
-        Column::of(names::LEFT_AT_END_BYTES, |trend: &HeapTrend| trend.end_bytes.into()),
-        Column::of(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
+        Column::new(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
+        Column::new(names::TEXT, |trend: &HeapTrend| trend.to_string().into()),
+        Column::new(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
+        Column::new(names::IS_FULL_ONLY, |trend: &HeapTrend| trend.is_full.into()),
+        Column::new(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
+        Column::new(names::MIDDLE_FLOOR_BYTES, |trend: &HeapTrend| trend.middle_floor_bytes.into()),
+        Column::new(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
+        Column::new(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
+        Column::new(names::LEFT_AT_END_BYTES, |trend: &HeapTrend| trend.end_bytes.into()),
+        Column::new(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
             .or_null("the recording names none"),
         Column::record(names::MOST_GROWN, class(), |trend: &HeapTrend| trend.most_grown.clone())
             .or_null("no objects were counted, or none grew"),
@@ -30,27 +30,27 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
 pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
     const OUTSIDE: &str = "outside the calendar";
     Columns::new([
-        Column::of(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
-        Column::of(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
-        Column::of(names::IS_IN_LAST_COUNT, |of: &ClassOverTime| of.is_in_last_count.into()),
-        Column::of(names::FIRST_TIME, |of: &ClassOverTime| date_of_nanos(of.first.nanos).into())
+        Column::new(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
+        Column::new(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
+        Column::new(names::IS_IN_LAST_COUNT, |of: &ClassOverTime| of.is_in_last_count.into()),
+        Column::new(names::FIRST_TIME, |of: &ClassOverTime| date_of_nanos(of.first.nanos).into())
             .or_null(OUTSIDE),
-        Column::of(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
-        Column::of(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
-        Column::of(names::LAST_TIME, |of: &ClassOverTime| date_of_nanos(of.last.nanos).into())
+        Column::new(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
+        Column::new(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
+        Column::new(names::LAST_TIME, |of: &ClassOverTime| date_of_nanos(of.last.nanos).into())
             .or_null(OUTSIDE),
-        Column::of(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
-        Column::of(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
+        Column::new(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
+        Column::new(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
     ])
 }
 
 /// Returns the columns of the least that collections of a part of the time left.
 pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
-    Columns::new([time(), Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
+    Columns::new([time(), Column::new(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
 }
 
 fn time<'a>() -> Column<'a, Collection> {
-    Column::of(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("outside the calendar")
+    Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("outside the calendar")
 }
 
 /// Returns the columns of the heap after a collection.
@@ -58,11 +58,11 @@ pub(crate) fn collection<'a>() -> Columns<'a, Collection> {
     let none = "not in the recording";
     Columns::new([
         time(),
-        Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
-        Column::of(names::IS_FULL, |of: &Collection| of.is_full.into()),
-        Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
-        Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
-        Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
-        Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
+        Column::new(names::GC_ID, |of: &Collection| of.gc_id.into()),
+        Column::new(names::IS_FULL, |of: &Collection| of.is_full.into()),
+        Column::new(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
+        Column::new(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
+        Column::new(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
+        Column::new(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
     ])
 }

@@ -85,7 +85,7 @@ pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
 /// Notes that a query sees no values.
 pub(crate) fn note(cx: &RunContext, is_quiet: bool) {
     if cx.hides_values && !is_quiet {
-        cx.say(
+        cx.emit(
             "note",
             "values of the heap are hidden: texts and numbers of objects are masks or null, also in conditions",
         );

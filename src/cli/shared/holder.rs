@@ -1,7 +1,7 @@
 //! Descriptions of big objects: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
-use hprof_query::leaks::holders::{Held, Holder, HolderField, InOnePlace};
-use hprof_report::number::grouped;
+use hprof_query::leaks::holders::{Holder, HolderContents, HolderField, InOnePlace};
+use hprof_report::number::group_digits;
 use hprof_report::{escape, fit};
 use hprof_values::names;
 
@@ -11,20 +11,20 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
     let many = match holder.instances {
         0 | 1 => String::new(),
-        several => format!("{} x ", grouped(several)),
+        several => format!("{} x ", group_digits(several)),
     };
     if let Some(place) = &holder.threads {
-        let many = grouped(holder.instances);
-        return format!("{many} {}{}", threads(place, is_short_holder), held(holder, is_short_held));
+        let many = group_digits(holder.instances);
+        return format!("{many} {}{}", threads(place, is_short_holder), content_text(holder, is_short_held));
     }
     if holder.is_class {
         return format!("{many}{}", simple(class, is_short_held));
     }
     let label = holder.label.as_deref().unwrap_or_default();
     let mut text = match class {
-        "java.lang.Class" => return format!("class {label}{}", held(holder, is_short_held)),
+        "java.lang.Class" => return format!("class {label}{}", content_text(holder, is_short_held)),
         "java.lang.Thread" => {
-            return format!("Thread {}{}", escape::quoted(label), held(holder, is_short_held));
+            return format!("Thread {}{}", escape::quoted(label), content_text(holder, is_short_held));
         }
         _ if holder.is_collection || label.is_empty() || holder.instances > 1 => {
             format!("{many}{}", simple(class, is_short_holder))
@@ -35,7 +35,7 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
         let class = simple(class, is_short_holder);
         text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
     }
-    text + &held(holder, is_short_held)
+    text + &content_text(holder, is_short_held)
 }
 
 /// Describes threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
@@ -52,10 +52,12 @@ pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
 }
 
 /// Describes the content.
-fn held(holder: &Holder, is_short: bool) -> String {
-    let Some(Held { objects, class, is_mostly, is_soft, .. }) = &holder.held else { return String::new() };
+fn content_text(holder: &Holder, is_short: bool) -> String {
+    let Some(HolderContents { objects, class, is_mostly, is_soft, .. }) = &holder.held else {
+        return String::new();
+    };
     let soft = if *is_soft { " (soft)" } else { "" };
-    let (count, class) = (grouped(*objects), format!("{}{soft}", simple(class, is_short)));
+    let (count, class) = (group_digits(*objects), format!("{}{soft}", simple(class, is_short)));
     if holder.threads.is_some() {
         return format!(": {count} x {class}");
     }

@@ -7,7 +7,7 @@ use hprof_capture::RemoteError;
 use hprof_capture::VmKind;
 
 /// Returns one line of advice about an error.
-pub(super) fn of(error: &Error) -> Option<String> {
+pub(super) fn for_error(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoProcess { .. } | Error::NotJvm { .. } | Error::Ended { .. } => {
             "`hprof-cli jvms` lists the running JVMs".to_owned()
@@ -84,7 +84,7 @@ fn elsewhere(error: &Error) -> Option<String> {
         Error::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
             "nothing was kept; free space there".to_owned()
         }
-        error => return of(error),
+        error => return for_error(error),
     })
 }
 

@@ -9,11 +9,11 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dump::doctor::{Extent, RetainedSizes};
 use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::naming::suggestions;
-use hprof_query::objects::selection::{Selected, Selection, ThreadPattern};
+use hprof_query::objects::selection::{Selection, SelectionKind, ThreadPattern};
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::threads::ThreadReport;
 use hprof_report::ink::Ink;
-use hprof_report::number::{counted, grouped, human_bytes};
+use hprof_report::number::{format_count, group_digits, human_bytes};
 use hprof_report::{escape, fit};
 use hprof_values::ObjectId;
 
@@ -26,9 +26,9 @@ const SHOWN: usize = 5;
 
 /// Prints the error that ends the program.
 pub(crate) fn error(cx: &RunContext, error: &anyhow::Error) {
-    cx.say("error", &format!("{error:#}"));
-    if let Some(advice) = advice::of(error) {
-        cx.say("hint", &advice);
+    cx.emit("error", &format!("{error:#}"));
+    if let Some(advice) = advice::for_error(error) {
+        cx.emit("hint", &advice);
     }
 }
 
@@ -50,14 +50,14 @@ pub(crate) fn usage(cx: &RunContext, error: &clap::Error) {
 }
 
 /// Prints notes about an opened dump.
-pub(crate) fn about(cx: &RunContext, heap: &Heap, quiet: bool) {
+pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
     if !quiet {
-        heap.notes().iter().for_each(|note| cx.say_about_dump(note));
+        heap.notes().iter().for_each(|note| cx.emit_about_dump(note));
         // The copy of a pipe is removed at the end: there is nothing for the user to remove.
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
-            cx.say_about_dump(&format!(
+            cx.emit_about_dump(&format!(
                 "unpacked into {path} ({size}); `hprof-cli index --remove` removes it"
             ));
         }
@@ -65,17 +65,17 @@ pub(crate) fn about(cx: &RunContext, heap: &Heap, quiet: bool) {
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();
     for problem in damage.iter().take(SHOWN) {
-        cx.say("warning", &format!("{}: {problem}", heap.path().display()));
+        cx.emit("warning", &format!("{}: {problem}", heap.path().display()));
     }
     if damage.is_empty() {
         return;
     }
     let more = damage.len().saturating_sub(SHOWN);
     if more > 0 {
-        cx.say("warning", &format!("{}: {more} more problems", heap.path().display()));
+        cx.emit("warning", &format!("{}: {more} more problems", heap.path().display()));
     }
-    cx.say("warning", &format!("{}: {}", heap.path().display(), account(heap)));
-    cx.say(
+    cx.emit("warning", &format!("{}: {}", heap.path().display(), account(heap)));
+    cx.emit(
         "hint",
         "counts and sizes cover only what could be read; `hprof-cli doctor` shows what is missing and what to do",
     );
@@ -83,25 +83,25 @@ pub(crate) fn about(cx: &RunContext, heap: &Heap, quiet: bool) {
 
 /// Summarizes in one line what was read of a damaged dump and what is lost.
 pub(crate) fn account(heap: &Heap) -> String {
-    let Extent { account, missing, retained } = Extent::of(heap);
-    let read = grouped(account.read_bytes());
+    let Extent { account, missing, retained } = Extent::from_heap(heap);
+    let read = group_digits(account.read_bytes());
     let mut text = match account.expected_bytes {
         Some(bytes) if bytes > account.file_bytes => {
-            format!("read {read} of at least {} bytes", grouped(bytes))
+            format!("read {read} of at least {} bytes", group_digits(bytes))
         }
-        Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
+        Some(bytes) => format!("read {read} of {} bytes", group_digits(bytes)),
         None => format!("read {read} bytes; the length of the whole dump is unknown"),
     };
     let lost = [(account.lost_records, "at the top level"), (account.lost_places, "in the heap dump")];
     let lost = lost.iter().filter(|(count, _)| *count > 0);
     let mut found: Vec<String> =
-        lost.map(|(count, part)| format!("{} {part}", counted(*count, "damaged region"))).collect();
+        lost.map(|(count, part)| format!("{} {part}", format_count(*count, "damaged region"))).collect();
     if let Some(missing) = missing.filter(|missing| missing.references > 0) {
-        let mut dangling = counted(missing.references, "dangling reference");
+        let mut dangling = format_count(missing.references, "dangling reference");
         if missing.more {
-            dangling += &format!(" to at least {}", counted(missing.objects, "missing object"));
+            dangling += &format!(" to at least {}", format_count(missing.objects, "missing object"));
         } else if missing.objects != missing.references {
-            dangling += &format!(" to {}", counted(missing.objects, "missing object"));
+            dangling += &format!(" to {}", format_count(missing.objects, "missing object"));
         }
         found.push(dangling);
     }
@@ -118,29 +118,29 @@ pub(crate) fn account(heap: &Heap) -> String {
 pub(crate) fn about_no_heap(cx: &RunContext, heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
-        cx.say("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
+        cx.emit("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
     }
 }
 
 /// Notes that no object has an ID, with the nearest IDs.
 pub(crate) fn about_no_object(cx: &RunContext, path: &Path, graph: &ObjectGraph, id: ObjectId) {
-    cx.say("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
+    cx.emit("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
 }
 
 /// Notes that no class matches a selection, with suggestions.
 pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Selection) {
-    cx.say("note", &format!("no class with objects matches {}", selection.text));
+    cx.emit("note", &format!("no class with objects matches {}", selection.text));
     let class = summary.classes().iter().find(|class| match &selection.what {
-        Selected::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
-        Selected::Object(_) => false,
+        SelectionKind::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
+        SelectionKind::Object(_) => false,
     });
     if let Some(class) = class {
         let (name, id) = (summary.class_name(class), class.id.get());
-        cx.say("hint", &format!("the class object of {name} is {id:#x}"));
+        cx.emit("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
     if !is_worker() && Path::new(&selection.text).is_file() {
-        return cx.say("hint", &format!("{} is a file: the command takes one dump", selection.text));
+        return cx.emit("hint", &format!("{} is a file: the command takes one dump", selection.text));
     }
     suggest(cx, &suggestions::class_names(summary, &selection.text));
 }
@@ -157,9 +157,9 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     let mut count = 0;
     for text in unmatched.map(ClassPattern::text) {
         count += 1;
-        cx.say("note", &format!("no class matches {text}"));
+        cx.emit("note", &format!("no class matches {text}"));
         if !is_worker() && Path::new(text).is_file() {
-            cx.say("hint", &format!("{text} is a file: {arguments}"));
+            cx.emit("hint", &format!("{text} is a file: {arguments}"));
         } else {
             suggest(cx, &suggestions::class_names_of(names(), text));
         }
@@ -175,12 +175,12 @@ pub(crate) fn about_no_thread(
     name: Option<&ThreadPattern>,
 ) {
     if found.threads == 0 {
-        return cx.say("note", "the dump contains no threads");
+        return cx.emit("note", "the dump contains no threads");
     }
-    cx.say("note", &format!("none of the {} threads match", grouped(found.threads)));
+    cx.emit("note", &format!("none of the {} threads match", group_digits(found.threads)));
     let suggested: Vec<String> = match name {
         Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
-            return cx.say("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));
+            return cx.emit("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));
         }
         Some(ThreadPattern::Object(id)) => {
             suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
@@ -202,20 +202,20 @@ pub(crate) fn about_started(cx: &RunContext, quiet: bool, wanted: &ThreadPattern
 /// Prints "did you mean" with suggestions.
 pub(crate) fn suggest(cx: &RunContext, names: &[impl AsRef<str>]) {
     if !names.is_empty() {
-        cx.say("hint", &suggestions::did_you_mean(names));
+        cx.emit("hint", &suggestions::did_you_mean(names));
     }
 }
 
 impl RunContext {
     /// Writes a line to stderr, wrapped to the width of the terminal. Text from a dump or the file system is escaped.
-    pub(crate) fn say(&self, kind: &'static str, text: &str) {
+    pub(crate) fn emit(&self, kind: &'static str, text: &str) {
         if !self.take_note(kind, text, false) {
             self.print(kind, text);
         }
     }
 
     /// Writes a note about the dump, which is the same whatever was asked.
-    fn say_about_dump(&self, text: &str) {
+    fn emit_about_dump(&self, text: &str) {
         if !self.take_note("note", text, true) {
             self.print("note", text);
         }

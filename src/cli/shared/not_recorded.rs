@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use hprof_parser::sniff::Looks;
+use hprof_parser::sniff::FileKind;
 
 /// Error of a file that commands for recordings cannot read.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {contents}{}: {}", what(*is_flight), looks.describe())]
+#[error("{path}: {contents}{}: {}", mismatch_text(*is_flight), looks.describe())]
 pub(crate) struct NotRecorded {
     path: String,
     /// Start of the description of what is in a compressed file.
     contents: String,
     /// `true` if the file is named as a recording of Flight Recorder.
     is_flight: bool,
-    looks: Looks,
+    looks: FileKind,
 }
 
-const fn what(is_flight: bool) -> &'static str {
+const fn mismatch_text(is_flight: bool) -> &'static str {
     if is_flight { "not a recording of Flight Recorder" } else { "neither a recording nor a heap dump" }
 }
 
@@ -28,22 +28,22 @@ fn is_named_flight(path: &Path) -> bool {
 
 impl NotRecorded {
     /// Creates the error of a file with the text of its path.
-    pub(super) fn new(file: &Path, path: String, contents: String, looks: Looks) -> Self {
+    pub(super) fn new(file: &Path, path: String, contents: String, looks: FileKind) -> Self {
         Self { path, contents, is_flight: is_named_flight(file), looks }
     }
 
     /// Returns the apparent format.
-    pub(super) const fn looks(&self) -> Looks {
+    pub(super) const fn looks(&self) -> FileKind {
         self.looks
     }
 
     /// Returns advice, if it is not that of the apparent format.
     pub(super) const fn advice(&self) -> Option<&'static str> {
         match self.looks {
-            Looks::Text | Looks::Other | Looks::Json if self.is_flight => {
+            FileKind::Text | FileKind::Other | FileKind::Json if self.is_flight => {
                 Some("make one with: jcmd PID JFR.dump filename=FILE.jfr")
             }
-            Looks::Text => Some(
+            FileKind::Text => Some(
                 "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent",
             ),
             _ => None,

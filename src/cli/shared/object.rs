@@ -19,7 +19,9 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
         (class, None) => format!("{} {id:#x}", class.unwrap_or(UNKNOWN)),
-        (class, Some(label)) => format!("{} {id:#x} {}", class.unwrap_or(UNKNOWN), quoted(class, label)),
+        (class, Some(label)) => {
+            format!("{} {id:#x} {}", class.unwrap_or(UNKNOWN), quoted_label(class, label))
+        }
     }
 }
 
@@ -28,12 +30,12 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
         (class, None) => class.unwrap_or(UNKNOWN).to_owned(),
-        (class, Some(label)) => format!("{} {}", class.unwrap_or(UNKNOWN), quoted(class, label)),
+        (class, Some(label)) => format!("{} {}", class.unwrap_or(UNKNOWN), quoted_label(class, label)),
     }
 }
 
 /// Quotes a label, except for descriptions of collections, buffers and threads' values.
-fn quoted(class: Option<&str>, label: &str) -> String {
+fn quoted_label(class: Option<&str>, label: &str) -> String {
     let starts = |start: &str| label.starts_with(start);
     let is_said = match class {
         Some("java.lang.String" | "java.lang.Thread") | None => false,

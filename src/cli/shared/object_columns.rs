@@ -31,43 +31,43 @@ impl NamedObject<'_> {
 }
 
 /// `object`, `class` and `label`.
-pub(crate) fn named<'c, R>(
+pub(crate) fn identity_columns<'c, R>(
     of: impl for<'r> Fn(&'r R) -> NamedObject<'r> + Copy + Send + Sync + 'c,
 ) -> [Column<'c, R>; 3] {
     [
         object(move |row| of(row).id),
         class(move |row| of(row).class),
-        Column::of(names::LABEL, move |row| of(row).label.into()).or_null("there is none"),
+        Column::new(names::LABEL, move |row| of(row).label.into()).or_null("there is none"),
     ]
 }
 
 /// `object`: the ID.
 pub(crate) fn object<'c, R>(id: impl Fn(&R) -> ObjectId + Send + Sync + 'c) -> Column<'c, R> {
-    Column::of(names::OBJECT, move |row| Value::Id(id(row)))
+    Column::new(names::OBJECT, move |row| Value::Id(id(row)))
 }
 
 /// `class`: the name of its class.
 pub(crate) fn class<'c, R>(
     name: impl for<'r> Fn(&'r R) -> Option<&'r str> + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::of(names::CLASS, move |row| name(row).into()).or_null("the dump does not say")
+    Column::new(names::CLASS, move |row| name(row).into()).or_null("the dump does not say")
 }
 
 /// The description of the object: the last column of a table.
-pub(crate) fn described<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -> TableColumn<'c, R> {
-    TableColumn::derived("object", Align::Left, cell).fit(Fit::Shorten { priority: 0 })
+pub(crate) fn description<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -> TableColumn<'c, R> {
+    TableColumn::table_only("object", Align::Left, cell).fit(Fit::Shorten { priority: 0 })
 }
 
 /// `shallow_bytes`: the object's own size.
 pub(crate) fn shallow_bytes<'c, R, T: Into<Value<'static>>>(
     bytes: impl Fn(&R) -> T + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::of(names::SHALLOW_BYTES, move |row| bytes(row).into())
+    Column::new(names::SHALLOW_BYTES, move |row| bytes(row).into())
 }
 
 /// `retained_bytes`: what would be freed with the object.
 pub(crate) fn retained_bytes<'c, R, T: Into<Value<'static>>>(
     bytes: impl Fn(&R) -> T + Send + Sync + 'c,
 ) -> Column<'c, R> {
-    Column::of(names::RETAINED_BYTES, move |row| bytes(row).into())
+    Column::new(names::RETAINED_BYTES, move |row| bytes(row).into())
 }

@@ -11,7 +11,7 @@ use hprof_values::RootKind;
 use super::object_columns::{self, NamedObject};
 
 /// Returns the identification of a step.
-pub(crate) fn named(step: &ObjectStep) -> NamedObject<'_> {
+pub(crate) fn named_object(step: &ObjectStep) -> NamedObject<'_> {
     NamedObject { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
 }
 
@@ -68,7 +68,7 @@ fn describe_thread(root: &RootView) -> String {
 /// Describes a step, and whether a thread's stack also references it: `Node[] 0x7c00012a8, also a local of thread
 /// "main" (com.acme.Main.run)`.
 pub(crate) fn describe_step(step: &ObjectStep) -> String {
-    let object = named(step).describe();
+    let object = named_object(step).describe();
     let Some(root) = step.frame_roots.first() else { return object };
     let frame = root.frame.as_ref().map(|frame| format!(" ({})", frame.qualified_method()));
     let others = if step.frame_roots.len() > 1 { ", and of others" } else { "" };
@@ -81,13 +81,14 @@ pub(crate) fn step_columns<'c, R: 'c>(
     step: fn(&R) -> &ObjectStep,
     is_root: fn(&R) -> bool,
 ) -> [Column<'c, R>; 6] {
-    let [object, class, label] = object_columns::named(move |row| named(step(row)));
-    let reference = Column::of(names::REFERENCE, move |row: &R| step(row).reference.as_deref().into());
-    let strength =
-        Column::of(names::STRENGTH, move |row: &R| (!is_root(row)).then(|| step(row).strength.name()).into());
+    let [object, class, label] = object_columns::identity_columns(move |row| named_object(step(row)));
+    let reference = Column::new(names::REFERENCE, move |row: &R| step(row).reference.as_deref().into());
+    let strength = Column::new(names::STRENGTH, move |row: &R| {
+        (!is_root(row)).then(|| step(row).strength.name()).into()
+    });
     let reference = reference.or_null("it is a root, or the dump does not say");
     let frame_root = Columns::new(holding_columns(None, |root: &RootView| root));
-    let frame_roots = Column::nested(names::FRAME_ROOTS, frame_root.fields(), move |row: &R| {
+    let frame_roots = Column::with_fields(names::FRAME_ROOTS, frame_root.fields(), move |row: &R| {
         list(step(row).frame_roots.iter().map(|root| frame_root.record(root)))
     });
     let frame_roots = frame_roots.csv(move |row: &R| list(step(row).frame_roots.iter().map(describe_root)));
@@ -96,30 +97,30 @@ pub(crate) fn step_columns<'c, R: 'c>(
 
 /// Returns the columns of a root; `prefix` precedes each key.
 pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
-    let key = |name: Name| name.within(record);
+    let key = |name: Name| name.in_record(record);
     let object = [
-        Column::of(key(names::OBJECT), move |row: &R| Value::Id(root(row).id)),
-        Column::of(key(names::CLASS), move |row: &R| root(row).class.as_deref().into())
+        Column::new(key(names::OBJECT), move |row: &R| Value::Id(root(row).id)),
+        Column::new(key(names::CLASS), move |row: &R| root(row).class.as_deref().into())
             .or_null("the dump does not say"),
     ];
-    let assumed = Column::of(key(names::IS_ASSUMED), move |row: &R| root(row).is_assumed.into());
+    let assumed = Column::new(key(names::IS_ASSUMED), move |row: &R| root(row).is_assumed.into());
     object.into_iter().chain(holding_columns(record, root)).chain([assumed]).collect()
 }
 
 /// Returns the columns that explain why an object is a root, within `record`.
 fn holding_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
-    let key = |name: Name| name.within(record);
+    let key = |name: Name| name.in_record(record);
     [
-        Column::of(key(names::KINDS), move |row: &R| list(root(row).kinds.iter().map(|kind| kind.name()))),
-        Column::of(key(names::THREAD), move |row: &R| {
+        Column::new(key(names::KINDS), move |row: &R| list(root(row).kinds.iter().map(|kind| kind.name()))),
+        Column::new(key(names::THREAD), move |row: &R| {
             id(root(row).thread.as_ref().and_then(|thread| thread.id))
         })
         .or_null("it has none, or it is not in the dump"),
-        Column::of(key(names::THREAD_NAME), move |row: &R| {
+        Column::new(key(names::THREAD_NAME), move |row: &R| {
             root(row).thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
         })
         .or_null("likewise, or the dump does not say"),
-        Column::nested(key(names::HELD_BY_FRAME), frame_fields(), move |row: &R| frame(root(row)))
+        Column::with_fields(key(names::HELD_BY_FRAME), frame_fields(), move |row: &R| frame(root(row)))
             .csv(move |row: &R| root(row).frame.as_ref().map(ToString::to_string).into())
             .or_null("there is none, or the dump does not hold it"),
     ]
@@ -137,6 +138,6 @@ fn frame(root: &RootView) -> Value<'_> {
 
 fn frame_fields() -> Vec<JsonField> {
     [names::CLASS, names::METHOD, names::SOURCE, names::LINE]
-        .map(|name| JsonField::of(name).or_null("not known"))
+        .map(|name| JsonField::new(name).or_null("not known"))
         .to_vec()
 }

@@ -39,6 +39,6 @@ pub(crate) fn show_place(cx: &RunContext, line: &str, column: usize) {
     let cut = before.chars().count().saturating_sub(40);
     let around: String = line.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());
-    cx.say("note", &plain(around));
-    cx.say("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
+    cx.emit("note", &plain(around));
+    cx.emit("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
 }

@@ -23,7 +23,7 @@ use hprof_query::recordings::profile::{Profile, Samples, Sites, StartedThread};
 use hprof_query::recordings::stack_owners;
 use hprof_query::threads::{self, Threads};
 use hprof_report::json;
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 
 use super::args::Input;
 use super::messages;
@@ -34,7 +34,7 @@ use super::terminal::progress_bar::Bar;
 const SHOWN: usize = 5;
 
 /// A file that was read.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedProfile {
     /// Contents of the recording.
     pub(crate) profile: Profile,
     /// Source of the profile.
@@ -82,12 +82,12 @@ pub(crate) const WITH_FLIGHT: &str = "HPROF binary, text report of the HPROF age
 
 impl RecordedInput {
     /// Returns the same options for another file.
-    pub(crate) fn of(&self, dump: &Path) -> Self {
-        Self { input: self.input.of(dump), run: self.run }
+    pub(crate) fn with_dump(&self, dump: &Path) -> Self {
+        Self { input: self.input.with_dump(dump), run: self.run }
     }
 
     /// Opens the file and prints notes about it.
-    pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<Recorded> {
+    pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<RecordedProfile> {
         if let Some(recorded) = self.open_flight(cx, want)? {
             return Ok(recorded);
         }
@@ -98,11 +98,11 @@ impl RecordedInput {
         let bar = Bar::new(cx, self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
-        Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
+        Ok(RecordedProfile { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
     }
 
     /// Reads a recording of Flight Recorder and prints notes about it; `None` if the file is something else.
-    pub(crate) fn open_flight(&self, cx: &RunContext, want: Want) -> anyhow::Result<Option<Recorded>> {
+    pub(crate) fn open_flight(&self, cx: &RunContext, want: Want) -> anyhow::Result<Option<RecordedProfile>> {
         let path = self.path_text();
         let bar = Bar::new(cx, self.input.quiet);
         let scratch = self.input.index_dir().map(Path::to_owned);
@@ -130,11 +130,14 @@ impl RecordedInput {
             }
         }
         let origin = RecordedFile::Flight { report: Box::new(report), file_bytes: file.file_bytes() };
-        Ok(Some(Recorded { profile, file: origin, path }))
+        Ok(Some(RecordedProfile { profile, file: origin, path }))
     }
 
     /// Reads the heap over time of a recording of Flight Recorder; `None` if the file is something else.
-    pub(crate) fn open_heap_of_flight(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Recorded>> {
+    pub(crate) fn open_heap_of_flight(
+        cx: &RunContext,
+        input: &Input,
+    ) -> anyhow::Result<Option<RecordedProfile>> {
         // A directory or `-` is a dump, or an error of one.
         if !input.path().is_file() {
             return Ok(None);
@@ -170,13 +173,13 @@ impl RecordedInput {
         cx: &RunContext,
         input: &Input,
         samples: Option<SampleEvent>,
-    ) -> anyhow::Result<Option<Recorded>> {
+    ) -> anyhow::Result<Option<RecordedProfile>> {
         let want = Want { sites: true, traces: true, samples, ..Want::default() };
         Self { input: input.clone(), run: None }.open_flight(cx, want)
     }
 
     /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
-    pub(crate) fn count_sites(&self, cx: &RunContext, recorded: &mut Recorded) -> anyhow::Result<()> {
+    pub(crate) fn count_sites(&self, cx: &RunContext, recorded: &mut RecordedProfile) -> anyhow::Result<()> {
         if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
             let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(cx, self.input.quiet));
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
@@ -190,7 +193,7 @@ impl RecordedInput {
     pub(crate) fn name_threads(
         &self,
         cx: &RunContext,
-        recorded: &mut Recorded,
+        recorded: &mut RecordedProfile,
         wanted: &ThreadPattern,
     ) -> anyhow::Result<()> {
         let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
@@ -201,8 +204,8 @@ impl RecordedInput {
         }
         let (_, graph, (named, like)) = self.input.with_graph_again(cx, |graph| {
             let dump = graph.with_records(&Quiet)?;
-            let named = stack_owners::named(dump.graph, &Labels::new(&dump), wanted);
-            let question = threads::ThreadQuery::named(wanted.clone());
+            let named = stack_owners::matching_threads(dump.graph, &Labels::new(&dump), wanted);
+            let question = threads::ThreadQuery::for_name(wanted.clone());
             let is_none = named.is_empty();
             Ok((named, is_none.then(|| Threads::new(&dump).find(&question))))
         })?;
@@ -214,7 +217,7 @@ impl RecordedInput {
     }
 
     /// Reads a text report and prints notes about it; `None` if the file is a binary dump.
-    pub(crate) fn open_text(&self, cx: &RunContext) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+    pub(crate) fn open_text(&self, cx: &RunContext) -> anyhow::Result<Option<(TextFile, RecordedProfile)>> {
         let path = self.path_text();
         let opened = text::read(self.input.path(), self.run).map_err(|error| match error {
             TextError::Open(error) => Error::from(error).into(),
@@ -237,7 +240,7 @@ impl RecordedInput {
             hide_thread_names(&mut profile);
         }
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
-        Ok(Some((file, Recorded { profile, file: origin, path })))
+        Ok(Some((file, RecordedProfile { profile, file: origin, path })))
     }
 
     /// Returns the error of a file that is no dump as that of one that is no recording either.
@@ -257,25 +260,25 @@ impl RecordedInput {
     }
 
     fn path_text(&self) -> String {
-        super::spool::given(self.input.path()).to_string_lossy().into_owned()
+        super::spool::original_path(self.input.path()).to_string_lossy().into_owned()
     }
 
     /// Prints a note, unless --quiet is given.
     pub(crate) fn note(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet {
-            cx.say("note", text);
+            cx.emit("note", text);
         }
     }
 
     /// Prints a hint after a note, unless --quiet is given.
     pub(crate) fn hint(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet && !text.is_empty() {
-            cx.say("hint", text);
+            cx.emit("hint", text);
         }
     }
 }
 
-impl Recorded {
+impl RecordedProfile {
     /// Returns the path, as it was given.
     pub(crate) fn path(&self) -> &str {
         &self.path
@@ -311,7 +314,7 @@ impl Recorded {
             requested => self.lost_samples(requested),
         };
         let file = if names_file { format!("{}: ", self.path) } else { String::new() };
-        let (count, event) = (grouped(lost), event.name());
+        let (count, event) = (group_digits(lost), event.name());
         (lost > 0).then(|| format!("{file}the JVM lost {count} {event} events, which are not counted"))
     }
 
@@ -329,7 +332,7 @@ impl Recorded {
 }
 
 /// Makes the samples of two recordings of Flight Recorder those of events that both contain.
-pub(crate) fn same_samples(old: &mut Recorded, new: &mut Recorded) -> anyhow::Result<()> {
+pub(crate) fn same_samples(old: &mut RecordedProfile, new: &mut RecordedProfile) -> anyhow::Result<()> {
     same_events(old, new, "CPU samples", |recorded| {
         let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
         Some(Kinds {
@@ -341,7 +344,7 @@ pub(crate) fn same_samples(old: &mut Recorded, new: &mut Recorded) -> anyhow::Re
 }
 
 /// Makes the allocation sites of two recordings of Flight Recorder those of events that both contain.
-pub(crate) fn same_sites(old: &mut Recorded, new: &mut Recorded) -> anyhow::Result<()> {
+pub(crate) fn same_sites(old: &mut RecordedProfile, new: &mut RecordedProfile) -> anyhow::Result<()> {
     same_events(old, new, "allocations", |recorded| {
         let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
         Some(Kinds {
@@ -378,10 +381,10 @@ impl<T> Kinds<'_, T> {
 
 /// Makes two recordings use figures of the first kind of events that both contain.
 fn same_events<T>(
-    old: &mut Recorded,
-    new: &mut Recorded,
+    old: &mut RecordedProfile,
+    new: &mut RecordedProfile,
     what: &str,
-    kinds: impl for<'a> Fn(&'a mut Recorded) -> Option<Kinds<'a, T>>,
+    kinds: impl for<'a> Fn(&'a mut RecordedProfile) -> Option<Kinds<'a, T>>,
 ) -> anyhow::Result<()> {
     let paths = [old.path.clone(), new.path.clone()];
     let (Some(mut old), Some(mut new)) = (kinds(old), kinds(new)) else { return Ok(()) };
@@ -403,7 +406,7 @@ fn same_events<T>(
     Ok(())
 }
 
-impl AnswerSource for Recorded {
+impl AnswerSource for RecordedProfile {
     fn header(&self) -> json::DumpHeader<'_> {
         match &self.file {
             RecordedFile::Binary(heap) => heap.header(),
@@ -430,42 +433,43 @@ impl AnswerSource for Recorded {
 }
 
 fn hide_thread_names(profile: &mut Profile) {
-    profile.threads = std::mem::take(&mut profile.threads).into_iter().map(StartedThread::unnamed).collect();
+    profile.threads =
+        std::mem::take(&mut profile.threads).into_iter().map(StartedThread::without_names).collect();
 }
 
 /// Prints notes about a recording of Flight Recorder.
 fn about_flight(cx: &RunContext, facts: &FlightFacts, path: &str, quiet: bool) {
     if facts.unfinished_chunks > 0 && !quiet {
-        cx.say(
+        cx.emit(
             "note",
             &format!("{path}: the JVM had not finished this recording; what it had written is read"),
         );
     }
     for problem in facts.problems.iter().take(SHOWN) {
-        cx.say("warning", &format!("{path}: {problem}"));
+        cx.emit("warning", &format!("{path}: {problem}"));
     }
     let shown = facts.problems.len().min(SHOWN) as u64;
     if facts.problem_count > shown {
-        let left = grouped(facts.problem_count - shown);
-        cx.say("warning", &format!("{path}: {left} more damaged regions"));
+        let left = group_digits(facts.problem_count - shown);
+        cx.emit("warning", &format!("{path}: {left} more damaged regions"));
     }
 }
 
 /// Prints notes about a text report.
 fn about_text(cx: &RunContext, report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
     if report.runs > 1 && run.is_none() && !quiet {
-        cx.say(
+        cx.emit(
             "note",
             &format!("{path} contains {} runs; this is the last one (--run N selects another)", report.runs),
         );
     }
     for line in report.malformed.iter().take(SHOWN) {
         let text = format!("{path}: line {}: expected {}, found {:?}", line.line, line.expected, line.text);
-        cx.say("warning", &text);
+        cx.emit("warning", &text);
     }
     let shown = report.malformed.len().min(SHOWN) as u64;
     if report.not_understood > shown {
-        let left = grouped(report.not_understood - shown);
-        cx.say("warning", &format!("{path}: {left} more lines were not understood"));
+        let left = group_digits(report.not_understood - shown);
+        cx.emit("warning", &format!("{path}: {left} more lines were not understood"));
     }
 }

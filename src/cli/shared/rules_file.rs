@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use hprof_parser::sniff::{Looks, sniff};
+use hprof_parser::sniff::{FileKind, sniff};
 use hprof_query::naming::toml_file::{MAX_BYTES, TomlErrors, position};
 
 use super::context::RunContext;
@@ -25,7 +25,7 @@ pub(crate) fn read<T>(
     let text = read_text(path, &shown, hint)?;
     parse(&text, &shown).map_err(|TomlErrors { mut lines }| {
         let last = lines.pop().unwrap_or_default();
-        lines.iter().for_each(|line| cx.say("error", line));
+        lines.iter().for_each(|line| cx.emit("error", line));
         anyhow::Error::msg(last)
     })
 }
@@ -39,9 +39,9 @@ fn read_text(path: &Path, shown: &str, hint: &str) -> anyhow::Result<String> {
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(fail)?;
     let reason = match sniff(&bytes) {
         // `[[rule]]` looks like JSON.
-        Looks::Text | Looks::Json | Looks::Other => None,
+        FileKind::Text | FileKind::Json | FileKind::Other => None,
         _ if bytes.is_empty() => None,
-        Looks::Hprof => Some("it is a heap dump".to_owned()),
+        FileKind::Hprof => Some("it is a heap dump".to_owned()),
         looks => Some(looks.describe()),
     };
     let is_long = bytes.len() > MAX_BYTES;

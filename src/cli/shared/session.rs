@@ -52,7 +52,7 @@ pub(crate) trait AnswerSource {
         self.show_in(cx, command, output, output.format(), answer)
     }
 
-    /// Like [`AnswerSource::show`], for one of the formats of [`RunContext::each`].
+    /// Like [`AnswerSource::show`], for one of the formats of [`RunContext::for_each_format`].
     fn show_in<R, const MARKDOWN: bool>(
         &self,
         cx: &RunContext,
@@ -109,7 +109,7 @@ fn show_markdown(
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
     let (grid, rows) = answer.into_grid();
-    let mut out = cx.out();
+    let mut out = cx.writer();
     out.write_all(markdown::grid(&grid, usize::MAX).trim_start().as_bytes())?;
     output::finish_if(out, source.check())?;
     Ok(rows)
@@ -135,7 +135,7 @@ fn show_erased(
         cx.take_grid(grid);
         return Ok(rows);
     }
-    let mut out = cx.out();
+    let mut out = cx.writer();
     let rows = match cx.formats(format) {
         [format] => answer.write(&mut out, *format, style, command, &source.header())?,
         _ => answer.write_both(&mut out, style, command, &source.header())?,
@@ -148,7 +148,7 @@ impl AnswerSource for Heap {
     fn header(&self) -> DumpHeader<'_> {
         let summary = self.summary();
         DumpHeader {
-            path: spool::given(self.path()).to_string_lossy(),
+            path: spool::original_path(self.path()).to_string_lossy(),
             file_bytes: Some(self.file_bytes()),
             format: Some(summary.version().name()),
             id_bytes: Some(summary.facts().id_bytes),
@@ -220,7 +220,7 @@ impl Session {
 
 impl AnswerSource for Session {
     fn header(&self) -> DumpHeader<'_> {
-        let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
+        let unreachable = Unreachable::new(self.heap.summary(), &self.graph);
         DumpHeader { unreachable_bytes: Some(unreachable.bytes), ..self.heap.header() }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct SeveralInput {
 impl SeveralInput {
     /// Returns the dumps in the order given.
     pub(crate) fn inputs(&self) -> Vec<Input> {
-        let more = self.more.iter().map(|path: &PathBuf| self.first.of(path as &Path));
+        let more = self.more.iter().map(|path: &PathBuf| self.first.with_dump(path as &Path));
         std::iter::once(self.first.clone()).chain(more).collect()
     }
 
@@ -51,7 +51,7 @@ pub(crate) struct OneDump {
 
 impl OneDump {
     /// Creates the entry of an open file.
-    pub(crate) fn of(source: &impl AnswerSource, created_ms: u64) -> Self {
+    pub(crate) fn from_source(source: &impl AnswerSource, created_ms: u64) -> Self {
         let DumpHeader { path, is_damaged: damaged, .. } = source.header();
         Self { path: path.into_owned(), created_ms, damaged }
     }
@@ -64,10 +64,10 @@ impl OneDump {
     /// Returns the columns of a dump.
     pub(crate) fn columns<'c, R: 'c>(one: fn(&R) -> &Self) -> [Column<'c, R>; 3] {
         [
-            Column::of(names::PATH, move |row: &R| Value::from(&*one(row).path)),
-            Column::of(names::CREATED, move |row: &R| output::timestamp(one(row).created_ms).into())
+            Column::new(names::PATH, move |row: &R| Value::from(&*one(row).path)),
+            Column::new(names::CREATED, move |row: &R| output::timestamp(one(row).created_ms).into())
                 .or_null("the dump does not say"),
-            Column::of(names::IS_DAMAGED, move |row: &R| one(row).damaged.into()).or_null("it was not read"),
+            Column::new(names::IS_DAMAGED, move |row: &R| one(row).damaged.into()).or_null("it was not read"),
         ]
     }
 }

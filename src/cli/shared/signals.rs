@@ -359,7 +359,7 @@ mod unix {
         // SAFETY: The kernel passes a `siginfo_t` to a handler of this kind, and SIGBUS sets the address.
         let address = unsafe { (*info).si_addr() }.addr();
         let mut text = [0; mapped_files::TEXT];
-        let Some(len) = mapped_files::at(address, &mut text) else {
+        let Some(len) = mapped_files::copy_map_text(address, &mut text) else {
             // Not a mapped file: the fault occurs again at once, with the previous action.
             let _ = restore(libc::SIGBUS, &state.bus);
             return;

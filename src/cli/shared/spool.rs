@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use clap::{ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 
-use hprof_index::open::spool::Spooled;
+use hprof_index::open::spool::SpooledCopy;
 use hprof_index::storage::open_dir::OpenDir;
 use hprof_index::storage::store::user_cache;
 
@@ -25,45 +25,45 @@ const STDIN_NAME: &str = "stdin.hprof";
 const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
 
 /// The copies of this process: the argument, and the path of the copy.
-static COPIES: OnceLock<Vec<Copied>> = OnceLock::new();
+static COPIES: OnceLock<Vec<PipeCopy>> = OnceLock::new();
 
 /// A copy. No field is a `PathBuf`, which must be Unicode to be serialized as text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Copied {
+pub(crate) struct PipeCopy {
     given: OsString,
     path: OsString,
     dir: OsString,
 }
 
 /// Returns the copies of this process, for another process that reads them.
-pub(crate) fn copies() -> &'static [Copied] {
+pub(crate) fn copies() -> &'static [PipeCopy] {
     COPIES.get().map_or(&[], Vec::as_slice)
 }
 
 /// Takes over the copies of another process, which removes them later.
-pub(crate) fn take_over(copies: Vec<Copied>) {
+pub(crate) fn take_over(copies: Vec<PipeCopy>) {
     // Once per process: it works for one other process.
     let _ = COPIES.set(copies);
 }
 
-fn copied(path: &Path) -> Option<&'static Copied> {
+fn find_copy(path: &Path) -> Option<&'static PipeCopy> {
     COPIES.get()?.iter().find(|copied| copied.path == path.as_os_str())
 }
 
 /// Returns what the user must type for this dump.
-pub(crate) fn given(path: &Path) -> &Path {
-    copied(path).map_or(path, |copied| Path::new(&copied.given))
+pub(crate) fn original_path(path: &Path) -> &Path {
+    find_copy(path).map_or(path, |copied| Path::new(&copied.given))
 }
 
 /// Returns the directory for the index of this dump, if it is a copy.
 pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
-    copied(path).map(|copied| Path::new(&copied.dir))
+    find_copy(path).map(|copied| Path::new(&copied.dir))
 }
 
 /// A command line in which pipes are replaced by copies, which are removed on drop.
 pub(crate) struct SpooledLine {
     pub(crate) matches: ArgMatches,
-    _copies: Vec<Spooled>,
+    _copies: Vec<SpooledCopy>,
 }
 
 /// Copies the contents of pipes that a command line names. `parser` creates the parser of the command line, `words`
@@ -89,9 +89,9 @@ pub(crate) fn line(
     for (id, given) in pipes {
         let copy = copy(cx, &given, &into, quiet)?;
         let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
-        (words, parsed) = replaced(&parser, &words, &id, &given, &path)
+        (words, parsed) = replace_argument(&parser, &words, &id, &given, &path)
             .ok_or_else(|| anyhow::anyhow!("cannot determine which argument is {}", name(&given)))?;
-        table.push(Copied { given, path: path.into(), dir: dir.into() });
+        table.push(PipeCopy { given, path: path.into(), dir: dir.into() });
         copies.push(copy);
     }
     // Once per process: there is only one command line.
@@ -157,7 +157,7 @@ fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     Ok(user_cache().filter(is_usable).unwrap_or_else(std::env::temp_dir))
 }
 
-fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
+fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<SpooledCopy> {
     let bar = Bar::new(cx, quiet);
     let path = Path::new(given);
     let (mut reader, shown, copy_name): (Box<dyn Read>, &Path, &OsStr) = if given == STDIN {
@@ -172,7 +172,7 @@ fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Res
             File::open(path).map_err(|error| anyhow::anyhow!("cannot open {}: {error}", path.display()))?;
         (Box::new(file), path, OsStr::new("pipe.hprof"))
     };
-    let copy = Spooled::copy(&mut *reader, shown, copy_name, into, &bar)?;
+    let copy = SpooledCopy::copy(&mut *reader, shown, copy_name, into, &bar)?;
     let is_empty = fs::metadata(copy.path()).is_ok_and(|metadata| metadata.len() == 0);
     anyhow::ensure!(!is_empty, "{} is empty: its writer has failed, or has not started", name(given));
     Ok(copy)
@@ -180,7 +180,7 @@ fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Res
 
 /// Returns the command line with the value `old` of an argument replaced by `new`. Options may have the same value,
 /// as in `-o -`: only the word that the parser assigns to the argument is replaced.
-fn replaced(
+fn replace_argument(
     parser: &impl Fn() -> Command,
     words: &[OsString],
     id: &str,

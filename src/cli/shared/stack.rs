@@ -97,7 +97,7 @@ impl StackArgs {
     }
 
     /// Returns the answer with the stack below each row, if stacks are shown.
-    pub(crate) fn below<'a, R>(
+    pub(crate) fn add_stacks<'a, R>(
         &'a self,
         answer: Answer<'a, R>,
         traces: &'a Traces,
@@ -106,7 +106,7 @@ impl StackArgs {
     where
         R: 'a,
     {
-        if self.stack { answer.below(move |row| self.lines(traces, trace(row))) } else { answer }
+        if self.stack { answer.with_lines_below(move |row| self.lines(traces, trace(row))) } else { answer }
     }
 }
 
@@ -149,7 +149,7 @@ impl<'a> Stack<'a> {
 /// Returns the column of a row's stack: a list of records in JSON, of texts in CSV.
 pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + Sync + 'a) -> Column<'a, R> {
     let columns = Columns::new(frame(|frame: &Frame| frame));
-    Column::nested(names::FRAMES, columns.fields(), move |row| {
+    Column::with_fields(names::FRAMES, columns.fields(), move |row| {
         list(stack(row).frames().map(|frame| columns.record(frame)))
     })
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))

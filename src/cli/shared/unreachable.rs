@@ -11,7 +11,7 @@ use super::spool;
 
 /// The part of an answer that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Covers {
+pub(crate) enum ReachableScope {
     /// All rows.
     Reachable,
     /// Retained sizes only.
@@ -20,19 +20,19 @@ pub(crate) enum Covers {
 
 /// Notes how much of the dump an answer about reachable objects omits, if that is much, and the command that shows
 /// it.
-pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Covers) {
-    let found = Unreachable::of(session.heap.summary(), &session.graph);
+pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: ReachableScope) {
+    let found = Unreachable::new(session.heap.summary(), &session.graph);
     if input.quiet || !found.is_much() {
         return;
     }
     let (bytes, all) = (human_bytes(found.bytes), human_bytes(found.all_bytes));
     let share = percent(found.bytes, found.all_bytes);
     let so = match covers {
-        Covers::Reachable => "not in this answer",
-        Covers::RetainedSizes => "in no retained size",
+        ReachableScope::Reachable => "not in this answer",
+        ReachableScope::RetainedSizes => "in no retained size",
     };
-    let path = quoted_path(spool::given(session.heap.path()));
-    cx.say(
+    let path = quoted_path(spool::original_path(session.heap.path()));
+    cx.emit(
         "note",
         &format!(
             "{bytes} of {all} ({share}) are unreachable, and {so}: `hprof-cli histo {path} --unreachable` shows them"

@@ -5,7 +5,7 @@ use hprof_query::threads::groups::{LocalsOfClass, ThreadGroup, ThreadGroups};
 use hprof_query::threads::{ThreadQuery, ThreadState, Threads};
 use hprof_report::answer::RowLine;
 use hprof_report::column::CellTarget;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::stacks::thread_dump::Locals;
 use hprof_report::table::Style;
 use hprof_report::value::{id, list};
@@ -39,12 +39,12 @@ pub(super) fn show(
     let summary = session.heap.summary();
     let held = |group: &ThreadGroup| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
     let answer = Answer::new(columns(Some(summary), filters), found.rows.iter().cloned())
-        .beside(&beside(), found)
+        .with_summary(&summary_columns(), found)
         .matching(found.matching, "groups")
-        .below(|group| frames(group, most_frames).into_iter().chain(held(group)).collect())
+        .with_lines_below(|group| frames(group, most_frames).into_iter().chain(held(group)).collect())
         .total([
-            ("retained", grouped(found.retained_bytes)),
-            ("threads", grouped(found.threads)),
+            ("retained", group_digits(found.retained_bytes)),
+            ("threads", group_digits(found.threads)),
             ("name", "all".to_owned()),
         ])
         // Explained by a note.
@@ -59,7 +59,7 @@ fn frames(group: &ThreadGroup, most: usize) -> Vec<RowLine> {
         group.frames.iter().take(most).map(|frame| line(frame.to_string())).collect();
     let left_out = group.frames_left_out + (group.frames.len() - lines.len()) as u64;
     if left_out > 0 && !lines.is_empty() {
-        lines.push(line(format!("… {}", counted(left_out, "more frame"))));
+        lines.push(line(format!("… {}", format_count(left_out, "more frame"))));
     }
     lines
 }
@@ -69,16 +69,18 @@ fn locals(summary: &Summary, group: &ThreadGroup) -> Vec<RowLine> {
     let one = |held: &LocalsOfClass| {
         let class = object::class_name(summary, held.class).unwrap_or(object::UNKNOWN);
         let more = held.methods.len().saturating_sub(1) as u64;
-        let more = if more > 0 { format!(" and {}", counted(more, "other method")) } else { String::new() };
+        let more =
+            if more > 0 { format!(" and {}", format_count(more, "other method")) } else { String::new() };
         let place = held.methods.first().map(|method| format!(" in {method}{more}")).unwrap_or_default();
-        let text = format!("{}  {} x {class}{place}", grouped(held.retained_bytes), grouped(held.objects));
+        let text =
+            format!("{}  {} x {class}{place}", group_digits(held.retained_bytes), group_digits(held.objects));
         RowLine { indent: INDENT_LOCAL, text }
     };
     let mut lines: Vec<RowLine> = group.locals.iter().take(SHOWN_LOCALS).map(one).collect();
     let more = group.locals.len().saturating_sub(SHOWN_LOCALS) as u64;
     if more > 0 {
         let what = if more == 1 { "class" } else { "classes" };
-        let text = format!("… {} more {what} (in --format json)", grouped(more));
+        let text = format!("… {} more {what} (in --format json)", group_digits(more));
         lines.push(RowLine { indent: INDENT_LOCAL, text });
     }
     lines
@@ -112,29 +114,29 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);
     let columns = Columns::new([
-        Column::of(names::NAME, |group: &ThreadGroup| group.name.as_ref().into())
+        Column::new(names::NAME, |group: &ThreadGroup| group.name.as_ref().into())
             .or_null("they have none, or names that differ in more than numbers"),
-        Column::of(names::THREADS, |group: &ThreadGroup| group.threads.into()),
+        Column::new(names::THREADS, |group: &ThreadGroup| group.threads.into()),
         Column::records(names::STATES, state_columns(), |group: &ThreadGroup| &group.states)
             .csv(|group| states(group).into()),
-        Column::of(names::VIRTUAL_THREADS, |group: &ThreadGroup| group.virtual_threads.into()),
-        Column::of(names::IS_OUT_OF_MEMORY, |group: &ThreadGroup| group.is_out_of_memory.into()),
-        Column::of(names::RETAINED_BYTES, |group: &ThreadGroup| group.retained_bytes.into()),
-        Column::of(names::THREAD_OBJECTS, |group: &ThreadGroup| {
+        Column::new(names::VIRTUAL_THREADS, |group: &ThreadGroup| group.virtual_threads.into()),
+        Column::new(names::IS_OUT_OF_MEMORY, |group: &ThreadGroup| group.is_out_of_memory.into()),
+        Column::new(names::RETAINED_BYTES, |group: &ThreadGroup| group.retained_bytes.into()),
+        Column::new(names::THREAD_OBJECTS, |group: &ThreadGroup| {
             list(group.objects.iter().map(|object| id(*object)))
         })
         .csv(|group| {
             let ids: Vec<String> = group.objects.iter().map(|object| format!("{object:#x}")).collect();
             ids.join(" ").into()
         }),
-        Column::of(names::FRAME, |group: &ThreadGroup| group.frame.as_ref().map(ToString::to_string).into())
+        Column::new(names::FRAME, |group: &ThreadGroup| group.frame.as_ref().map(ToString::to_string).into())
             .or_null("all their frames are of the JDK"),
-        Column::nested(names::FRAMES, frames.fields(), move |group: &ThreadGroup| {
+        Column::with_fields(names::FRAMES, frames.fields(), move |group: &ThreadGroup| {
             list(group.frames.iter().map(|frame| frames.record(frame)))
         })
         .csv(|group| group.frames.iter().map(ToString::to_string).collect::<Vec<_>>().join(" < ").into()),
-        Column::of(names::FRAMES_LEFT_OUT, |group: &ThreadGroup| group.frames_left_out.into()),
-        Column::nested(names::LOCALS, locals.fields(), move |group: &ThreadGroup| {
+        Column::new(names::FRAMES_LEFT_OUT, |group: &ThreadGroup| group.frames_left_out.into()),
+        Column::with_fields(names::LOCALS, locals.fields(), move |group: &ThreadGroup| {
             list(group.locals.iter().map(|held| locals.record(held)))
         })
         .csv(move |group| {
@@ -146,10 +148,10 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
         }),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
-        TableColumn::of(names::THREADS, "threads"),
-        TableColumn::of(names::STATES, "state").cell(states),
-        TableColumn::of(names::NAME, "name")
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::THREADS, "threads"),
+        TableColumn::new(names::STATES, "state").cell(states),
+        TableColumn::new(names::NAME, "name")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|group: &ThreadGroup| {
                 let name = group.name.clone().unwrap_or_default();
@@ -161,42 +163,42 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
 
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass> {
     Columns::new([
-        Column::of(names::CLASS, move |held: &LocalsOfClass| class_name(summary, held.class))
+        Column::new(names::CLASS, move |held: &LocalsOfClass| class_name(summary, held.class))
             .or_null("the dump does not name it"),
-        Column::of(names::METHODS, |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str))),
-        Column::of(names::OBJECTS, |held: &LocalsOfClass| held.objects.into()),
-        Column::of(names::SHALLOW_BYTES, |held: &LocalsOfClass| held.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |held: &LocalsOfClass| held.retained_bytes.into()),
+        Column::new(names::METHODS, |held: &LocalsOfClass| list(held.methods.iter().map(String::as_str))),
+        Column::new(names::OBJECTS, |held: &LocalsOfClass| held.objects.into()),
+        Column::new(names::SHALLOW_BYTES, |held: &LocalsOfClass| held.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |held: &LocalsOfClass| held.retained_bytes.into()),
     ])
 }
 
 fn state_columns<'c>() -> Columns<'c, (Option<ThreadState>, u64)> {
     Columns::new([
-        Column::of(names::STATE, |(state, _): &(Option<ThreadState>, u64)| {
+        Column::new(names::STATE, |(state, _): &(Option<ThreadState>, u64)| {
             state.map(ThreadState::name).into()
         })
         .or_null("not known"),
-        Column::of(names::THREADS, |(_, threads): &(Option<ThreadState>, u64)| (*threads).into()),
+        Column::new(names::THREADS, |(_, threads): &(Option<ThreadState>, u64)| (*threads).into()),
     ])
 }
 
-fn beside() -> Columns<'static, ThreadGroups> {
+fn summary_columns() -> Columns<'static, ThreadGroups> {
     Columns::new([
-        Column::of(names::MATCHING.dot(names::ROWS), |of: &ThreadGroups| of.matching.into()),
-        Column::of(names::MATCHING.dot(names::THREADS), |of: &ThreadGroups| of.threads.into()),
-        Column::of(names::MATCHING.dot(names::RETAINED_BYTES), |of: &ThreadGroups| of.retained_bytes.into()),
+        Column::new(names::MATCHING.dot(names::ROWS), |of: &ThreadGroups| of.matching.into()),
+        Column::new(names::MATCHING.dot(names::THREADS), |of: &ThreadGroups| of.threads.into()),
+        Column::new(names::MATCHING.dot(names::RETAINED_BYTES), |of: &ThreadGroups| of.retained_bytes.into()),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "threads",
         variant: "--group",
         about: "A row is some threads with the same stack whose names differ only in numbers; with `--locals` all threads \
                 with the same innermost frame outside the JDK, `frames` are those that their stacks share from it on, and \
                 `locals` what it and the frames outside the JDK that led to it hold.",
         rows: columns(None, String::new()).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }
 }
 

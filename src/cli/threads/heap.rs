@@ -67,9 +67,9 @@ pub(super) fn show(
     let summary = session.heap.summary();
     let threads = Threads::new(&session.dump()?);
     let answer = Answer::new(columns(Some(summary)), found.rows(&threads))
-        .beside(&beside(), &found.report)
+        .with_summary(&summary_columns(), &found.report)
         .matching(found.report.matching, "threads")
-        .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
+        .with_lines_below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
         // Explained by a note.
         .without_rows(NoRows::Nothing);
     session.show_as(cx, "threads", format, style, answer)?;
@@ -83,7 +83,7 @@ pub(super) fn show_text(
     found: &FoundThreads,
     locals: Locals,
 ) -> anyhow::Result<()> {
-    let (heap, mut out) = (&session.heap, cx.out());
+    let (heap, mut out) = (&session.heap, cx.writer());
     let threads = Threads::new(&session.dump()?);
     let created = output::timestamp(heap.summary().facts().created_ms.get());
     thread_dump::head(&mut out, heap.summary(), created.as_deref())?;
@@ -98,7 +98,7 @@ fn stack(summary: &Summary, thread: &JavaThread, locals: Locals) -> Vec<RowLine>
     let one = |local: &Local| {
         let class = object::class_name(summary, local.object.class);
         let object = object::describe(class, local.object.id, local.label.as_deref());
-        let text = format!("{}  {}  {object}", retained(local.retained_bytes), local.kind.name());
+        let text = format!("{}  {}  {object}", retained_text(local.retained_bytes), local.kind.name());
         RowLine { indent: INDENT_LOCAL, text }
     };
     let held = |held: &[Local]| -> Vec<RowLine> {
@@ -111,7 +111,7 @@ fn stack(summary: &Summary, thread: &JavaThread, locals: Locals) -> Vec<RowLine>
         lines.extend(held(&frame.locals));
     }
     if thread.frames_left_out > 0 {
-        lines.push(line(format!("… {} more frames", grouped(thread.frames_left_out))));
+        lines.push(line(format!("… {} more frames", group_digits(thread.frames_left_out))));
     }
     let in_no_frame = held(&thread.locals);
     if !in_no_frame.is_empty() {
@@ -122,8 +122,8 @@ fn stack(summary: &Summary, thread: &JavaThread, locals: Locals) -> Vec<RowLine>
 }
 
 /// Formats a retained size for a table.
-fn retained(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "unreachable".to_owned(), grouped)
+fn retained_text(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "unreachable".to_owned(), group_digits)
 }
 
 /// Returns the columns of threads; the list of columns itself does not depend on `summary`.
@@ -131,22 +131,22 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
     let mut columns = facts::columns(JavaThread::facts(), summary, |thread: &JavaThread| thread);
     columns.extend([
-        Column::nested(names::FRAMES, frames.fields(), move |thread: &JavaThread| {
+        Column::with_fields(names::FRAMES, frames.fields(), move |thread: &JavaThread| {
             list(thread.frames.iter().map(|frame| frames.record(frame)))
         }),
-        Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
-        Column::nested(names::LOCALS, locals.fields(), move |thread: &JavaThread| {
+        Column::new(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
+        Column::with_fields(names::LOCALS, locals.fields(), move |thread: &JavaThread| {
             list(thread.locals.iter().map(|local| locals.record(local)))
         }),
     ]);
     Columns::new(columns).table([
-        TableColumn::of(names::RETAINED_BYTES, "retained")
-            .cell(|thread: &JavaThread| retained(thread.retained_bytes)),
-        TableColumn::of(names::STATE, "state"),
-        TableColumn::of(names::PRIORITY, "prio").fit(Fit::Secondary { priority: 0 }).cell(
+        TableColumn::new(names::RETAINED_BYTES, "retained")
+            .cell(|thread: &JavaThread| retained_text(thread.retained_bytes)),
+        TableColumn::new(names::STATE, "state"),
+        TableColumn::new(names::PRIORITY, "prio").fit(Fit::Secondary { priority: 0 }).cell(
             |thread: &JavaThread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default(),
         ),
-        TableColumn::of(names::IS_VIRTUAL, "kind").fit(Fit::Secondary { priority: 2 }).cell(
+        TableColumn::new(names::IS_VIRTUAL, "kind").fit(Fit::Secondary { priority: 2 }).cell(
             |thread: &JavaThread| {
                 let kind = match (thread.kind, thread.is_daemon) {
                     (ThreadKind::Virtual, _) => "virtual",
@@ -156,9 +156,9 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
                 kind.to_owned()
             },
         ),
-        TableColumn::of(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::OBJECT, "object"),
-        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 2 }).cell(|thread: &JavaThread| {
+        TableColumn::new(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::OBJECT, "object"),
+        TableColumn::new(names::NAME, "name").fit(Fit::Cut { priority: 2 }).cell(|thread: &JavaThread| {
             let name = thread.name.clone().unwrap_or_default();
             if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
         }),
@@ -167,7 +167,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
 
 fn frame_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, StackFrame> {
     let locals = local_columns(summary);
-    let locals_column = Column::nested(names::LOCALS, locals.fields(), move |stack: &StackFrame| {
+    let locals_column = Column::with_fields(names::LOCALS, locals.fields(), move |stack: &StackFrame| {
         list(stack.locals.iter().map(|local| locals.record(local)))
     });
     Columns::new(stack::frame(|stack: &StackFrame| &stack.frame).into_iter().chain([locals_column]))
@@ -182,10 +182,10 @@ pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) 
     summary.and_then(|summary| object::class_name(summary, class)).map(str::to_owned).into()
 }
 
-fn beside() -> Columns<'static, ThreadReport> {
-    let states = vec![JsonField::of(names::STATE).or_null("not known"), JsonField::of(names::THREADS)];
+fn summary_columns() -> Columns<'static, ThreadReport> {
+    let states = vec![JsonField::new(names::STATE).or_null("not known"), JsonField::new(names::THREADS)];
     Columns::new([
-        Column::nested(names::STATES, states, |found: &ThreadReport| {
+        Column::with_fields(names::STATES, states, |found: &ThreadReport| {
             list(found.states.iter().map(|(state, threads)| {
                 record([
                     (names::STATE, state.map(ThreadState::name).into()),
@@ -193,18 +193,18 @@ fn beside() -> Columns<'static, ThreadReport> {
                 ])
             }))
         }),
-        Column::of(names::VIRTUAL_THREADS, |found: &ThreadReport| found.virtual_threads.into()),
+        Column::new(names::VIRTUAL_THREADS, |found: &ThreadReport| found.virtual_threads.into()),
         super::matching(|found: &ThreadReport| found.matching),
         super::left_out(|found: &ThreadReport| found.matching.saturating_sub(found.rows.len() as u64)),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "threads",
         variant: "",
         about: "A row is a Thread object of the heap dump. In CSV `frames` and `locals` are a cell each.",
         rows: columns(None).fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }
 }

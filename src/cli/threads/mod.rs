@@ -23,7 +23,7 @@ use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
 use super::shared::session::AnswerSource;
-use super::shared::unreachable::{self, Covers};
+use super::shared::unreachable::{self, ReachableScope};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --thread 'http-*' --stack --locals
@@ -43,7 +43,7 @@ const DEFAULT_TOP_STARTED: usize = 50;
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Show {
+enum ThreadsFormat {
     /// A format that every command has.
     Rows(Format),
     /// A thread dump.
@@ -51,11 +51,11 @@ enum Show {
 }
 
 /// Values of `--format`.
-const FORMAT: &[Keyword<Show>] = &[
-    ("table", Show::Rows(Format::Table), "Human-readable table"),
-    ("json", Show::Rows(Format::Json), "One JSON document"),
-    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
-    ("text", Show::ThreadDump, "Thread dump in the format of jstack"),
+const FORMAT: &[Keyword<ThreadsFormat>] = &[
+    ("table", ThreadsFormat::Rows(Format::Table), "Human-readable table"),
+    ("json", ThreadsFormat::Rows(Format::Json), "One JSON document"),
+    ("csv", ThreadsFormat::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("text", ThreadsFormat::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
 /// An order of the threads of a heap dump and of a recording: not every value applies to both.
@@ -144,7 +144,7 @@ pub(crate) struct ThreadsArgs {
         default_value = "table",
         help_heading = "Output"
     )]
-    format: Show,
+    format: ThreadsFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -169,7 +169,7 @@ pub(crate) fn run(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome
 }
 
 fn of_recording(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
-    let Show::Rows(format) = args.format else {
+    let ThreadsFormat::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
     let sort_by = args.sort.and_then(|(_, sort)| sort);
@@ -202,8 +202,8 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         _ => None,
     };
     let (format, which) = match args.format {
-        Show::Rows(format) => (format, ThreadScope::All),
-        Show::ThreadDump => (Format::Json, ThreadScope::Alive),
+        ThreadsFormat::Rows(format) => (format, ThreadScope::All),
+        ThreadsFormat::ThreadDump => (Format::Json, ThreadScope::Alive),
     };
     let has_stacks = |format| format != Format::Table || args.stack || args.locals || args.depth.is_some();
     let question = ThreadQuery {
@@ -224,19 +224,19 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     }
     let (session, threads) = heap::ask(cx, input, &question)?;
     match args.format {
-        Show::Rows(format) => {
-            cx.each(format, |cx, format| {
+        ThreadsFormat::Rows(format) => {
+            cx.for_each_format(format, |cx, format| {
                 let stacks = has_stacks(format).then_some(locals);
                 heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)
             })?;
         }
-        Show::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
+        ThreadsFormat::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
     }
     let threads = &threads.report;
     if threads.rows.is_empty() && !input.quiet {
         messages::about_no_thread(cx, &session.graph, threads, question.name.as_ref());
     }
-    unreachable::note(cx, &session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, ReachableScope::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
@@ -258,7 +258,7 @@ fn of_groups(
     question: ThreadQuery,
     locals: Locals,
 ) -> anyhow::Result<Outcome> {
-    let Show::Rows(format) = args.format else {
+    let ThreadsFormat::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
     let is_short = args.depth.is_none() && !args.stack;
@@ -269,7 +269,7 @@ fn of_groups(
     let input = &args.input.input;
     let question = ThreadQuery { depth, ..question };
     let (session, found) = groups::ask(cx, input, &question)?;
-    cx.each(format, |cx, format| {
+    cx.for_each_format(format, |cx, format| {
         let frames = if is_short { DEFAULT_DEPTH_OF_GROUPS } else { usize::MAX };
         groups::show(cx, &session, &found, format, cx.style(args.color), (locals, frames, filters(args)))
     })?;
@@ -277,20 +277,20 @@ fn of_groups(
         let threads = Threads::new(&session.dump()?).find(&question);
         messages::about_no_thread(cx, &session.graph, &threads, question.name.as_ref());
     }
-    unreachable::note(cx, &session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, ReachableScope::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
 /// Number of matching threads.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
-    Column::of(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
+    Column::new(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
 }
 
 /// Number of matching threads without a row.
 fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
-    Column::of(names::LEFT_OUT, move |of: &R| count(of).into())
+    Column::new(names::LEFT_OUT, move |of: &R| count(of).into())
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![heap::declared(), groups::declared(), started::declared()]
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![heap::row_schema(), groups::row_schema(), started::row_schema()]
 }

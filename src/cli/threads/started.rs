@@ -24,12 +24,12 @@ pub(super) fn run(
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
-        .beside(&beside(), &found)
+        .with_summary(&summary_columns(), &found)
         .matching(found.matching, "threads")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show_as(cx, "threads", format, style, answer)?;
     if found.matching == 0 && !recorded.profile.threads.is_empty() {
-        let threads = grouped(recorded.profile.threads.len() as u64);
+        let threads = group_digits(recorded.profile.threads.len() as u64);
         input.note(cx, &format!("none of the {threads} threads match"));
         if let Some(wanted) = &question.name {
             messages::about_started(cx, input.input.quiet, wanted, &recorded.profile.threads);
@@ -50,47 +50,47 @@ fn object(thread: &StartedThread) -> Option<ObjectId> {
 
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {
     let columns = Columns::new([
-        Column::of(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into()),
-        Column::of(names::OBJECT, |thread: &&StartedThread| object(thread).map(id).into())
+        Column::new(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into()),
+        Column::new(names::OBJECT, |thread: &&StartedThread| object(thread).map(id).into())
             .or_null("in recordings of Flight Recorder"),
-        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&*thread.name)),
-        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&*thread.group)),
-        Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_deref().into())
+        Column::new(names::NAME, |thread: &&'a StartedThread| Value::from(&*thread.name)),
+        Column::new(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&*thread.group)),
+        Column::new(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_deref().into())
             .or_null("in text reports; not stated"),
-        Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
+        Column::new(names::TRACE, |thread: &&StartedThread| trace(thread).into())
             .or_null("in text reports; none"),
-        Column::of(names::IS_ENDED, |thread: &&StartedThread| thread.ended.into()),
+        Column::new(names::IS_ENDED, |thread: &&StartedThread| thread.ended.into()),
     ]);
     columns.table([
-        TableColumn::of(names::THREAD_SERIAL, "thread")
+        TableColumn::new(names::THREAD_SERIAL, "thread")
             .cell(|thread: &&StartedThread| thread.serial.to_string()),
-        TableColumn::of(names::OBJECT, "object"),
-        TableColumn::of(names::TRACE, "trace")
+        TableColumn::new(names::OBJECT, "object"),
+        TableColumn::new(names::TRACE, "trace")
             .cell(|thread: &&StartedThread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default()),
-        TableColumn::of(names::IS_ENDED, "ended"),
-        TableColumn::of(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 0 }).cell(
+        TableColumn::new(names::IS_ENDED, "ended"),
+        TableColumn::new(names::THREAD_GROUP, "group").fit(Fit::Secondary { priority: 0 }).cell(
             |thread: &&StartedThread| match &thread.parent_group {
                 Some(parent) => format!("{} in {parent}", thread.group),
                 None => thread.group.to_string(),
             },
         ),
-        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::NAME, "name").fit(Fit::Cut { priority: 0 }),
     ])
 }
 
-fn beside<'a>() -> Columns<'a, StartedThreads<'a>> {
+fn summary_columns<'a>() -> Columns<'a, StartedThreads<'a>> {
     Columns::new([
         super::matching(|found: &StartedThreads<'a>| found.matching),
         super::left_out(|found: &StartedThreads<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "threads",
         variant: "`--started`",
         about: "A row is a thread that was started while the profiler ran, in the order of the file.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }
 }

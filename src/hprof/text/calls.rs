@@ -14,9 +14,9 @@ pub(super) fn call(line: &[u8]) -> TextEvent<'_> {
         scan.spaces();
         let count = scan.serial()?;
         scan.literal(b" ")?;
-        let (methods, time) = last_word(scan.rest())?;
+        let (methods, time) = last_word(scan.remaining())?;
         let mut scan = Scan::new(time);
-        let time = scan.signed()?;
+        let time = scan.signed_decimal()?;
         scan.done()?;
         let (callee, caller) = two_methods(methods)?;
         Some(TextEvent::Call { count: u64::from(count), callee, caller, time })

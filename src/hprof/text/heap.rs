@@ -27,7 +27,7 @@ pub(super) fn begin(line: &[u8]) -> Option<TextEvent<'_>> {
     let bytes = scan.decimal()?;
     scan.literal(b" bytes)")?;
     scan.spaces();
-    Some(TextEvent::HeapBegin { objects, bytes, date: scan.rest() })
+    Some(TextEvent::HeapBegin { objects, bytes, date: scan.remaining() })
 }
 
 /// Parses a line that is not the first or last one of the section.
@@ -35,7 +35,7 @@ pub(super) fn begin(line: &[u8]) -> Option<TextEvent<'_>> {
 pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> TextEvent<'a> {
     let (expected, event, next) = match line {
         [b' ' | b'\t', ..] => {
-            let (expected, event) = indented(*body, line);
+            let (expected, event) = indented_line(*body, line);
             return event.unwrap_or(TextEvent::Malformed { expected, text: line });
         }
         [b'O', ..] => ("OBJ id (sz=N, trace=N, class=NAME@id)", object(line), Body::Object),
@@ -57,7 +57,7 @@ pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> TextEvent<'a> {
 }
 
 #[inline]
-fn indented(body: Body, line: &[u8]) -> (&'static str, Option<TextEvent<'_>>) {
+fn indented_line(body: Body, line: &[u8]) -> (&'static str, Option<TextEvent<'_>>) {
     match body {
         Body::Object => ("a field and an object ID", field(line)),
         Body::Array => ("[index] and an object ID", element(line)),
@@ -96,7 +96,7 @@ fn class_reference(line: &[u8]) -> Option<TextEvent<'_>> {
         _ => {
             let mut scan = Scan::new(name);
             if scan.maybe(b"static") {
-                let [b' ' | b'\t', field @ ..] = scan.rest() else { return None };
+                let [b' ' | b'\t', field @ ..] = scan.remaining() else { return None };
                 ClassReference::Static(trim_start(field))
             } else {
                 scan.literal(b"constant")?;
@@ -126,7 +126,7 @@ fn object(line: &[u8]) -> Option<TextEvent<'_>> {
     scan.literal(b", trace=")?;
     let trace = scan.trace()?;
     scan.literal(b", class=")?;
-    let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
+    let (class, class_object) = class_and_id(scan.remaining().strip_suffix(b")")?);
     Some(TextEvent::Object(TextObject { object, size, trace, class, class_object }))
 }
 
@@ -142,7 +142,7 @@ fn array(line: &[u8]) -> Option<TextEvent<'_>> {
     scan.literal(b", nelems=")?;
     let length = scan.decimal()?;
     scan.literal(b", elem type=")?;
-    let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
+    let (class, class_object) = class_and_id(scan.remaining().strip_suffix(b")")?);
     Some(TextEvent::Array(TextArray { object, size, trace, length, class, class_object }))
 }
 
@@ -159,7 +159,7 @@ fn class(line: &[u8]) -> Option<TextEvent<'_>> {
     scan.literal(b"CLS ")?;
     let object = scan.id()?;
     scan.literal(b" (name=")?;
-    let (name, trace) = rsplit_once(scan.rest().strip_suffix(b")")?, b", trace=")?;
+    let (name, trace) = rsplit_once(scan.remaining().strip_suffix(b")")?, b", trace=")?;
     let mut scan = Scan::new(trace);
     let trace = scan.trace()?;
     scan.done()?;
@@ -178,14 +178,14 @@ fn root(line: &[u8]) -> Option<TextEvent<'_>> {
         scan.literal(b", ")?;
         if scan.maybe(b"name=") {
             // A name may contain anything; nothing follows it.
-            root.class = Some(scan.rest().strip_suffix(b")")?);
+            root.class = Some(scan.remaining().strip_suffix(b")")?);
             return Some(TextEvent::Root(root));
         }
         match scan.until(b'=')? {
             b"id" if kind == RootKind::JniGlobal => root.reference = Some(scan.hex()?),
             b"id" | b"thread" => root.thread = Some(scan.serial()?),
             b"trace" => root.trace = Some(scan.trace()?),
-            b"frame" => root.frame = Some(scan.signed()?),
+            b"frame" => root.frame = Some(scan.signed_decimal()?),
             _ => return None,
         }
     }

@@ -23,7 +23,7 @@ fn thread_state(text: &[u8]) -> Option<TextEvent<'_>> {
     scan.literal(b", trace ")?;
     let trace = scan.trace()?;
     scan.literal(b", status: ")?;
-    let status = scan.rest();
+    let status = scan.remaining();
     (!status.is_empty()).then_some(TextEvent::ThreadState { thread, trace, status })
 }
 
@@ -100,7 +100,7 @@ pub(super) fn wait(line: &[u8]) -> Option<TextEvent<'_>> {
         Some(word) => {
             let (before, time) = rsplit_once(before, word)?;
             let mut scan = Scan::new(time);
-            let time = scan.signed()?;
+            let time = scan.signed_decimal()?;
             scan.done()?;
             (before, Some(time))
         }

@@ -215,9 +215,9 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> TextEvent<'a> {
             }
             TextEvent::Nothing
         }
-        Section::Trace => trace::frame(line).unwrap_or(NO_FRAME.at(line)),
+        Section::Trace => trace::frame(line).unwrap_or(NO_FRAME.malformed_event(line)),
         Section::LostTrace if trace::frame(line).is_some() => TextEvent::Nothing,
-        Section::LostTrace => NO_RECORD.at(line),
+        Section::LostTrace => NO_RECORD.malformed_event(line),
         Section::Heap(body) => heap::line(body, line),
         Section::Sites => tables::site(line),
         Section::Ranking(_) => tables::row(line),
@@ -233,18 +233,18 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> TextEvent<'a> {
         },
         Section::Calls => calls::call(line),
         Section::Outside if is_dashes(line) => TextEvent::Nothing,
-        Section::Outside => NO_RECORD.at(line),
+        Section::Outside => NO_RECORD.malformed_event(line),
     }
 }
 
 /// Description of the expected content.
-struct Expected(&'static str);
+struct ExpectedContent(&'static str);
 
-const NO_FRAME: Expected = Expected("class.method(source:line)");
-const NO_RECORD: Expected = Expected("the first line of a record");
+const NO_FRAME: ExpectedContent = ExpectedContent("class.method(source:line)");
+const NO_RECORD: ExpectedContent = ExpectedContent("the first line of a record");
 
-impl Expected {
-    const fn at<'a>(&self, text: &'a [u8]) -> TextEvent<'a> {
+impl ExpectedContent {
+    const fn malformed_event<'a>(&self, text: &'a [u8]) -> TextEvent<'a> {
         TextEvent::Malformed { expected: self.0, text }
     }
 }

@@ -16,7 +16,7 @@ impl<'a> Scan<'a> {
 
     /// Returns the unparsed rest.
     #[inline]
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(super) fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
@@ -54,7 +54,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Parses a decimal number with an optional sign.
-    pub(super) fn signed(&mut self) -> Option<i64> {
+    pub(super) fn signed_decimal(&mut self) -> Option<i64> {
         if self.maybe(b"-") {
             return 0i64.checked_sub_unsigned(self.decimal()?);
         }
@@ -65,7 +65,7 @@ impl<'a> Scan<'a> {
     #[inline]
     pub(super) fn serial(&mut self) -> Option<u32> {
         if let [b'-', ..] = self.rest {
-            return i32::try_from(self.signed()?).ok().map(i32::cast_unsigned);
+            return i32::try_from(self.signed_decimal()?).ok().map(i32::cast_unsigned);
         }
         u32::try_from(self.decimal()?).ok()
     }
@@ -163,7 +163,7 @@ pub(super) fn whole_hex(text: &[u8]) -> Option<u64> {
 pub(super) fn trim_start(text: &[u8]) -> &[u8] {
     let mut scan = Scan::new(text);
     scan.spaces();
-    scan.rest()
+    scan.remaining()
 }
 
 /// Removes trailing spaces and tabs.
@@ -208,8 +208,8 @@ mod tests {
         let decimal = |text: &'static str| Scan::new(text.as_bytes()).decimal();
         assert_eq!(decimal("18446744073709551615 "), Some(u64::MAX));
         assert_eq!([decimal("18446744073709551616"), decimal("-1"), decimal("")], [None; 3]);
-        assert_eq!(Scan::new(b"-9223372036854775808").signed(), Some(i64::MIN));
-        assert_eq!(Scan::new(b"-9223372036854775809").signed(), None);
+        assert_eq!(Scan::new(b"-9223372036854775808").signed_decimal(), Some(i64::MIN));
+        assert_eq!(Scan::new(b"-9223372036854775809").signed_decimal(), None);
         assert_eq!(Scan::new(b"-1").serial(), Some(u32::MAX));
         assert_eq!(
             [Scan::new(b"4294967295").serial(), Scan::new(b"4294967296").serial()],

@@ -28,7 +28,7 @@ impl Iterator for Serials<'_> {
         let mut scan = Scan::new(self.rest);
         let serial = thread(&mut scan)?;
         separator(&mut scan);
-        self.rest = scan.rest();
+        self.rest = scan.remaining();
         Some(serial)
     }
 }

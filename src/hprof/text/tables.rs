@@ -15,7 +15,7 @@ pub(super) fn sites_begin(line: &[u8]) -> Option<TextEvent<'_>> {
         _ => return None,
     };
     scan.spaces();
-    Some(TextEvent::SitesBegin { by_allocation, date: scan.rest() })
+    Some(TextEvent::SitesBegin { by_allocation, date: scan.remaining() })
 }
 
 /// Parses a line of SITES.
@@ -28,7 +28,7 @@ pub(super) fn site(line: &[u8]) -> TextEvent<'_> {
     }
     let row = || {
         let mut scan = Scan::new(line);
-        let (rank, self_percent, accumulated_percent) = ranked(&mut scan)?;
+        let (rank, self_percent, accumulated_percent) = rank_columns(&mut scan)?;
         let mut number = || {
             let number = scan.decimal()?;
             gap(&mut scan)?;
@@ -37,7 +37,7 @@ pub(super) fn site(line: &[u8]) -> TextEvent<'_> {
         let (live_bytes, live_instances) = (number()?, number()?);
         let (allocated_bytes, allocated_instances) = (number()?, number()?);
         let trace = TraceSerial(u32::try_from(number()?).ok()?);
-        let class = Some(scan.rest()).filter(|class| !class.is_empty())?;
+        let class = Some(scan.remaining()).filter(|class| !class.is_empty())?;
         Some(AllocationSite {
             rank,
             self_percent,
@@ -78,11 +78,11 @@ pub(super) fn ranking_begin(line: &[u8]) -> Option<TextEvent<'_>> {
         let mut scan = Scan::new(line);
         scan.literal(ranking.name().as_bytes())?;
         scan.literal(b" BEGIN (total = ")?;
-        let total = scan.signed()?;
+        let total = scan.signed_decimal()?;
         scan.maybe(b" ms");
         scan.literal(b")")?;
         scan.spaces();
-        Some(TextEvent::RankingBegin { ranking, total, date: scan.rest() })
+        Some(TextEvent::RankingBegin { ranking, total, date: scan.remaining() })
     })
 }
 
@@ -94,12 +94,12 @@ pub(super) fn row(line: &[u8]) -> TextEvent<'_> {
     }
     let row = || {
         let mut scan = Scan::new(line);
-        let (rank, self_percent, accumulated_percent) = ranked(&mut scan)?;
+        let (rank, self_percent, accumulated_percent) = rank_columns(&mut scan)?;
         let count = scan.decimal()?;
         gap(&mut scan)?;
         let trace = scan.trace()?;
         gap(&mut scan)?;
-        let name = match scan.rest() {
+        let name = match scan.remaining() {
             b"" => return None,
             b"<empty trace>" | b"<empty>" => None,
             name => Some(name),
@@ -110,7 +110,7 @@ pub(super) fn row(line: &[u8]) -> TextEvent<'_> {
 }
 
 /// Parses the first three columns.
-fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
+fn rank_columns(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     scan.spaces();
     let rank = scan.decimal()?;
     gap(scan)?;
@@ -123,7 +123,7 @@ fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
 
 /// Skips spaces; `None` if there are none.
 fn gap(scan: &mut Scan<'_>) -> Option<()> {
-    matches!(scan.rest(), [b' ' | b'\t', ..]).then(|| scan.spaces())
+    matches!(scan.remaining(), [b' ' | b'\t', ..]).then(|| scan.spaces())
 }
 
 /// Returns `true` if a line starts with these words.

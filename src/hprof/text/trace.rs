@@ -12,7 +12,7 @@ pub(super) fn thread_start(line: &[u8]) -> Option<TextEvent<'_>> {
     let serial = scan.serial()?;
     scan.literal(b", name=\"")?;
     // Names may contain quotes.
-    let (name, group) = rsplit_once(scan.rest(), b"\", group=\"")?;
+    let (name, group) = rsplit_once(scan.remaining(), b"\", group=\"")?;
     Some(TextEvent::ThreadStart { object, serial, name, group: group.strip_suffix(b"\")")? })
 }
 
@@ -41,7 +41,7 @@ pub(super) fn trace(line: &[u8]) -> Option<TextEvent<'_>> {
     }
     let mut phase = None;
     if scan.maybe(b"(from ") {
-        phase = Some(scan.rest().strip_suffix(b" phase of JVM)")?);
+        phase = Some(scan.remaining().strip_suffix(b" phase of JVM)")?);
     } else {
         scan.done()?;
     }
@@ -94,7 +94,7 @@ fn line_number(text: &[u8]) -> Option<i32> {
         b"Native method" | b"Native Method" => -3,
         _ => {
             let mut scan = Scan::new(text);
-            let line = i32::try_from(scan.signed()?).ok()?;
+            let line = i32::try_from(scan.signed_decimal()?).ok()?;
             scan.done()?;
             line
         }

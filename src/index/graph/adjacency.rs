@@ -54,7 +54,7 @@ impl AdjacencyLists {
 
     /// Returns the list of an object, ascending; empty for an object that does not exist.
     pub fn list(&self, object: ObjectIndex) -> Targets<'_> {
-        self.list_bytes(object.0).map_or_else(Targets::none, |row| Targets::new(row, object.0, self.objects))
+        self.list_bytes(object.0).map_or_else(Targets::empty, |row| Targets::new(row, object.0, self.objects))
     }
 
     fn list_bytes(&self, object: u32) -> Option<&[u8]> {
@@ -158,7 +158,7 @@ impl<'a> AdjacencyView<'a> {
     #[inline]
     pub fn list(&self, object: u32) -> Targets<'a> {
         let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {
-            return Targets::none();
+            return Targets::empty();
         };
         let mut row: &[u8] = &[];
         for length in head.iter().take((object % GROUP) as usize + 1) {
@@ -203,13 +203,13 @@ impl<'a> Targets<'a> {
         Self { bytes, base: object, objects, started: false }
     }
 
-    fn none() -> Self {
+    fn empty() -> Self {
         Self { bytes: &[], base: 0, objects: 0, started: false }
     }
 
     /// Returns the target if the list contains exactly one.
     #[inline]
-    pub fn only(mut self) -> Option<u32> {
+    pub fn single_target(mut self) -> Option<u32> {
         let first = self.next()?;
         self.bytes.is_empty().then_some(first.0)
     }
@@ -287,7 +287,7 @@ pub(crate) struct Encoder {
 
 /// Encoded lists of consecutive nodes.
 #[derive(Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedLists {
     /// First node.
     pub(super) first: u32,
     /// End node (exclusive).
@@ -373,13 +373,13 @@ impl Encoder {
     }
 
     /// Returns the lists so far; the last group may be incomplete.
-    pub(crate) fn finish(mut self) -> Encoded {
+    pub(crate) fn finish(mut self) -> EncodedLists {
         if !self.next.is_multiple_of(GROUP) {
             self.end_group();
         }
         self.bytes.truncate(self.head);
         let Self { first, next: end, bytes, groups, edges, .. } = self;
-        Encoded { first, end, bytes, groups, edges }
+        EncodedLists { first, end, bytes, groups, edges }
     }
 }
 

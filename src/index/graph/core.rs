@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::adjacency::{GROUP, Targets};
 use super::graph_view::GraphView;
-use super::peel::Peeled;
+use super::peel::PeelView;
 use crate::storage::scratch::{Array, ScratchArena};
 
 /// Nodes in a chunk: a whole number of groups and of bitmap words.
@@ -35,7 +35,7 @@ pub(crate) struct Edges {
     /// Start of the targets of each [`BLOCK`] of core numbers.
     pub(crate) bases: Vec<u64>,
     /// Records, by core number.
-    pub(crate) records: Array<Record>,
+    pub(crate) records: Array<NodeRecord>,
     /// Targets, as core numbers.
     pub(crate) targets: Array<u32>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Edges {
 /// Record of a node of the core: a quarter of a cache line.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Record {
+pub(crate) struct NodeRecord {
     /// Start of the targets, relative to the base of the block.
     start: u32,
     /// Number of targets.
@@ -57,7 +57,7 @@ pub(crate) struct Record {
 /// Number of core numbers that share a base, as a power of two.
 const BLOCK: u32 = 14;
 
-impl Record {
+impl NodeRecord {
     /// Returns the range of the targets of this record, which is that of `node`.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
@@ -93,7 +93,7 @@ pub(crate) struct CoreNumbers<'a> {
 impl<'a> CoreNumbers<'a> {
     /// Returns the core number of a node, which must be in the core.
     #[inline(always)]
-    pub(crate) fn of(self, node: u32) -> u32 {
+    pub(crate) fn number_of(self, node: u32) -> u32 {
         let Word { bits, before, .. } = self.words[(node / 64) as usize];
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
@@ -156,11 +156,11 @@ impl Core {
     pub(crate) fn new(
         arena: &ScratchArena,
         graph: &GraphView<'_>,
-        peeled: Peeled<'_>,
+        peeled: PeelView<'_>,
     ) -> io::Result<(Self, Edges)> {
         let mut words = arena.array::<Word>(peeled.states().len().div_ceil(64))?;
         words.par_iter_mut().zip(peeled.states().par_chunks(64)).for_each(|(word, states)| {
-            let bit = |at: usize, state: &u8| u64::from(Peeled::is_core(*state)) << at;
+            let bit = |at: usize, state: &u8| u64::from(PeelView::is_core(*state)) << at;
             word.bits = states.iter().enumerate().fold(0, |bits, (at, state)| bits | bit(at, state));
         });
         let mut count = 0;
@@ -171,11 +171,11 @@ impl Core {
         let numbers = CoreNumbers { words: &words };
         let roots: Vec<u32> = (graph.roots.iter())
             .filter(|root| peeled.level(**root) == 0)
-            .map(|root| numbers.of(*root))
+            .map(|root| numbers.number_of(*root))
             .collect();
 
-        let collector = Collector { graph, peeled, numbers };
-        let mut records = arena.zeroed::<Record>(count as usize)?;
+        let collector = CoreCollector { graph, peeled, numbers };
+        let mut records = arena.zeroed_array::<NodeRecord>(count as usize)?;
         // Count the targets of each node first, then compute where they start.
         (numbers.by_chunk(&mut records).enumerate())
             .for_each(|(chunk, records)| collector.count(chunk, records));
@@ -204,7 +204,7 @@ impl Core {
 
 /// Sets the start of the targets of each record from the counts. Returns the bases and the number of all
 /// targets.
-fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
+fn sum_up(records: &mut [NodeRecord]) -> io::Result<(Vec<u64>, usize)> {
     let mut bases = Vec::with_capacity((records.len() >> BLOCK) + 1);
     let (mut sum, mut base) = (0u64, 0u64);
     for (number, record) in records.iter_mut().enumerate() {
@@ -222,16 +222,16 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
 }
 
 /// Collects the core, chunk by chunk.
-struct Collector<'a> {
+struct CoreCollector<'a> {
     graph: &'a GraphView<'a>,
-    peeled: Peeled<'a>,
+    peeled: PeelView<'a>,
     numbers: CoreNumbers<'a>,
 }
 
-impl Collector<'_> {
+impl CoreCollector<'_> {
     /// Calls `visit` with each node of a chunk that is in the core.
     #[inline(always)]
-    fn each(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
+    fn for_each_node(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
         let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
         let end = (chunk + 1).saturating_mul(CHUNK).min(self.graph.lists.len());
         let groups = chunk * (CHUNK / GROUP)..end.div_ceil(GROUP);
@@ -252,15 +252,15 @@ impl Collector<'_> {
                 take(target.0);
             }
         }
-        let label = self.graph.labels.of(node);
+        let label = self.graph.labels.label_of(node);
         if self.peeled.is_kept(label) && self.graph.labels.target(label) != node {
             take(self.graph.labels.target(label));
         }
     }
 
-    fn count(&self, chunk: usize, records: &mut [Record]) {
+    fn count(&self, chunk: usize, records: &mut [NodeRecord]) {
         let mut places = records.iter_mut();
-        self.each(chunk, |node, row| {
+        self.for_each_node(chunk, |node, row| {
             if let Some(record) = places.next() {
                 self.targets(node, row, |_| record.count += 1);
             }
@@ -269,10 +269,10 @@ impl Collector<'_> {
 
     fn fill(&self, chunk: usize, targets: &mut [u32]) {
         let mut places = targets.iter_mut();
-        self.each(chunk, |node, row| {
+        self.for_each_node(chunk, |node, row| {
             self.targets(node, row, |target| {
                 if let Some(place) = places.next() {
-                    *place = self.numbers.of(target);
+                    *place = self.numbers.number_of(target);
                 }
             });
         });

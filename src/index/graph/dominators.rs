@@ -29,11 +29,11 @@ pub(crate) fn dominators<R: Send>(
     referrers: impl Fn(&R) -> Option<AdjacencyView<'_>>,
     progress: &dyn Progress,
 ) -> io::Result<(Option<OrderedTree>, R)> {
-    let prepared = Prepared::new(arena, graph, progress)?;
+    let prepared = PeeledGraph::new(arena, graph, progress)?;
     // The search takes this much, and so do its transposed edges.
     let nodes = 4 * size_of::<u32>() as u64 * prepared.core.len() as u64;
     let needed = nodes + prepared.edges.len() as u64 * EDGE_BYTES;
-    let memory = arena.left().saturating_sub(needed).max(MIN_TRANSPOSE_BYTES);
+    let memory = arena.remaining_bytes().saturating_sub(needed).max(MIN_TRANSPOSE_BYTES);
     let (found, made) = rayon::join(|| prepared.search(arena, progress), || meanwhile(memory));
     let CoreDominators { peeled, core, dominators } = found?;
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
@@ -44,7 +44,7 @@ pub(crate) fn dominators<R: Send>(
 }
 
 /// A graph without its leaf objects.
-struct Prepared {
+struct PeeledGraph {
     peeled: PeelStates,
     core: Core,
     edges: Edges,
@@ -57,7 +57,7 @@ struct CoreDominators {
     dominators: Dominators,
 }
 
-impl Prepared {
+impl PeeledGraph {
     fn new(arena: &ScratchArena, graph: &GraphView<'_>, progress: &dyn Progress) -> io::Result<Self> {
         progress.begin("peeling leaf objects", 0);
         let peeled = peel::peel(arena, graph)?;

@@ -30,7 +30,7 @@ pub struct Labels<'a> {
 impl Labels<'_> {
     /// Returns the label of a node; a label beyond `targets` has no target.
     #[inline(always)]
-    pub fn of(&self, node: u32) -> usize {
+    pub fn label_of(&self, node: u32) -> usize {
         let at = node as usize;
         let byte = |at: usize| self.column.get(at).map_or(0, |byte| usize::from(*byte));
         match self.width {
@@ -43,8 +43,8 @@ impl Labels<'_> {
 
     /// Returns the label of a node if `targets` has an entry for it.
     #[inline(always)]
-    pub fn known(&self, node: u32) -> Option<usize> {
-        Some(self.of(node)).filter(|label| *label < self.targets.len())
+    pub fn label_with_target(&self, node: u32) -> Option<usize> {
+        Some(self.label_of(node)).filter(|label| *label < self.targets.len())
     }
 
     /// Prefetches the label of a node.

@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::adjacency::{AdjacencyView, GROUP};
 use super::core::{Core, CoreNumbers};
 use super::graph_view::{GraphView, NONE};
-use super::peel::{HUB, MAX_LEVEL, Peeled};
+use super::peel::{HUB, MAX_LEVEL, PeelView};
 use super::semi_nca::Dominators;
 use crate::storage::scratch::{Array, ScratchArena, atomic_u32};
 
@@ -44,7 +44,7 @@ pub(crate) fn attach(
     arena: &ScratchArena,
     graph: &GraphView<'_>,
     core: Core,
-    peeled: Peeled<'_>,
+    peeled: PeelView<'_>,
     mut found: Dominators,
     referrers: AdjacencyView<'_>,
 ) -> io::Result<Forest> {
@@ -56,7 +56,7 @@ pub(crate) fn attach(
     }
     drop(nodes);
     // The largest first: it reuses the memory of the core's records.
-    let mut places = arena.zeroed::<HeavyPathNode>(found.reached)?;
+    let mut places = arena.zeroed_array::<HeavyPathNode>(found.reached)?;
     let mut dominators = arena.array::<u32>(peeled.states().len())?;
     let several = {
         let dominators = &mut *dominators;
@@ -102,7 +102,7 @@ const SEVERAL: u32 = u32::MAX - 2;
 fn leaves(
     arena: &ScratchArena,
     dominators: &mut [u32],
-    peeled: Peeled<'_>,
+    peeled: PeelView<'_>,
     referrers: AdjacencyView<'_>,
 ) -> io::Result<Array<u32>> {
     const LEVELS: usize = MAX_LEVEL as usize + 1;
@@ -119,7 +119,7 @@ fn leaves(
                         NONE
                     } else if peeled.is_root(node) {
                         OUTSIDE
-                    } else if let Some(only) = row.clone().only() {
+                    } else if let Some(only) = row.clone().single_target() {
                         only
                     } else if row.clone().next().is_some() {
                         counts[usize::from(level)] += 1;
@@ -183,7 +183,7 @@ struct Span {
 struct Meeting<'a> {
     /// Core numbers.
     numbers: CoreNumbers<'a>,
-    peeled: Peeled<'a>,
+    peeled: PeelView<'a>,
     /// Search number by core number.
     walk_numbers: &'a [u32],
     /// Node by search number.
@@ -294,7 +294,7 @@ impl Meeting<'_> {
     }
 
     fn number(&self, node: u32) -> u32 {
-        self.walk_numbers[self.numbers.of(node) as usize]
+        self.walk_numbers[self.numbers.number_of(node) as usize]
     }
 
     /// Returns the span of the nodes of each label whose target is a peeled node.
@@ -317,7 +317,7 @@ impl Meeting<'_> {
                 let mut spans = vec![None; hubs.len()];
                 for node in chunk * CHUNK..((chunk + 1) * CHUNK).min(nodes) {
                     let node = index(node);
-                    let slot = slots.get(labels.of(node)).and_then(|slot| spans.get_mut(*slot));
+                    let slot = slots.get(labels.label_of(node)).and_then(|slot| spans.get_mut(*slot));
                     if let Some(span) = slot {
                         *span = self.join(*span, self.span(node));
                     }
@@ -355,21 +355,21 @@ impl Meeting<'_> {
             match (one, other) {
                 _ if one == other => return one,
                 (Ancestor::Core(_), Ancestor::Core(_)) => return one,
-                (Ancestor::Peeled(a), Ancestor::Core(_)) => one = self.above(a),
-                (Ancestor::Core(_), Ancestor::Peeled(b)) => other = self.above(b),
+                (Ancestor::Peeled(a), Ancestor::Core(_)) => one = self.next_ancestor(a),
+                (Ancestor::Core(_), Ancestor::Peeled(b)) => other = self.next_ancestor(b),
                 // A dominator has a higher level than the nodes it dominates.
                 (Ancestor::Peeled(a), Ancestor::Peeled(b)) => {
                     if self.peeled.level(a) <= self.peeled.level(b) {
-                        one = self.above(a);
+                        one = self.next_ancestor(a);
                     } else {
-                        other = self.above(b);
+                        other = self.next_ancestor(b);
                     }
                 }
             }
         }
     }
 
-    fn above(&self, peeled: u32) -> Ancestor {
+    fn next_ancestor(&self, peeled: u32) -> Ancestor {
         self.ancestor(self.dominator(peeled))
     }
 

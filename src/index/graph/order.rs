@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::graph_view::NONE;
 use super::leaves::{Forest, OUTSIDE};
-use super::peel::{MAX_LEVEL, Peeled};
+use super::peel::{MAX_LEVEL, PeelView};
 use super::tree::APART;
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
@@ -86,7 +86,7 @@ const CHUNK: usize = 1 << 16;
 pub(crate) fn order(
     arena: &ScratchArena,
     forest: Forest,
-    peeled: Peeled<'_>,
+    peeled: PeelView<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
 ) -> io::Result<OrderedTree> {
@@ -103,7 +103,7 @@ pub(crate) fn order(
 fn order_by<S: RetainedSum>(
     arena: &ScratchArena,
     forest: Forest,
-    peeled: Peeled<'_>,
+    peeled: PeelView<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
 ) -> io::Result<OrderedTree> {
@@ -115,13 +115,13 @@ fn order_by<S: RetainedSum>(
         |(chunk, (retained, counts))| {
             counts.fill(1);
             for (node, retained) in (number(chunk * CHUNK)..).zip(retained) {
-                *retained = S::of(weights.units(node));
+                *retained = S::from_units(weights.units(node));
             }
         },
     );
     let Forest { dominators, core, order, reached } = forest;
     {
-        let sums = Sums::<S> { retained: S::shared(&mut retained), counts: atomic_u32(&mut counts) };
+        let sums = Sums::<S> { retained: S::as_atomic(&mut retained), counts: atomic_u32(&mut counts) };
         add_up_leaves(&dominators, peeled, &sums);
         let walked = order.get(..reached).unwrap_or_default();
         add_up_core(arena, walked, core.get(..reached).unwrap_or_default(), &sums)?;
@@ -138,10 +138,10 @@ fn order_by<S: RetainedSum>(
 trait RetainedSum: Plain + Copy + Default + Send + Sync {
     /// The corresponding atomic type.
     type Shared: Sync;
-    fn of(units: u64) -> Self;
+    fn from_units(units: u64) -> Self;
     fn units(self) -> u64;
     fn plus(self, more: Self) -> Self;
-    fn shared(sums: &mut [Self]) -> &[Self::Shared];
+    fn as_atomic(sums: &mut [Self]) -> &[Self::Shared];
     fn get(shared: &Self::Shared) -> Self;
     fn set(shared: &Self::Shared, sum: Self);
     fn add(shared: &Self::Shared, more: Self);
@@ -152,7 +152,7 @@ macro_rules! sums {
         impl RetainedSum for $kind {
             type Shared = $shared;
 
-            fn of(units: u64) -> Self {
+            fn from_units(units: u64) -> Self {
                 Self::try_from(units).unwrap_or(Self::MAX)
             }
             fn units(self) -> u64 {
@@ -161,7 +161,7 @@ macro_rules! sums {
             fn plus(self, more: Self) -> Self {
                 self.saturating_add(more)
             }
-            fn shared(sums: &mut [Self]) -> &[Self::Shared] {
+            fn as_atomic(sums: &mut [Self]) -> &[Self::Shared] {
                 $of_slice(sums)
             }
             fn get(shared: &Self::Shared) -> Self {
@@ -219,12 +219,12 @@ const LEVELS: usize = MAX_LEVEL as usize + 1;
 
 /// Adds the sums of each peeled node to its dominator's, level by level, so that each is complete before it
 /// is added.
-fn add_up_leaves<S: RetainedSum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_, S>) {
+fn add_up_leaves<S: RetainedSum>(dominators: &[u32], peeled: PeelView<'_>, sums: &Sums<'_, S>) {
     let chunks: Vec<(usize, &[u8])> = peeled.states().chunks(CHUNK).enumerate().collect();
     let levels: Vec<[bool; LEVELS]> = (chunks.par_iter())
         .map(|(_, states)| {
             let mut levels = [false; LEVELS];
-            states.iter().for_each(|state| levels[usize::from(Peeled::level_of(*state))] = true);
+            states.iter().for_each(|state| levels[usize::from(PeelView::level_of(*state))] = true);
             levels
         })
         .collect();
@@ -233,7 +233,7 @@ fn add_up_leaves<S: RetainedSum>(dominators: &[u32], peeled: Peeled<'_>, sums: &
         chunks.par_iter().zip(&levels).filter(|(_, levels)| levels[level]).for_each(
             |((chunk, states), _)| {
                 let own = (number(chunk * CHUNK)..).zip(*states);
-                let own = own.filter(|(_, state)| usize::from(Peeled::level_of(**state)) == level);
+                let own = own.filter(|(_, state)| usize::from(PeelView::level_of(**state)) == level);
                 let nodes: Vec<u32> = own.map(|(node, _)| node).collect();
                 add_up_each(dominators, &nodes, sums);
             },

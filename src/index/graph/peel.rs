@@ -44,20 +44,20 @@ pub(crate) struct PeelStates {
 
 impl PeelStates {
     /// Returns a view for traversals.
-    pub(crate) fn view(&self) -> Peeled<'_> {
-        Peeled { states: &self.states, kept: &self.kept }
+    pub(crate) fn view(&self) -> PeelView<'_> {
+        PeelView { states: &self.states, kept: &self.kept }
     }
 }
 
 /// View of the states: which nodes are peeled.
 #[derive(Clone, Copy)]
-pub(crate) struct Peeled<'a> {
+pub(crate) struct PeelView<'a> {
     states: &'a [u8],
     /// By label: `true` if the edges to its target are in the core.
     kept: &'a [bool],
 }
 
-impl<'a> Peeled<'a> {
+impl<'a> PeelView<'a> {
     /// Returns the level of a node; 0 for a node of the core.
     #[inline(always)]
     pub(crate) fn level(self, node: u32) -> u8 {
@@ -120,7 +120,7 @@ fn matters(state: u8) -> bool {
 
 /// Peels a graph.
 pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<PeelStates> {
-    let mut states = arena.zeroed::<u8>(graph.lists.len() as usize)?;
+    let mut states = arena.zeroed_array::<u8>(graph.lists.len() as usize)?;
     let kept = peel_nodes(atomic_u8(&mut states), graph);
     Ok(PeelStates { states, kept })
 }
@@ -135,7 +135,7 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     for hub in graph.labels.targets {
         if *hub != NONE && !is_root(*hub) {
             // A class object's own class object must not matter either.
-            let own = graph.labels.target(graph.labels.of(*hub));
+            let own = graph.labels.target(graph.labels.label_of(*hub));
             let is_leaf = (own == NONE || own == *hub || is_root(own))
                 && graph.lists.list(*hub).all(|target| is_root(target.0));
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
@@ -204,7 +204,7 @@ fn try_peel(
             level = level.max(state & LEVEL);
         }
     }
-    if level >= MAX_LEVEL || kept.get(graph.labels.of(node)).is_some_and(|kept| *kept) {
+    if level >= MAX_LEVEL || kept.get(graph.labels.label_of(node)).is_some_and(|kept| *kept) {
         return false;
     }
     states[node as usize].store(own | (level + 1), Ordering::Relaxed);

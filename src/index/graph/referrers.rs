@@ -7,7 +7,7 @@ use std::io;
 
 use rayon::prelude::*;
 
-use super::adjacency::{AdjacencyView, Encoded, Encoder, GROUP};
+use super::adjacency::{AdjacencyView, EncodedLists, Encoder, GROUP};
 use super::transpose::{BUCKET, Buckets, EDGE_BYTES, EdgeSink, bucket_count, buckets, too_many};
 use crate::storage::scratch::ScratchArena;
 
@@ -28,7 +28,7 @@ pub(crate) fn transpose_lists(
     rows: AdjacencyView<'_>,
     edges: u64,
     memory: u64,
-    mut take: impl FnMut(Encoded) -> io::Result<()> + Send,
+    mut take: impl FnMut(EncodedLists) -> io::Result<()> + Send,
 ) -> io::Result<()> {
     let nodes = rows.len();
     let groups = nodes.div_ceil(GROUP);
@@ -43,7 +43,7 @@ pub(crate) fn transpose_lists(
     for range in passes(rows, edges, memory) {
         let first = range.start;
         let made = buckets(arena, range, edges, chunks, each)?;
-        let mut ready: Vec<Encoded> = Vec::new();
+        let mut ready: Vec<EncodedLists> = Vec::new();
         let mut next = 0;
         while next < made.len() || !ready.is_empty() {
             let now = next..(next + at_once).min(made.len());
@@ -99,7 +99,7 @@ fn encode(
     bucket: usize,
     first: u32,
     nodes: u32,
-) -> io::Result<Encoded> {
+) -> io::Result<EncodedLists> {
     let edges = buckets.edges(bucket);
     if u32::try_from(edges).is_err() {
         return Err(too_many());

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
 use super::depth_first::DepthFirst;
-use super::transpose::{self, EdgeSink, Transposed, TransposedView, bucket_count};
+use super::transpose::{self, EdgeSink, Transpose, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, ScratchStack, atomic_u32};
 
@@ -57,7 +57,7 @@ pub(crate) fn dominators(
     climb(arena, &mut walk.parents, &semis)?;
     drop(semis);
     // The inverse of `order`, made only now: meanwhile all memory was in use.
-    let mut numbers = arena.zeroed::<u32>(core.len())?;
+    let mut numbers = arena.zeroed_array::<u32>(core.len())?;
     {
         let numbers = atomic_u32(&mut numbers);
         walk.order[..reached].par_chunks(CHUNK).enumerate().for_each(|(chunk, nodes)| {
@@ -83,7 +83,7 @@ pub(crate) struct Dominators {
 }
 
 /// Returns the transposed edges between reached nodes, in preorder numbers, without those of the search tree.
-fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transposed> {
+fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transpose> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |chunk: usize, sink: &mut EdgeSink| {
         let first = chunk * CHUNK;
@@ -105,7 +105,7 @@ fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Tra
     let chunks = records.len().div_ceil(CHUNK);
     let made = transpose::buckets(arena, 0..count, targets.len() as u64, chunks, each)?;
     drop(edges);
-    made.transposed(arena)
+    made.transpose(arena)
 }
 
 /// Computes the semidominator of each node.
@@ -123,12 +123,12 @@ fn semidominators(
     let mut path = ScratchStack::<u32>::new(arena);
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
-            for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
+            for source in sources.sources_of(soon).iter().take(AHEAD_SOURCES) {
                 prefetch(links, *source as usize);
             }
         }
         if let Some(soon) = number.checked_sub(AHEAD_ANCESTORS) {
-            for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
+            for source in sources.sources_of(soon).iter().take(AHEAD_SOURCES) {
                 prefetch(links, links[*source as usize].ancestor as usize);
             }
         }
@@ -136,7 +136,7 @@ fn semidominators(
         if is_root[number / 64] >> (number % 64) & 1 != 0 {
             semi = 0;
         } else {
-            for source in sources.of(number) {
+            for source in sources.sources_of(number) {
                 let label = if (*source as usize) <= number {
                     *source
                 } else {

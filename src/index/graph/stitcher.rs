@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::adjacency::{Encoded, GROUP, GROUP_BYTES};
+use super::adjacency::{EncodedLists, GROUP, GROUP_BYTES};
 
 /// Joins separately encoded lists into whole groups, so that the output does not depend on where they were
 /// split.
@@ -18,7 +18,7 @@ impl Stitcher {
     /// length of each.
     pub(crate) fn append(
         &mut self,
-        lists: &Encoded,
+        lists: &EncodedLists,
         mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>,
     ) -> io::Result<()> {
         let (mut bytes, mut groups) = (&*lists.bytes, &*lists.groups);

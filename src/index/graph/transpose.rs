@@ -182,7 +182,7 @@ impl Buckets {
 
     /// Calls `visit` with the target (in its bucket) and the source of each edge of a bucket.
     #[inline(always)]
-    fn each(&self, bucket: usize, mut visit: impl FnMut(usize, u32)) {
+    fn for_each_edge(&self, bucket: usize, mut visit: impl FnMut(usize, u32)) {
         for part in &self.parts {
             let Some(fill) = part.buckets.get(bucket) else { continue };
             let mut left = fill.edges();
@@ -205,7 +205,7 @@ impl Buckets {
     pub(crate) fn sort(&self, bucket: usize, starts: &mut [u32], sources: &mut [u32]) {
         // Counted two places further: sums are one place further, and become starts as lists are filled.
         let mut ends = vec![0u32; BUCKET as usize + 2];
-        self.each(bucket, |target, _| ends[target + 2] += 1);
+        self.for_each_edge(bucket, |target, _| ends[target + 2] += 1);
         let mut sum = 0;
         for end in &mut ends {
             sum += *end;
@@ -213,7 +213,7 @@ impl Buckets {
         }
         let count = starts.len().min(BUCKET as usize + 1);
         starts[..count].copy_from_slice(&ends[1..=count]);
-        self.each(bucket, |target, source| {
+        self.for_each_edge(bucket, |target, source| {
             let place = &mut ends[target + 1];
             sources[*place as usize] = source;
             *place += 1;
@@ -221,7 +221,7 @@ impl Buckets {
     }
 
     /// Sorts all buckets.
-    pub(crate) fn transposed(self, arena: &ScratchArena) -> io::Result<Transposed> {
+    pub(crate) fn transpose(self, arena: &ScratchArena) -> io::Result<Transpose> {
         let mut bases = vec![0];
         for bucket in 0..self.len() {
             let edges = self.edges(bucket);
@@ -245,7 +245,7 @@ impl Buckets {
             (starts.par_chunks_mut(BUCKET as usize + 1).zip(parts).enumerate())
                 .for_each(|(bucket, (starts, sources))| self.sort(bucket, starts, sources));
         }
-        Ok(Transposed { bases, starts, sources })
+        Ok(Transpose { bases, starts, sources })
     }
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn too_many() -> io::Error {
 }
 
 /// Sources of all targets.
-pub(crate) struct Transposed {
+pub(crate) struct Transpose {
     /// Start of the sources, by bucket.
     bases: Vec<usize>,
     /// Start of the sources of each target, by bucket, with the end of the last ones.
@@ -264,7 +264,7 @@ pub(crate) struct Transposed {
     sources: Array<u32>,
 }
 
-impl Transposed {
+impl Transpose {
     /// Returns a view for traversals.
     pub(crate) fn view(&self) -> TransposedView<'_> {
         TransposedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
@@ -282,7 +282,7 @@ pub(crate) struct TransposedView<'a> {
 impl<'a> TransposedView<'a> {
     /// Returns the sources of a target.
     #[inline(always)]
-    pub(crate) fn of(&self, target: usize) -> &'a [u32] {
+    pub(crate) fn sources_of(&self, target: usize) -> &'a [u32] {
         let bucket = target / BUCKET as usize;
         let (base, at) = (self.bases[bucket], target + bucket);
         &self.sources[base + self.starts[at] as usize..base + self.starts[at + 1] as usize]
@@ -317,9 +317,9 @@ mod tests {
             let arena = ScratchArena::new(dir.path().to_owned(), memory);
             for range in [0..cut, cut..count] {
                 let made = buckets(&arena, range.clone(), 20_000, rows.len().div_ceil(100), each).unwrap();
-                let transposed = made.transposed(&arena).unwrap();
+                let transposed = made.transpose(&arena).unwrap();
                 for within in 0..range.len() * BUCKET as usize {
-                    let mut sources = transposed.view().of(within).to_vec();
+                    let mut sources = transposed.view().sources_of(within).to_vec();
                     sources.sort_unstable();
                     let wanted = expected.get((range.start * BUCKET) as usize + within);
                     assert_eq!(sources, wanted.map_or(&[][..], Vec::as_slice));

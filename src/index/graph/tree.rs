@@ -96,7 +96,7 @@ impl Tree {
     }
 
     /// Returns the positions of all reachable objects.
-    pub fn all(&self) -> Range<TreePosition> {
+    pub fn positions(&self) -> Range<TreePosition> {
         TreePosition(0)..TreePosition(self.reachable)
     }
 
@@ -182,7 +182,7 @@ impl Tree {
     pub fn visit_sizes(&self, positions: Range<TreePosition>, mut visit: impl FnMut(u64)) {
         let positions = positions.start.0..positions.end.0.min(self.objects);
         self.sizes.visit(positions, |position, size| {
-            visit(whole(size, &self.sizes_apart, position).saturating_mul(self.unit));
+            visit(expand_number(size, &self.sizes_apart, position).saturating_mul(self.unit));
         });
     }
 
@@ -227,11 +227,11 @@ impl Tree {
                 if position < start {
                     continue;
                 }
-                let count = whole(*ends, &self.ends_apart, position);
+                let count = expand_number(*ends, &self.ends_apart, position);
                 visit(
                     TreePosition(position),
                     count,
-                    whole(*size, &self.sizes_apart, position).saturating_mul(self.unit),
+                    expand_number(*size, &self.sizes_apart, position).saturating_mul(self.unit),
                 );
             }
         }
@@ -421,7 +421,7 @@ impl Tree {
         let (mut here, mut count) = (row.depth.get(), 0);
         for (position, ends) in (block.saturating_mul(BLOCK)..positions.end).zip(ends) {
             count += u32::from(position >= positions.start && here <= depth);
-            let ends = u32::try_from(whole(ends, &self.ends_apart, position)).unwrap_or(u32::MAX);
+            let ends = u32::try_from(expand_number(ends, &self.ends_apart, position)).unwrap_or(u32::MAX);
             here = here.saturating_add(1).saturating_sub(ends);
         }
         count
@@ -445,18 +445,18 @@ impl Tree {
 
 /// Returns the number at a position.
 fn number(bytes: &BitPackedColumn, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
-    bytes.get(position).map_or(0, |number| whole(number, listed, position))
+    bytes.get(position).map_or(0, |number| expand_number(number, listed, position))
 }
 
 /// Returns the number at a position, given its byte.
 #[inline]
-fn whole(number: u32, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
-    if number == u32::from(APART) { apart(listed, position) } else { u64::from(number) }
+fn expand_number(number: u32, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
+    if number == u32::from(APART) { listed_number(listed, position) } else { u64::from(number) }
 }
 
 /// Returns the number of a position from the separate list.
 #[cold]
-fn apart(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
+fn listed_number(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     // Rows ascend by position.
     let (mut low, mut high) = (0, listed.len());
     while low < high {
@@ -486,7 +486,7 @@ impl Iterator for ByPosition<'_> {
         let number = self.numbers.next()?;
         let position = self.next;
         self.next += 1;
-        Some(whole(number, self.listed, position))
+        Some(expand_number(number, self.listed, position))
     }
 }
 

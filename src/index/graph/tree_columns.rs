@@ -79,10 +79,10 @@ impl TreeShape {
     fn new(arena: &ScratchArena, order: &OrderedTree) -> io::Result<Self> {
         let blocks = order.reachable.div_ceil(BLOCK) as usize;
         let mut shape = Self {
-            ends: arena.zeroed(order.nodes.len())?,
+            ends: arena.zeroed_array(order.nodes.len())?,
             ends_apart: Vec::new(),
-            depths: arena.zeroed(blocks)?,
-            least: arena.zeroed(blocks)?,
+            depths: arena.zeroed_array(blocks)?,
+            least: arena.zeroed_array(blocks)?,
         };
         let ends_column = &mut *shape.ends;
         let (depths, leasts) = (&mut *shape.depths, &mut *shape.least);
@@ -135,8 +135,8 @@ fn sizes(
 ) -> io::Result<(Array<u8>, Vec<ApartRow>, Array<u64>)> {
     const CHUNK: usize = 1 << 16;
     let nodes = &*order.nodes;
-    let mut sizes = arena.zeroed::<u8>(nodes.len())?;
-    let mut sums = arena.zeroed::<u64>(nodes.len() / BLOCK as usize + 1)?;
+    let mut sizes = arena.zeroed_array::<u8>(nodes.len())?;
+    let mut sums = arena.zeroed_array::<u64>(nodes.len() / BLOCK as usize + 1)?;
     let parts: Vec<Vec<ApartRow>> =
         (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
             .enumerate()

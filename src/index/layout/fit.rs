@@ -132,7 +132,7 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         return Fit { layout: Layout::ANDROID, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
-    let measured = Measured::of(summary, sizes_stated);
+    let measured = LayoutMeasurements::new(summary, sizes_stated);
     let source = match (measured.is_empty(), sizes_stated || sites) {
         (true, _) => LayoutSource::Assumed,
         (false, true) => LayoutSource::StatedSizes,
@@ -167,7 +167,7 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
 
 /// Evaluates one layout against the measurements.
 pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
-    let measured = Measured::of(summary, sizes_stated);
+    let measured = LayoutMeasurements::new(summary, sizes_stated);
     let fields_of =
         |known: &FittedClass| own_fields_of(summary, known.class, layout.packing, layout.word_bytes);
     let own: Vec<FieldCounts> = measured.classes.iter().map(fields_of).collect();
@@ -176,7 +176,7 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> E
 
 /// Measurements with which layouts are compared. They are collected whenever a dump is opened, so classes
 /// without measurements are left out.
-struct Measured<'s> {
+struct LayoutMeasurements<'s> {
     /// Classes of known size and all their superclasses; superclasses come before their subclasses.
     classes: Vec<FittedClass<'s>>,
     /// Number of classes with a size.
@@ -193,8 +193,8 @@ struct FittedClass<'s> {
     bytes: Option<u64>,
 }
 
-impl<'s> Measured<'s> {
-    fn of(summary: &'s Summary, sizes_stated: bool) -> Self {
+impl<'s> LayoutMeasurements<'s> {
+    fn new(summary: &'s Summary, sizes_stated: bool) -> Self {
         let bytes_of = |class: &ClassRow| {
             if class.kind() != ClassKind::Instance || !class.is_dumped() {
                 return None;

@@ -52,12 +52,12 @@ impl Sizes {
     /// once per summary.
     pub fn new(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
         match given {
-            None => (*summary.derived(|| Self::made(summary, None))).clone(),
-            Some(_) => Self::made(summary, given),
+            None => (*summary.get_or_compute(|| Self::compute(summary, None))).clone(),
+            Some(_) => Self::compute(summary, given),
         }
     }
 
-    fn made(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
+    fn compute(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
         let mut fit = fit::fit(summary);
         if let Some(given) = given {
             fit.layout = given.apply(fit.layout);

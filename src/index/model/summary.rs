@@ -92,17 +92,17 @@ impl Summary {
         let numbers_fit = u32::try_from(tables.classes.len()).is_ok_and(|classes| classes < NONE);
         let lengths_fit = tables.primitive_lengths.len() == 8 * (PRIMITIVE_LENGTHS + 1);
         (numbers_fit && lengths_fit && matches!(facts.id_bytes, 4 | 8) && facts.version < 4)
-            .then(|| Self::of(tables, facts))
+            .then(|| Self::from_tables(tables, facts))
     }
 
     /// Creates a summary of tables that were made together.
-    pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
+    pub(crate) fn from_tables(tables: Tables, facts: FactsRow) -> Self {
         Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: Mutex::default() }
     }
 
     /// Returns the value of a type, which `make` computes from the summary alone. It is kept: tables by class cost each query
     /// milliseconds if there are tens of thousands of classes. The type has to be one that only its maker can name.
-    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+    pub fn get_or_compute<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let known = |all: &[Arc<dyn Any + Send + Sync>]| {
             all.iter().find_map(|known| Arc::clone(known).downcast::<T>().ok())
         };

@@ -75,7 +75,7 @@ impl AddressIndex {
                 }
             }
         }
-        Ok(checked(objects)
+        Ok(checked_count(objects)
             .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), CheckedColumn::default())))
     }
 
@@ -83,7 +83,7 @@ impl AddressIndex {
     pub(crate) fn of_list(ids: &[u64], room: &ScratchArena) -> io::Result<Result<Self, TooManyObjects>> {
         let mut column = room.array::<U64>(ids.len())?;
         column.iter_mut().zip(ids).for_each(|(place, id)| *place = (*id).into());
-        let objects = checked(ids.len() as u64);
+        let objects = checked_count(ids.len() as u64);
         Ok(objects.map(|objects| {
             Self::new(0, objects, IndexColumn::default(), CheckedColumn::default(), column.into())
         }))
@@ -116,7 +116,7 @@ impl AddressIndex {
         if id & ((1 << self.shift) - 1) != 0 {
             return None;
         }
-        let position = Position::of(id, self.shift);
+        let position = Position::new(id, self.shift);
         let chunk = if self.contiguous {
             usize::try_from(position.key.checked_sub(self.keys.first()?.get())?).ok()?
         } else {
@@ -132,8 +132,8 @@ impl AddressIndex {
     }
 
     /// Returns an iterator-like reader of the IDs of many objects. Checks the whole index first.
-    pub fn ids(&self) -> Ids<'_> {
-        Ids { index: self, lines: self.lines.all(), line: 0 }
+    pub fn ids(&self) -> IdReader<'_> {
+        IdReader { index: self, lines: self.lines.all(), line: 0 }
     }
 
     /// Returns the position of an ID in the list of IDs.
@@ -237,14 +237,14 @@ fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -
 /// Reads the IDs of objects in ascending order: each is in the line of the previous object or shortly after
 /// it.
 #[derive(Debug, Clone)]
-pub struct Ids<'a> {
+pub struct IdReader<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
     /// Line of the previous object.
     line: usize,
 }
 
-impl Ids<'_> {
+impl IdReader<'_> {
     /// Returns the ID of an object, which must not precede the previous one.
     #[inline]
     pub fn next(&mut self, object: ObjectIndex) -> Option<ObjectId> {
@@ -324,7 +324,7 @@ impl AddressFinder<'_> {
     }
 }
 
-fn checked(objects: u64) -> Result<u32, TooManyObjects> {
+fn checked_count(objects: u64) -> Result<u32, TooManyObjects> {
     u32::try_from(objects).ok().filter(|objects| *objects < u32::MAX).ok_or(TooManyObjects(objects))
 }
 
@@ -363,9 +363,9 @@ mod tests {
             let set = AddressSet::new(shift, 1 << 30);
             let mut cursor = set.cursor();
             for id in ids.iter().rev() {
-                cursor.insert(*id, &mut Vec::new(), &Allowance::of(None)).unwrap();
+                cursor.insert(*id, &mut Vec::new(), &Allowance::new(None)).unwrap();
             }
-            cursor.flush(&mut Vec::new(), &Allowance::of(None)).unwrap();
+            cursor.flush(&mut Vec::new(), &Allowance::new(None)).unwrap();
             drop(cursor);
             check(&AddressIndex::of_set(set, &room()).unwrap().unwrap(), &ids);
         }
@@ -404,8 +404,8 @@ mod tests {
         for ids in [after, before] {
             let set = AddressSet::new(3, 1 << 30);
             let mut cursor = set.cursor();
-            ids.iter().for_each(|id| cursor.insert(*id, &mut Vec::new(), &Allowance::of(None)).unwrap());
-            cursor.flush(&mut Vec::new(), &Allowance::of(None)).unwrap();
+            ids.iter().for_each(|id| cursor.insert(*id, &mut Vec::new(), &Allowance::new(None)).unwrap());
+            cursor.flush(&mut Vec::new(), &Allowance::new(None)).unwrap();
             drop(cursor);
             let index = AddressIndex::of_set(set, &room()).unwrap().unwrap();
             assert!(index.lines.len() / LINE_WORDS > 10 * NEAR);
@@ -418,9 +418,9 @@ mod tests {
     #[test]
     fn more_objects_than_numbers_are_refused() {
         // 2^32 - 2 objects: the last number that 32 bits hold means none.
-        assert_eq!(checked(4_294_967_294), Ok(4_294_967_294));
+        assert_eq!(checked_count(4_294_967_294), Ok(4_294_967_294));
         for many in [4_294_967_295, 4_294_967_296, u64::MAX] {
-            let error = checked(many).unwrap_err();
+            let error = checked_count(many).unwrap_err();
             assert_eq!(error, TooManyObjects(many));
             let text = error.to_string();
             assert!(text.contains(&many.to_string()) && text.contains("at most 4294967294"), "{text}");

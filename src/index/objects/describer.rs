@@ -3,9 +3,9 @@
 use std::io;
 
 use super::address_index::{AddressFinder, AddressIndex};
-use super::placing::{ClassObject, FoundPlaces};
+use super::placing::{ClassObjectPlace, FoundPlaces};
 use super::record_plan::RecordPlans;
-use crate::graph::adjacency::{Encoded, Encoder};
+use crate::graph::adjacency::{EncodedLists, Encoder};
 use crate::graph::numbers::ObjectIndex;
 use crate::layout::sizes::Sizes;
 use crate::model::dangling::MissingCounter;
@@ -32,7 +32,7 @@ pub(crate) struct Describe<'a> {
     pub(crate) sizes: &'a Sizes,
     pub(crate) addresses: &'a AddressIndex,
     /// Class objects, ascending.
-    pub(crate) classes: &'a [ClassObject],
+    pub(crate) classes: &'a [ClassObjectPlace],
     /// Pairs of thread and local, ascending.
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
@@ -58,7 +58,7 @@ pub(super) struct ChunkDescriptions {
     pub(super) apart: Vec<(u32, u64)>,
     /// Dangling references.
     pub(super) missing: MissingCounter,
-    pub(super) rows: Option<Encoded>,
+    pub(super) rows: Option<EncodedLists>,
     /// Places of records, if they were not known.
     pub(super) found: FoundPlaces,
 }

@@ -63,7 +63,7 @@ impl FieldPlace {
 
     /// Returns the place of the field in an instance of a subclass whose own fields take `bytes` bytes;
     /// `None` if it exceeds the length of any record.
-    pub fn behind(self, bytes: u64) -> Option<Self> {
+    pub fn offset_by(self, bytes: u64) -> Option<Self> {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
 
@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
 
     /// Returns the fields that a superclass declares or inherits. Skips those of subclasses, which can have
     /// the same names, in constant time.
-    pub fn of(self, superclass: ClassNumber) -> Option<Self> {
+    pub fn superclass_fields(self, superclass: ClassNumber) -> Option<Self> {
         let table = self.summary.class_table();
         let below = table.bytes(self.class).checked_sub(table.bytes(superclass))?;
         let bytes = self.bytes.get(usize::try_from(below).ok()?..)?;

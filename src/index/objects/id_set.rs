@@ -36,7 +36,7 @@ pub(crate) struct Position {
 impl Position {
     /// Returns the position of an ID, with addresses that are multiples of `1 << shift`.
     #[inline(always)]
-    pub(crate) fn of(id: u64, shift: u32) -> Self {
+    pub(crate) fn new(id: u64, shift: u32) -> Self {
         let granule = id >> shift;
         let line = granule / LINE_BITS;
         Self {
@@ -82,7 +82,7 @@ impl AddressSet {
     }
 
     /// Limits the memory of the set to `bytes`.
-    pub(crate) fn within(mut self, bytes: u64) -> Self {
+    pub(crate) fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.memory_chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
         self
     }
@@ -202,7 +202,7 @@ impl AddressSetHandle<'_> {
             if id & ((1 << shift) - 1) != 0 {
                 return Err(Misfit::Unaligned);
             }
-            let position = Position::of(*id, shift);
+            let position = Position::new(*id, shift);
             let chunk = self.chunk(position.key, true)?;
             // A chunk has 4096 words.
             let word = u32::try_from(position.word()).unwrap_or(u32::MAX);
@@ -210,7 +210,7 @@ impl AddressSetHandle<'_> {
             seen ^= self.word(chunk, word).map_or(0, |word| word.load(Ordering::Relaxed));
         }
         std::hint::black_box(seen);
-        let bit = |id: &u64| 1u64 << (Position::of(*id, shift).bit % 64);
+        let bit = |id: &u64| 1u64 << (Position::new(*id, shift).bit % 64);
         let mut repeat = |id| allowance.push(repeated, id).map_err(|_| Misfit::Memory);
         let mut left = &*batch;
         // Neighbors are bits of one word.
@@ -243,7 +243,7 @@ impl AddressSetHandle<'_> {
     /// Returns the distance from `id` to the next ID in the set, if it is in the same or the next chunk.
     pub(crate) fn distance_to_next(&mut self, id: u64) -> Option<u64> {
         let shift = self.set.shift;
-        let from = Position::of(id, shift);
+        let from = Position::new(id, shift);
         let mut granules = 0u64;
         // The rest of the bit's own word, then the following words.
         let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
@@ -317,7 +317,7 @@ mod tests {
             ids.sort_unstable();
             ids.dedup();
             let mut repeated = Vec::new();
-            let allowance = Allowance::of(None);
+            let allowance = Allowance::new(None);
             for id in &ids {
                 assert_eq!(cursor.insert(*id, &mut repeated, &allowance), Ok(()));
                 assert_eq!(cursor.insert(*id, &mut repeated, &allowance), Ok(()));
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn misfits_are_told() {
         let set = AddressSet::new(3, 0);
-        let free = Allowance::of(None);
+        let free = Allowance::new(None);
         let insert = |id| {
             let mut cursor = set.cursor();
             let inserted = cursor.insert(id, &mut Vec::new(), &free);
@@ -353,7 +353,7 @@ mod tests {
         let scattered = (0..100u64).map(|i| insert(i << 40)).find(Result::is_err);
         assert_eq!(scattered, Some(Err(Misfit::Scattered)));
         assert_eq!(insert(u64::MAX - 7), Err(Misfit::Scattered));
-        let short = AddressSet::new(3, 1 << 30).within(2 * CHUNK_WORDS as u64 * 8);
+        let short = AddressSet::new(3, 1 << 30).with_max_bytes(2 * CHUNK_WORDS as u64 * 8);
         let mut cursor = short.cursor();
         let ids = (0..3u64).map(|chunk| chunk * CHUNK_LINES * LINE_BITS * 8);
         ids.for_each(|id| cursor.insert(id, &mut Vec::new(), &free).unwrap());

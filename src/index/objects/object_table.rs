@@ -123,7 +123,7 @@ impl ObjectTable {
     }
 
     /// Returns the indices of all objects.
-    pub fn all(&self) -> Range<ObjectIndex> {
+    pub fn indices(&self) -> Range<ObjectIndex> {
         ObjectIndex(0)..ObjectIndex(self.len())
     }
 

@@ -42,7 +42,7 @@ pub(super) trait PlaceSink {
     /// Stores the offset of a block whose records are contiguous.
     fn block(&mut self, block: u32, offset: u64);
     /// Stores the offsets of objects of an irregular block, from `first` on.
-    fn apart(&mut self, first: u32, offsets: &[u64]);
+    fn separate_objects(&mut self, first: u32, offsets: &[u64]);
 }
 
 /// A run of objects of one block with contiguous records.
@@ -96,7 +96,7 @@ impl<S: PlaceSink> Placer<S> {
         if first.is_multiple_of(BLOCK) && count == whole {
             self.sink.block(first / BLOCK, offset as u64);
         } else {
-            self.sink.apart(first, self.offsets.get(..count as usize).unwrap_or_default());
+            self.sink.separate_objects(first, self.offsets.get(..count as usize).unwrap_or_default());
         }
     }
 }
@@ -115,20 +115,20 @@ impl PlaceSink for FoundPlaces {
         self.blocks.push((block, offset));
     }
 
-    fn apart(&mut self, first: u32, offsets: &[u64]) {
+    fn separate_objects(&mut self, first: u32, offsets: &[u64]) {
         self.apart.extend((first..).zip(offsets.iter().copied()));
     }
 }
 
 /// Offsets of separately stored objects.
-enum Apart {
+enum SeparateOffsets {
     /// Pairs of object index and offset, ascending.
     Listed(Vec<(u32, u64)>),
     /// Offset or [`APART`], by object index.
     All(Array<u64>),
 }
 
-impl Apart {
+impl SeparateOffsets {
     /// Returns the blocks of these objects, with repetitions.
     fn blocks(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match self {
@@ -171,14 +171,14 @@ pub(super) struct InOrder {
     objects: usize,
     /// Offset of the first record or [`APART`], by block.
     blocks: Array<u64>,
-    apart: Apart,
+    apart: SeparateOffsets,
 }
 
 impl InOrder {
     pub(super) fn new(room: &ScratchArena, objects: u32) -> io::Result<Self> {
         let objects = objects as usize;
-        let blocks = room.zeroed::<u64>(objects.div_ceil(BLOCK as usize))?;
-        Ok(Self { room: room.clone(), objects, blocks, apart: Apart::Listed(Vec::new()) })
+        let blocks = room.zeroed_array::<u64>(objects.div_ceil(BLOCK as usize))?;
+        Ok(Self { room: room.clone(), objects, blocks, apart: SeparateOffsets::Listed(Vec::new()) })
     }
 
     pub(super) fn take(&mut self, found: &FoundPlaces) -> io::Result<()> {
@@ -187,17 +187,17 @@ impl InOrder {
                 *place = *offset;
             }
         }
-        if let Apart::Listed(list) = &self.apart
+        if let SeparateOffsets::Listed(list) = &self.apart
             && list.len() + found.apart.len() > most_listed(self.objects)
         {
             // Short runs: a list would take more than a column.
-            let mut all = self.room.zeroed::<u64>(self.objects)?;
+            let mut all = self.room.zeroed_array::<u64>(self.objects)?;
             put_all(&mut all, list);
-            self.apart = Apart::All(all);
+            self.apart = SeparateOffsets::All(all);
         }
         match &mut self.apart {
-            Apart::Listed(list) => list.extend_from_slice(&found.apart),
-            Apart::All(all) => put_all(all, &found.apart),
+            SeparateOffsets::Listed(list) => list.extend_from_slice(&found.apart),
+            SeparateOffsets::All(all) => put_all(all, &found.apart),
         }
         Ok(())
     }
@@ -221,43 +221,44 @@ pub(super) struct Placing<'a> {
     pub(super) source: &'a DumpBytes<'a>,
     pub(super) addresses: &'a AddressIndex,
     /// Class objects, ascending.
-    pub(super) classes: &'a [ClassObject],
+    pub(super) classes: &'a [ClassObjectPlace],
 }
 
 /// Walks over all records in any order, and finds the place of every object.
 pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<RecordPlaces> {
     let count = what.addresses.objects() as usize;
-    let mut blocks = what.room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
+    let mut blocks = what.room.zeroed_array::<u64>(count.div_ceil(BLOCK as usize))?;
     let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
-    let apart = SharedApart::Listed { list, count: AtomicUsize::new(0), most: most_listed(count), too_many };
+    let apart =
+        SharedOffsets::Listed { list, count: AtomicUsize::new(0), most: most_listed(count), too_many };
     let shared = SharedPlacing { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
     if walk(&shared, what.source, plan, progress)
-        && let SharedApart::Listed { list, .. } = shared.apart
+        && let SharedOffsets::Listed { list, .. } = shared.apart
     {
         let mut apart = list.into_inner().unwrap_or_else(PoisonError::into_inner);
         apart.par_sort_unstable();
-        return what.table(&blocks, &Apart::Listed(apart));
+        return what.table(&blocks, &SeparateOffsets::Listed(apart));
     }
     blocks.fill(APART);
-    let mut all = what.room.zeroed::<u64>(count)?;
+    let mut all = what.room.zeroed_array::<u64>(count)?;
     let shared = SharedPlacing {
         addresses: what.addresses,
         blocks: atomic_u64(&mut blocks),
-        apart: SharedApart::All(atomic_u64(&mut all)),
+        apart: SharedOffsets::All(atomic_u64(&mut all)),
     };
     walk(&shared, what.source, plan, progress);
-    what.table(&blocks, &Apart::All(all))
+    what.table(&blocks, &SeparateOffsets::All(all))
 }
 
 struct SharedPlacing<'s> {
     addresses: &'s AddressIndex,
     /// Offset of the first record or [`APART`], by block.
     blocks: &'s [AtomicU64],
-    apart: SharedApart<'s>,
+    apart: SharedOffsets<'s>,
 }
 
 /// Collects the objects of irregular blocks from all threads.
-enum SharedApart<'s> {
+enum SharedOffsets<'s> {
     /// Pairs of object index and offset, up to `most`; with more, the walk is repeated with the other
     /// variant.
     Listed { list: Mutex<Vec<(u32, u64)>>, count: AtomicUsize, most: usize, too_many: AtomicBool },
@@ -268,8 +269,8 @@ enum SharedApart<'s> {
 /// Walks over all records. Returns `true` if all separate objects were stored.
 fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
     let is_over = || match &shared.apart {
-        SharedApart::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
-        SharedApart::All(_) => false,
+        SharedOffsets::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
+        SharedOffsets::All(_) => false,
     };
     progress.begin("placing objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
     plan.chunks.par_iter().for_each(|chunk| {
@@ -281,7 +282,7 @@ fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progres
         plan.walk(source, chunk, &mut walker, |walker| walker.0.end_run());
         walker.0.end_run();
         let mut apart = walker.0.sink.apart;
-        if let SharedApart::Listed { list, count, most, too_many } = &shared.apart {
+        if let SharedOffsets::Listed { list, count, most, too_many } = &shared.apart {
             let before = count.fetch_add(apart.len(), Ordering::Relaxed);
             if before + apart.len() > *most {
                 too_many.store(true, Ordering::Relaxed);
@@ -308,11 +309,11 @@ impl PlaceSink for SharedSink<'_> {
         }
     }
 
-    fn apart(&mut self, first: u32, offsets: &[u64]) {
+    fn separate_objects(&mut self, first: u32, offsets: &[u64]) {
         match self.shared.apart {
-            SharedApart::Listed { .. } => self.apart.extend((first..).zip(offsets.iter().copied())),
+            SharedOffsets::Listed { .. } => self.apart.extend((first..).zip(offsets.iter().copied())),
             // Of a repeated object, the last record counts.
-            SharedApart::All(all) => {
+            SharedOffsets::All(all) => {
                 for (place, offset) in all.iter().skip(first as usize).zip(offsets) {
                     place.fetch_max(*offset, Ordering::Relaxed);
                 }
@@ -350,7 +351,7 @@ impl<'a> HeapVisitor<'a> for Walker<'_> {
 
 /// A class object among the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ClassObject {
+pub(crate) struct ClassObjectPlace {
     /// Object index.
     pub(crate) index: u32,
     /// Offset of the CLASS DUMP that is used, even if other objects have its ID.
@@ -359,12 +360,12 @@ pub(crate) struct ClassObject {
 }
 
 /// Returns all dumped class objects, ascending by object index.
-pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<ClassObject> {
+pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<ClassObjectPlace> {
     let dumped = summary.classes().iter().filter(|row| row.is_dumped());
-    let mut objects: Vec<ClassObject> = dumped
+    let mut objects: Vec<ClassObjectPlace> = dumped
         .filter_map(|row| {
             let id = row.id.into();
-            Some(ClassObject { index: addresses.index_of(id)?.0, offset: row.offset.get(), id })
+            Some(ClassObjectPlace { index: addresses.index_of(id)?.0, offset: row.offset.get(), id })
         })
         .collect();
     objects.sort_unstable();
@@ -380,13 +381,13 @@ pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<
 }
 
 /// Returns the object indices of class objects.
-pub(crate) fn indices(classes: &[ClassObject]) -> RoaringBitmap {
+pub(crate) fn indices(classes: &[ClassObjectPlace]) -> RoaringBitmap {
     classes.iter().map(|class| class.index).collect()
 }
 
 impl Placing<'_> {
     /// Makes the block table and the offsets of irregular blocks.
-    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<RecordPlaces> {
+    fn table(&self, blocks: &[u64], apart: &SeparateOffsets) -> io::Result<RecordPlaces> {
         let Self { room, source, addresses, classes } = *self;
         let count = addresses.objects() as usize;
         let offset_bytes = width(source.bytes.len() as u64);

@@ -5,7 +5,7 @@
 use super::fields::{self, Fields};
 use super::object_graph::ObjectGraph;
 use super::object_table::BLOCK;
-use super::record::{RecordCatcher, RecordWalk};
+use super::record::{ObjectWalk, RecordCatcher};
 use super::strings::StringFields;
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::{ClassNumber, Summary};
@@ -13,7 +13,7 @@ use hprof_parser::heap;
 use hprof_values::{BasicType, IdSize, ObjectId, be_ids};
 
 pub use super::fields::{Bits, FieldPlace, FieldSlot};
-pub use super::record::{ClassObject, Instance, ObjectArray, ObjectVisitor, PrimitiveArray, Record};
+pub use super::record::{ClassObject, Instance, ObjectArray, ObjectRecord, ObjectVisitor, PrimitiveArray};
 pub use super::strings::Characters;
 
 /// Reader for the objects of a dump.
@@ -30,7 +30,7 @@ pub struct ObjectReader<'a> {
 }
 
 /// Returns the record at an offset of a dump's bytes; `None` if it cannot be read.
-pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Record<'_>> {
+pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<ObjectRecord<'_>> {
     let mut catch = RecordCatcher::default();
     heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
     catch.0
@@ -41,7 +41,7 @@ impl<'a> ObjectReader<'a> {
     pub(crate) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();
         let string = classes.find(|(_, row)| row.is_dumped() && summary.is_named(row, "java.lang.String"));
-        let string = string.and_then(|(class, _)| Some((class, StringFields::of(summary, class)?)));
+        let string = string.and_then(|(class, _)| Some((class, StringFields::for_class(summary, class)?)));
         Self { summary, graph, bytes, id_size: summary.id_size(), string }
     }
 
@@ -51,12 +51,12 @@ impl<'a> ObjectReader<'a> {
     }
 
     /// The record of an object; `None` if it cannot be read.
-    pub fn record(&self, object: ObjectIndex) -> Option<Record<'a>> {
+    pub fn record(&self, object: ObjectIndex) -> Option<ObjectRecord<'a>> {
         self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }
 
     /// Returns the record at an offset of the dump; `None` if it cannot be read.
-    pub fn record_at(&self, offset: u64) -> Option<Record<'a>> {
+    pub fn record_at(&self, offset: u64) -> Option<ObjectRecord<'a>> {
         record_at(self.bytes, self.id_size, offset)
     }
 
@@ -67,7 +67,7 @@ impl<'a> ObjectReader<'a> {
         &self,
         first: ObjectIndex,
         wanted: u64,
-        mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+        mut visit: impl FnMut(ObjectIndex, Option<ObjectRecord<'a>>),
     ) {
         let count = u64::BITS - wanted.leading_zeros();
         let mut object = first;
@@ -94,13 +94,13 @@ impl<'a> ObjectReader<'a> {
     pub fn visit_block<V: ObjectVisitor<'a>>(&self, first: ObjectIndex, wanted: u64, visitor: &mut V) {
         let count = u64::BITS - wanted.leading_zeros();
         let places = &self.graph.objects.places;
-        let mut walk = RecordWalk { visitor, object: first, wanted };
-        places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut walk, RecordWalk::advance);
+        let mut walk = ObjectWalk { visitor, object: first, wanted };
+        places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut walk, ObjectWalk::advance);
     }
 
     /// Visits an object.
     pub fn visit_object<V: ObjectVisitor<'a>>(&self, object: ObjectIndex, visitor: &mut V) {
-        let mut walk = RecordWalk { visitor, object, wanted: 1 };
+        let mut walk = ObjectWalk { visitor, object, wanted: 1 };
         let offset = self.graph.objects.offset(self.bytes, self.id_size, object);
         if let Some(at) = offset.and_then(|offset| usize::try_from(offset).ok()) {
             // A record that cannot be read contains nothing.
@@ -112,7 +112,7 @@ impl<'a> ObjectReader<'a> {
     /// Returns the field bytes of an instance.
     pub fn instance(&self, object: ObjectIndex) -> Option<&'a [u8]> {
         match self.record(object)? {
-            Record::Instance(record) => Some(record.fields),
+            ObjectRecord::Instance(record) => Some(record.fields),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ impl<'a> ObjectReader<'a> {
 
     /// Returns the fields that `class` declares or inherits, for an instance of it or of a subclass.
     pub fn fields_of(&self, object: ObjectIndex, class: ClassNumber) -> Option<Fields<'a>> {
-        self.fields(object)?.of(class)
+        self.fields(object)?.superclass_fields(class)
     }
 
     /// Returns the fields of the instances of a class: its own first, then those of its superclass, and
@@ -180,7 +180,7 @@ impl<'a> ObjectReader<'a> {
     /// Returns the IDs in an object that is an array of references; 0 is null.
     pub fn ids(&self, array: ObjectIndex) -> Option<impl ExactSizeIterator<Item = ObjectId> + use<'a>> {
         match self.record(array)? {
-            Record::ObjectArray(array) => Some(self.elements(&array)),
+            ObjectRecord::ObjectArray(array) => Some(self.elements(&array)),
             _ => None,
         }
     }
@@ -188,7 +188,7 @@ impl<'a> ObjectReader<'a> {
     /// Returns the element type and the elements of an object that is an array of primitives.
     pub fn primitives(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.record(array)? {
-            Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
+            ObjectRecord::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
                 Some((element, elements))
             }
             _ => None,
@@ -205,7 +205,7 @@ impl<'a> ObjectReader<'a> {
     pub fn characters(&self, fields: &Fields<'a>) -> Option<Characters<'a>> {
         let places = match self.string {
             Some((class, places)) if class == fields.class() => places,
-            _ => StringFields::of(self.summary, fields.class())?,
+            _ => StringFields::for_class(self.summary, fields.class())?,
         };
         let (array, part) = places.read(fields.bytes(), self.id_size)?;
         let (element, elements) = self.primitives(self.graph.objects.addresses.index_of(array)?)?;

@@ -93,7 +93,7 @@ impl<'a> ClassObject<'a> {
 
 /// Record of an object.
 #[derive(Debug, Clone, Copy)]
-pub enum Record<'a> {
+pub enum ObjectRecord<'a> {
     /// An instance.
     Instance(Instance<'a>),
     /// An array of references.
@@ -104,7 +104,7 @@ pub enum Record<'a> {
     Class(ClassObject<'a>),
 }
 
-impl Record<'_> {
+impl ObjectRecord<'_> {
     /// Returns the number of elements of an array; `None` for other objects.
     pub fn length(&self) -> Option<u32> {
         match self {
@@ -162,7 +162,7 @@ pub trait ObjectVisitor<'a> {
 }
 
 /// Passes the records of consecutive objects to a visitor of objects.
-pub(super) struct RecordWalk<'v, V> {
+pub(super) struct ObjectWalk<'v, V> {
     pub(super) visitor: &'v mut V,
     /// Object whose record is read.
     pub(super) object: ObjectIndex,
@@ -170,7 +170,7 @@ pub(super) struct RecordWalk<'v, V> {
     pub(super) wanted: u64,
 }
 
-impl<'a, V: ObjectVisitor<'a>> RecordWalk<'_, V> {
+impl<'a, V: ObjectVisitor<'a>> ObjectWalk<'_, V> {
     #[inline(always)]
     fn is_wanted(&self) -> bool {
         self.wanted & 1 != 0
@@ -187,7 +187,7 @@ impl<'a, V: ObjectVisitor<'a>> RecordWalk<'_, V> {
     }
 }
 
-impl<'a, V: ObjectVisitor<'a>> HeapVisitor<'a> for RecordWalk<'_, V> {
+impl<'a, V: ObjectVisitor<'a>> HeapVisitor<'a> for ObjectWalk<'_, V> {
     #[inline(always)]
     fn instance(&mut self, record: heap::Instance<'a>) {
         if self.is_wanted() {
@@ -240,22 +240,22 @@ impl<'a> From<heap::PrimitiveArray<'a>> for PrimitiveArray<'a> {
 
 /// Visitor that stores one record.
 #[derive(Default)]
-pub(super) struct RecordCatcher<'a>(pub(super) Option<Record<'a>>);
+pub(super) struct RecordCatcher<'a>(pub(super) Option<ObjectRecord<'a>>);
 
 impl<'a> HeapVisitor<'a> for RecordCatcher<'a> {
     #[inline(always)]
     fn instance(&mut self, record: heap::Instance<'a>) {
-        self.0 = Some(Record::Instance(record.into()));
+        self.0 = Some(ObjectRecord::Instance(record.into()));
     }
     #[inline(always)]
     fn object_array(&mut self, record: heap::ObjectArray<'a>) {
-        self.0 = Some(Record::ObjectArray(record.into()));
+        self.0 = Some(ObjectRecord::ObjectArray(record.into()));
     }
     #[inline(always)]
     fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
-        self.0 = Some(Record::PrimitiveArray(record.into()));
+        self.0 = Some(ObjectRecord::PrimitiveArray(record.into()));
     }
     fn class(&mut self, record: ClassDump<'a>) {
-        self.0 = Some(Record::Class(ClassObject(record)));
+        self.0 = Some(ObjectRecord::Class(ClassObject(record)));
     }
 }

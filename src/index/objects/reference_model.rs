@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::address_index::AddressIndex;
 use super::describer::{CHUNK, ChunkDescriptions, Describe, Describer, DescriberInput};
 use super::object_table::{BLOCK, RecordPlaces, width};
-use super::placing::{self, ClassObject, FoundPlaces, InOrder, Placer, Placing};
-use crate::graph::adjacency::Encoded;
+use super::placing::{self, ClassObjectPlace, FoundPlaces, InOrder, Placer, Placing};
+use crate::graph::adjacency::EncodedLists;
 use crate::graph::numbers;
 use crate::graph::order::Weights;
 use crate::model::dangling::{MissingCounter, MissingObjects};
@@ -29,7 +29,7 @@ use hprof_values::ObjectId;
 const WAVE: u32 = 4;
 
 /// Classes and weights of all objects.
-pub(crate) struct Described {
+pub(crate) struct ObjectDescriptions {
     /// Class numbers, `class_bytes` bytes each, little-endian.
     pub(crate) classes: Array<u8>,
     pub(crate) class_bytes: u8,
@@ -38,7 +38,7 @@ pub(crate) struct Described {
     pub(crate) missing: MissingObjects,
 }
 
-type TakeRows<'r> = Option<&'r mut (dyn FnMut(Encoded) -> io::Result<()> + Send)>;
+type TakeRows<'r> = Option<&'r mut (dyn FnMut(EncodedLists) -> io::Result<()> + Send)>;
 
 impl Describe<'_> {
     /// Describes all objects and finds the places of their records. Passes the adjacency lists to `rows`
@@ -51,9 +51,9 @@ impl Describe<'_> {
     pub(crate) fn place(
         &self,
         plan: &Plan,
-        rows: &mut (dyn FnMut(Encoded) -> io::Result<()> + Send),
+        rows: &mut (dyn FnMut(EncodedLists) -> io::Result<()> + Send),
         progress: &dyn Progress,
-    ) -> io::Result<(Described, RecordPlaces)> {
+    ) -> io::Result<(ObjectDescriptions, RecordPlaces)> {
         let Self { room, source, addresses, classes, .. } = *self;
         let placing = Placing { room, source, addresses, classes };
         let Some(order) = &plan.order else {
@@ -61,7 +61,7 @@ impl Describe<'_> {
             let described = self.of_places(&places, Some(rows), progress)?;
             return Ok((described, places));
         };
-        let parts = RunChunk::all(order, addresses);
+        let parts = RunChunk::split_runs(order, addresses);
         let mut in_order = InOrder::new(room, addresses.objects())?;
         let mut take = |found: &FoundPlaces| in_order.take(found);
         let make = |shared: &DescriberInput<'_>, part: &RunChunk| shared.part(order, part);
@@ -78,7 +78,7 @@ impl Describe<'_> {
         places: &RecordPlaces,
         rows: TakeRows<'_>,
         progress: &dyn Progress,
-    ) -> io::Result<Described> {
+    ) -> io::Result<ObjectDescriptions> {
         let chunks = numbers::chunks(0..self.addresses.objects(), CHUNK);
         let make = |shared: &DescriberInput<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
         self.run(&chunks, |chunk| chunk, make, &mut |_| Ok(()), rows, progress)
@@ -93,11 +93,11 @@ impl Describe<'_> {
         found: &mut (dyn FnMut(&FoundPlaces) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
         progress: &dyn Progress,
-    ) -> io::Result<Described> {
+    ) -> io::Result<ObjectDescriptions> {
         let objects = self.addresses.objects();
         let class_bytes = width(self.summary.classes().len() as u64);
         let shared = DescriberInput::new(self, class_bytes, rows.is_some());
-        let mut described = Described {
+        let mut described = ObjectDescriptions {
             classes: self.room.array(objects as usize * usize::from(class_bytes))?,
             class_bytes,
             weights: Weights {
@@ -182,7 +182,7 @@ struct RunChunk {
 
 impl RunChunk {
     /// Divides all runs into chunks.
-    fn all(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
+    fn split_runs(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
         for (at, run) in order.iter().enumerate() {
             let first = addresses.index_of(ObjectId(run.first)).map_or(0, |index| index.0);
@@ -248,7 +248,7 @@ struct RunWalker<'s, 'c> {
     describer: Describer<'s>,
     placer: Placer<FoundPlaces>,
     /// Class objects after the next one.
-    classes: std::slice::Iter<'c, ClassObject>,
+    classes: std::slice::Iter<'c, ClassObjectPlace>,
     /// Object index of the next class object.
     next_class: u32,
     /// End of the chunk's object indices (exclusive).

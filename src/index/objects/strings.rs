@@ -121,7 +121,7 @@ const MAX_FIELDS: usize = 64;
 
 impl StringFields {
     /// Returns the places of the fields for the instances of a class; `None` if it has no field `value`.
-    pub fn of(summary: &Summary, class: ClassNumber) -> Option<Self> {
+    pub fn for_class(summary: &Summary, class: ClassNumber) -> Option<Self> {
         let [mut value, mut coder, mut offset, mut count] = [None; 4];
         for slot in slots(summary, class).take(MAX_FIELDS) {
             let place = match slot.name {

@@ -5,7 +5,7 @@ use std::io;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
+use crate::graph::adjacency::{AdjacencyLists, EncodedLists, GROUP};
 use crate::graph::stitcher::Stitcher;
 use crate::model::dangling::MissingObjects;
 use crate::storage::scratch::{Array, ScratchArena};
@@ -36,7 +36,7 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
     writer: &mut StageWriter<W>,
     fill: impl FnOnce(&mut AdjacencyWriter<'_, W>) -> io::Result<T>,
 ) -> io::Result<T> {
-    let groups = arena.zeroed::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
+    let groups = arena.zeroed_array::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
     let mut rows = AdjacencyWriter {
         groups: GroupWriter { bytes: writer.begin(1, 1)?, ends: groups, next: 1, at: 0 },
         edges: 0,
@@ -71,7 +71,7 @@ pub(crate) struct AdjacencyWriter<'w, W> {
 
 impl<W: io::Write + io::Seek> AdjacencyWriter<'_, W> {
     /// Writes the next lists.
-    pub(crate) fn append(&mut self, lists: &Encoded) -> io::Result<()> {
+    pub(crate) fn append(&mut self, lists: &EncodedLists) -> io::Result<()> {
         self.edges += lists.edges;
         self.stitcher.append(lists, |bytes, lengths| self.groups.put(bytes, lengths))
     }

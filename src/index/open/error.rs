@@ -13,7 +13,7 @@ use crate::storage::private_dir::is_distrust;
 use hprof_input::file::OpenError;
 use hprof_input::packed::{Compression, Members, Size};
 use hprof_parser::FormatError;
-use hprof_parser::sniff::Looks;
+use hprof_parser::sniff::FileKind;
 
 /// Error of opening a dump.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum Error {
         /// Path of the file.
         path: PathBuf,
         /// Apparent format of the file.
-        looks: Looks,
+        looks: FileKind,
         /// Format error.
         error: FormatError,
     },
@@ -39,7 +39,7 @@ pub enum Error {
         /// Compression of the file.
         compression: Compression,
         /// Apparent format of the contents; `None` if not a single byte could be unpacked.
-        looks: Option<Looks>,
+        looks: Option<FileKind>,
         /// Error that ended the inspected bytes, if the file is damaged.
         error: Option<io::Error>,
     },
@@ -145,7 +145,7 @@ impl Error {
 }
 
 /// Describes a compressed file that does not contain a heap dump.
-fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
+fn not_inside(compression: Compression, looks: Option<FileKind>, error: Option<&io::Error>) -> String {
     let name = compression.name();
     match (looks, error) {
         (Some(looks), None) => format!("{name} contents are not a heap dump: {}", looks.describe()),

@@ -276,7 +276,7 @@ impl Heap {
     /// # Errors
     /// [`Error::RemoveIndex`] if a file cannot be removed.
     pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let directories = IndexDirectories::of(path, options.index_dir.as_deref());
+        let directories = IndexDirectories::for_dump(path, options.index_dir.as_deref());
         let mut removed = Vec::new();
         let mut failed = None;
         for dir in directories.existing() {
@@ -292,9 +292,9 @@ impl Heap {
     /// Returns the possible index directories that are neither read nor written, and from which nothing
     /// is removed, because others could have put anything there. Each line states the reason.
     pub fn refused_directories(path: &Path, options: &Options) -> Vec<String> {
-        let directories = IndexDirectories::of(path, options.index_dir.as_deref());
+        let directories = IndexDirectories::for_dump(path, options.index_dir.as_deref());
         let line = |(dir, why): (&Path, _)| directory::not_used(dir, &why);
-        directories.refused().map(line).collect()
+        directories.untrusted_dirs().map(line).collect()
     }
 }
 

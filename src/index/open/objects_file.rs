@@ -95,7 +95,7 @@ mod tests {
     use crate::storage::store::Stage;
     use crate::storage::store::format::FileKey;
     use crate::storage::store::identity::Identity;
-    use hprof_input::file::Mapped;
+    use hprof_input::file::MappedFile;
 
     #[test]
     fn columns_are_as_long_as_there_are_objects() {
@@ -119,7 +119,7 @@ mod tests {
             let mut writer = StageWriter::new(std::fs::File::create(&path).unwrap(), SECTIONS).unwrap();
             write(&objects, &mut writer).unwrap();
             writer.finish(&key).unwrap();
-            let file = StageFile::open(Mapped::open(&path).unwrap(), &key).unwrap();
+            let file = StageFile::open(MappedFile::open(&path).unwrap(), &key).unwrap();
             read(&file).is_ok()
         };
         assert!(is_read(0, 0, 0) && is_read(1, 2, 1) && is_read(64, 128, 1) && is_read(65, 130, 2));

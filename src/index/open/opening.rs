@@ -11,7 +11,7 @@ use crate::model::summary::Summary;
 use crate::objects::gc_roots::Roots;
 use crate::records::error::ScanError;
 use crate::records::source::DumpBytes;
-use crate::scan::build_summary::{self, Built};
+use crate::scan::build_summary::{self, BuiltSummary};
 use crate::scan::sample;
 use crate::storage::allowance::Allowance;
 use crate::storage::memory;
@@ -21,9 +21,9 @@ use crate::storage::store::directory::{IndexDirectories, IndexDirectory, not_use
 use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use crate::storage::store::identity::Identity;
 use crate::storage::store::lock::Lock;
-use hprof_input::file::{Compression, Mapped};
+use hprof_input::file::{Compression, MappedFile};
 use hprof_input::progress::Progress;
-use hprof_parser::sniff::{self, Looks};
+use hprof_parser::sniff::{self, FileKind};
 use hprof_parser::{FormatError, Header};
 
 /// Message of a process that waits for the lock.
@@ -75,13 +75,13 @@ impl From<NotWritable> for Error {
 #[derive(Debug)]
 pub(crate) struct Opening {
     /// Path as given.
-    pub(crate) dump: Mapped,
+    pub(crate) dump: MappedFile,
     pub(crate) compression: Option<Compression>,
     identity: Identity,
     pub(crate) options: Options,
     pub(crate) directories: IndexDirectories,
     /// Unpacked bytes of a compressed dump, once they are needed, with the error that ended them early.
-    unpacked: OnceLock<(Mapped, Option<String>)>,
+    unpacked: OnceLock<(MappedFile, Option<String>)>,
     verification: Verification,
     pub(crate) notes: Mutex<Vec<String>>,
     /// Unpacked copy that was created and remains: path and bytes.
@@ -95,9 +95,9 @@ impl Opening {
         options: &Options,
         verification: Verification,
     ) -> Result<(Self, Option<Summary>), Error> {
-        let dump = Mapped::open(path)?;
+        let dump = MappedFile::open(path)?;
         let bytes = dump.bytes();
-        let compression = Compression::of(bytes);
+        let compression = Compression::detect(bytes);
         match compression {
             None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
             // The contents of an archive are known once it is unpacked.
@@ -105,15 +105,15 @@ impl Opening {
             Some(compression) => {
                 let (start, error) = compression.peek(bytes, 4096);
                 let looks = sniff::sniff(&start);
-                if looks != Looks::Hprof {
+                if looks != FileKind::Hprof {
                     let looks = if start.is_empty() { None } else { Some(looks) };
                     return Err(Error::NotInside { path: path.to_owned(), compression, looks, error });
                 }
             }
         }
         let opening = Self {
-            identity: Identity::of(&dump),
-            directories: IndexDirectories::of(path, options.index_dir.as_deref()),
+            identity: Identity::from_dump(&dump),
+            directories: IndexDirectories::for_dump(path, options.index_dir.as_deref()),
             options: options.clone(),
             unpacked: OnceLock::new(),
             verification,
@@ -237,7 +237,7 @@ impl Opening {
         source: &DumpBytes<'_>,
         collect_ids: bool,
         progress: &dyn Progress,
-    ) -> Result<Built, Error> {
+    ) -> Result<BuiltSummary, Error> {
         build_summary::build(source, self.options.heap_dump, collect_ids, progress)
             .map_err(|error| self.scan_error(error))
     }
@@ -245,7 +245,7 @@ impl Opening {
     /// Refuses a dump with so many roots that their tables exceed the available memory.
     pub(crate) fn check_roots(&self, summary: &Summary) -> Result<(), Error> {
         let bytes = Roots::bytes(summary);
-        let allowance = Allowance::of(memory::available(self.options.memory_bytes));
+        let allowance = Allowance::new(memory::available(self.options.memory_bytes));
         allowance.take(bytes).map_err(|error| self.scan_error(error.into()))
     }
 

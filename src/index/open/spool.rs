@@ -18,12 +18,12 @@ const PREFIX: &str = "hprof-cli-pipe-";
 /// A copy. It is removed with its directory when this is dropped or the process is terminated by a
 /// signal.
 #[derive(Debug)]
-pub struct Spooled {
+pub struct SpooledCopy {
     dir: TemporaryDir,
     path: PathBuf,
 }
 
-impl Spooled {
+impl SpooledCopy {
     /// Copies the output of `reader` into a private directory in `into`. `path` is the name of the pipe
     /// in messages, `name` the name of the copy.
     ///
@@ -96,7 +96,7 @@ mod tests {
         let into = tempfile::tempdir().unwrap();
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 * CHUNK + 5).collect();
         let of = |reader: &mut dyn Read| {
-            Spooled::copy(reader, Path::new("-"), OsStr::new("stdin"), into.path(), &Quiet)
+            SpooledCopy::copy(reader, Path::new("-"), OsStr::new("stdin"), into.path(), &Quiet)
         };
         let spooled = of(&mut &*bytes).unwrap();
         assert_eq!(std::fs::read(spooled.path()).unwrap(), bytes);

@@ -26,9 +26,9 @@ use crate::objects::gc_roots::Roots;
 use crate::objects::object_graph::ObjectGraph;
 use crate::objects::object_table::ObjectTable;
 use crate::objects::placing;
-use crate::objects::reference_model::Described;
+use crate::objects::reference_model::ObjectDescriptions;
 use crate::records::source::DumpBytes;
-use crate::scan::scan_dump::Ids;
+use crate::scan::scan_dump::CollectedIds;
 use crate::storage::free_space::free_bytes;
 use crate::storage::memory::{self, NoMemory};
 use crate::storage::scratch::ScratchArena;
@@ -42,28 +42,28 @@ use hprof_input::progress::Progress;
 const MAX_PASSES: u64 = 4;
 
 /// A stage, and the mark that is set when it is damaged.
-type Marked<T> = (T, Arc<AtomicBool>);
+type MarkedStage<T> = (T, Arc<AtomicBool>);
 
 /// All stages of a graph.
 pub(crate) struct Stages {
-    objects: Marked<ObjectTable>,
-    references: Marked<AdjacencyLists>,
-    referrers: Marked<AdjacencyLists>,
-    tree: Marked<Tree>,
+    objects: MarkedStage<ObjectTable>,
+    references: MarkedStage<AdjacencyLists>,
+    referrers: MarkedStage<AdjacencyLists>,
+    tree: MarkedStage<Tree>,
 }
 
-fn marked<T>(
+fn read_marked<T>(
     read: impl Fn(&StageFile) -> Result<T, Unusable>,
-) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
+) -> impl Fn(&StageFile) -> Result<MarkedStage<T>, Unusable> {
     move |file| Ok((read(file)?, file.damage()))
 }
 
 /// Does what [`marked`] does after checking the whole file: damage in a stage would persist in the stages
 /// built from it.
-fn whole<T>(
+fn read_verified<T>(
     read: impl Fn(&StageFile) -> Result<T, Unusable>,
-) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
-    let read = marked(read);
+) -> impl Fn(&StageFile) -> Result<MarkedStage<T>, Unusable> {
+    let read = read_marked(read);
     move |file| file.verify().and_then(|()| read(file))
 }
 
@@ -84,12 +84,12 @@ fn fits<T>(fits: bool, stage: T) -> Result<T, Unusable> {
 impl Stages {
     /// Reads all stages if all of them exist.
     pub(crate) fn read(file: &Opening) -> Option<Self> {
-        let objects = file.read(Stage::Objects, marked(objects_file::read))?;
+        let objects = file.read(Stage::Objects, read_marked(objects_file::read))?;
         let count = objects.0.len();
         Some(Self {
-            references: file.read(Stage::References, marked(rows(count)))?,
-            referrers: file.read(Stage::Referrers, marked(rows(count)))?,
-            tree: file.read(Stage::Dominators, marked(tree(count)))?,
+            references: file.read(Stage::References, read_marked(rows(count)))?,
+            referrers: file.read(Stage::Referrers, read_marked(rows(count)))?,
+            tree: file.read(Stage::Dominators, read_marked(tree(count)))?,
             objects,
         })
     }
@@ -129,9 +129,9 @@ pub(crate) fn build(
     let source = file.source(Some(&directory), progress)?;
     // Another process may have built some of them while this one waited.
     let summary = known.or_else(|| file.read(Stage::Summary, summary_file::read));
-    let objects = file.read(Stage::Objects, whole(objects_file::read));
+    let objects = file.read(Stage::Objects, read_verified(objects_file::read));
     let count = objects.as_ref().map(|(objects, _)| objects.len());
-    let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
+    let references = count.and_then(|count| file.read(Stage::References, read_verified(rows(count))));
     let (base, work, fresh) = match (summary, objects, references) {
         (Some(summary), Some(objects), Some(references)) => {
             let arena = builder.arena(u64::from(objects.0.len()), 0)?;
@@ -157,7 +157,7 @@ struct StageBuilder<'a> {
     progress: &'a dyn Progress,
 }
 
-type Base = (Summary, Marked<ObjectTable>, Marked<AdjacencyLists>);
+type Base = (Summary, MarkedStage<ObjectTable>, MarkedStage<AdjacencyLists>);
 
 impl StageBuilder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
@@ -177,7 +177,7 @@ impl StageBuilder<'_> {
         &self,
         stage: Stage,
         read: impl Fn(&StageFile) -> Result<T, Unusable>,
-    ) -> Result<Marked<T>, Error> {
+    ) -> Result<MarkedStage<T>, Error> {
         let unreadable = || {
             let what = format!("{} cannot be read back", stage.name());
             self.write_error(match self.why_unmapped(stage) {
@@ -185,7 +185,7 @@ impl StageBuilder<'_> {
                 None => io::Error::other(what),
             })
         };
-        self.file.read(stage, marked(read)).ok_or_else(unreadable)
+        self.file.read(stage, read_marked(read)).ok_or_else(unreadable)
     }
 
     /// Refuses a build that cannot succeed in the available memory after what is already taken; returns
@@ -240,9 +240,9 @@ impl StageBuilder<'_> {
         let path = file.dump.path();
         let too_many = |error| Error::TooManyObjects { path: path.to_owned(), error };
         let (objects, ids_bytes) = match &built.ids {
-            Ids::Set(set) => (set.len(), set.bytes()),
-            Ids::List(ids) => (ids.len() as u64, ids.len() as u64 * 8),
-            Ids::Unknown => (0, 0),
+            CollectedIds::Set(set) => (set.len(), set.bytes()),
+            CollectedIds::List(ids) => (ids.len() as u64, ids.len() as u64 * 8),
+            CollectedIds::Unknown => (0, 0),
         };
         if objects >= u64::from(u32::MAX) {
             return Err(too_many(TooManyObjects(objects)));
@@ -250,9 +250,9 @@ impl StageBuilder<'_> {
         let arena = self.arena(objects, ids_bytes)?;
         progress.begin("numbering objects", 0);
         let addresses = match built.ids {
-            Ids::Set(set) => AddressIndex::of_set(set, &arena),
-            Ids::List(ids) => AddressIndex::of_list(&ids, &arena),
-            Ids::Unknown => AddressIndex::of_list(&[], &arena),
+            CollectedIds::Set(set) => AddressIndex::of_set(set, &arena),
+            CollectedIds::List(ids) => AddressIndex::of_list(&ids, &arena),
+            CollectedIds::Unknown => AddressIndex::of_list(&[], &arena),
         };
         let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
         let summary = built.summary;
@@ -279,7 +279,7 @@ impl StageBuilder<'_> {
             })
         });
         written.map_err(|error| self.write_error(error))?;
-        let Some((Described { classes, class_bytes, weights, .. }, places)) = described else {
+        let Some((ObjectDescriptions { classes, class_bytes, weights, .. }, places)) = described else {
             return Err(self.write_error(io::Error::other("nothing was described")));
         };
         file.check_unchanged()?;
@@ -308,14 +308,14 @@ impl StageBuilder<'_> {
         objects: &ObjectTable,
         references: &AdjacencyLists,
         (arena, weights): (ScratchArena, Option<Weights>),
-    ) -> Result<(Marked<AdjacencyLists>, Marked<Tree>), Error> {
+    ) -> Result<(MarkedStage<AdjacencyLists>, MarkedStage<Tree>), Error> {
         let Self { file, directory, progress } = *self;
-        let referrers = file.read(Stage::Referrers, whole(rows(objects.len())));
-        let tree = file.read(Stage::Dominators, marked(tree(objects.len())));
+        let referrers = file.read(Stage::Referrers, read_verified(rows(objects.len())));
+        let tree = file.read(Stage::Dominators, read_marked(tree(objects.len())));
         let tree = match (referrers, tree) {
             (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
             (None, Some(tree)) => {
-                let referrers = self.referrers(&arena, references, arena.left())?;
+                let referrers = self.referrers(&arena, references, arena.remaining_bytes())?;
                 return Ok((referrers, tree));
             }
             (referrers, None) => referrers,
@@ -363,9 +363,9 @@ impl StageBuilder<'_> {
         arena: &ScratchArena,
         references: &AdjacencyLists,
         memory: u64,
-    ) -> Result<Marked<AdjacencyLists>, Error> {
+    ) -> Result<MarkedStage<AdjacencyLists>, Error> {
         let Self { file, directory, progress } = *self;
-        progress.beside("transposing references", false);
+        progress.report_parallel("transposing references", false);
         let written = directory.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
             adjacency_file::write(arena, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
@@ -375,7 +375,7 @@ impl StageBuilder<'_> {
                 referrers::transpose_lists(arena, view, edges, memory, |part| rows.append(&part))
             })
         });
-        progress.beside("transposing references", true);
+        progress.report_parallel("transposing references", true);
         written.map_err(|error| self.write_error(error))?;
         self.read_back(Stage::Referrers, adjacency_file::read)
     }

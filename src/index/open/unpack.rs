@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
 use zerocopy::little_endian::U64;
 
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 use hprof_input::mapped_files::Content;
 use hprof_input::packed::{self, Compression, Output, Size, UnpackError};
 
@@ -21,8 +21,8 @@ use crate::storage::store::format::{FileKey, StageFile, Unusable};
 use hprof_input::progress::Progress;
 
 /// The unpacked bytes of a compressed dump.
-pub(crate) struct Unpacked {
-    pub(crate) map: Mapped,
+pub(crate) struct UnpackedDump {
+    pub(crate) map: MappedFile,
     /// Error that ended the unpacked bytes, if the file is truncated or damaged.
     pub(crate) error: Option<String>,
     /// `true` if they were unpacked by this process and are kept.
@@ -31,15 +31,15 @@ pub(crate) struct Unpacked {
 
 /// Returns the unpacked bytes from the index, or unpacks them now.
 pub(crate) fn unpack(
-    dump: &Mapped,
+    dump: &MappedFile,
     compression: Compression,
     key: &FileKey,
     directories: &IndexDirectories,
     directory: Option<&IndexDirectory>,
     progress: &dyn Progress,
-) -> Result<Unpacked, Error> {
+) -> Result<UnpackedDump, Error> {
     if let (Some((map, error)), _) = directories.read(key, read_unpacked) {
-        return Ok(Unpacked { map, error, kept: false });
+        return Ok(UnpackedDump { map, error, kept: false });
     }
     let into = directory.map_or_else(std::env::temp_dir, |directory| directory.path().to_owned());
     // Belongs to an older dump, or is damaged: it would take the disk space of the new one. The lock is
@@ -62,8 +62,8 @@ pub(crate) fn unpack(
     let (unpacked, hash) = unpack_into(file, dump, compression, &into, progress)?;
     let error = unpacked.error;
     if let Some(file) = nameless {
-        let map = Mapped::of(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
-        return Ok(Unpacked { map, error, kept: false });
+        let map = MappedFile::from_file(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
+        return Ok(UnpackedDump { map, error, kept: false });
     }
     let (Some(directory), Some(named)) = (directory, named) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
@@ -81,7 +81,7 @@ pub(crate) fn unpack(
             fail(error)
         })?;
     let map = directory.map(directory::UNPACKED_DATA)?;
-    Ok(Unpacked { map, error, kept: true })
+    Ok(UnpackedDump { map, error, kept: true })
 }
 
 /// Unpacks a file into a file without a name in the directory `into`, which disappears with this process. The directory is
@@ -91,29 +91,29 @@ pub(crate) fn unpack(
 /// # Errors
 /// [`Error::Unpack`], [`Error::NoRoom`] or [`Error::Members`].
 pub fn unnamed_copy(
-    packed: &Mapped,
+    packed: &MappedFile,
     compression: Compression,
     into: &Path,
     progress: &dyn Progress,
-) -> Result<(Mapped, Option<String>), Error> {
+) -> Result<(MappedFile, Option<String>), Error> {
     let fail = |error| Error::Unpack { path: packed.path().to_owned(), into: into.to_owned(), error };
     if !into.exists() {
         PrivateDir::create(into).map_err(fail)?;
     }
     let file = unnamed_in(into).map_err(fail)?;
     let (unpacked, _) = unpack_into(&file, packed, compression, into, progress)?;
-    Ok((Mapped::of(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
+    Ok((MappedFile::from_file(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
 }
 
 /// Unpacks a file into `file`, which is in the directory `into`. Returns the result and the checksum of the
 /// unpacked bytes.
 fn unpack_into(
     file: &File,
-    dump: &Mapped,
+    dump: &MappedFile,
     compression: Compression,
     into: &Path,
     progress: &dyn Progress,
-) -> Result<(packed::Unpacked, u64), Error> {
+) -> Result<(packed::UnpackOutcome, u64), Error> {
     let path = || dump.path().to_owned();
     let into = || into.to_owned();
     progress.begin("unpacking", dump.stamp().len);
@@ -135,7 +135,7 @@ fn unpack_into(
 pub(crate) fn find_unpacked(
     file: &StageFile,
     dir: &PrivateDir,
-) -> Result<(Mapped, u64, Option<String>), Unusable> {
+) -> Result<(MappedFile, u64, Option<String>), Unusable> {
     let facts = file.column::<U64>(1)?;
     let [len, hash] = *facts else { return Err(Unusable::Damaged) };
     let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
@@ -150,7 +150,7 @@ pub(crate) fn find_unpacked(
 pub(crate) fn read_unpacked(
     file: &StageFile,
     dir: &PrivateDir,
-) -> Result<(Mapped, Option<String>), Unusable> {
+) -> Result<(MappedFile, Option<String>), Unusable> {
     let (data, hash, error) = find_unpacked(file, dir)?;
     let mut found = Xxh3::new();
     for (part, at) in data.bytes().chunks(CHECKED_BYTES).zip((0..).step_by(CHECKED_BYTES)) {
@@ -184,11 +184,11 @@ pub(super) struct Copy<'a> {
     file: &'a File,
     dir: PathBuf,
     free: &'a (dyn Fn(&Path) -> Option<(u64, u64)> + Sync),
-    passed: Mutex<Passed>,
+    passed: Mutex<CopyProgress>,
 }
 
 /// Number of bytes passed on so far.
-struct Passed {
+struct CopyProgress {
     hash: Xxh3,
     len: u64,
     /// Number of bytes after which free space is checked.
@@ -198,7 +198,7 @@ struct Passed {
     no_room: Option<NoRoom>,
 }
 
-impl Passed {
+impl CopyProgress {
     fn new() -> Self {
         Self { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY_AT_LEAST, expected: None, no_room: None }
     }
@@ -207,16 +207,16 @@ impl Passed {
 impl<'a> Copy<'a> {
     /// Creates a copy in `file`, which is in the directory `dir`.
     pub(super) fn new(file: &'a File, dir: PathBuf) -> Self {
-        Self { file, dir, free: &free_bytes, passed: Mutex::new(Passed::new()) }
+        Self { file, dir, free: &free_bytes, passed: Mutex::new(CopyProgress::new()) }
     }
 
     /// Returns the reason why writing stopped, if the disk space ran out.
     pub(super) fn no_room(&self) -> Option<NoRoom> {
-        self.passed().no_room
+        self.lock_progress().no_room
     }
 
     /// Fails if less than `bytes` plus the reserve is free; returns the free bytes minus the reserve.
-    fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<u64> {
+    fn need(&self, passed: &mut CopyProgress, bytes: u64, size: Option<Size>) -> io::Result<u64> {
         let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(u64::MAX) };
         let reserve_bytes = RESERVE.min(disk_bytes / 20);
         if free_bytes >= bytes.saturating_add(reserve_bytes) {
@@ -226,7 +226,7 @@ impl<'a> Copy<'a> {
         Err(io::ErrorKind::StorageFull.into())
     }
 
-    fn passed(&self) -> std::sync::MutexGuard<'_, Passed> {
+    fn lock_progress(&self) -> std::sync::MutexGuard<'_, CopyProgress> {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,7 +236,7 @@ impl Output for Copy<'_> {
         // With an estimate, unpacking is refused only if the copy would not fit even if the estimate is
         // wrong by half. The rest is checked on the way.
         let bytes = if let Size::About(bytes) = size { bytes / 2 } else { size.bytes() };
-        let mut passed = self.passed();
+        let mut passed = self.lock_progress();
         passed.expected = Some(size.bytes());
         let room = self.need(&mut passed, bytes, Some(size))?;
         passed.look_at = (room / 2).clamp(LOOK_EVERY_AT_LEAST, LOOK_EVERY);
@@ -244,7 +244,7 @@ impl Output for Copy<'_> {
     }
 
     fn pass(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut passed = self.passed();
+        let mut passed = self.lock_progress();
         passed.hash.update(bytes);
         passed.len += bytes.len() as u64;
         if passed.len >= passed.look_at {
@@ -295,9 +295,9 @@ mod tests {
             let taken = file.metadata().map_or(0, |metadata| metadata.len());
             disk.map(|(free, disk)| (free.saturating_sub(taken), disk))
         };
-        let passed = Mutex::new(Passed::new());
+        let passed = Mutex::new(CopyProgress::new());
         let copy = Copy { file: &file, dir: PathBuf::new(), free: &of_disk, passed };
-        let unpacked = unpack_into(packed, Compression::of(packed).unwrap(), &copy, &|_| {});
+        let unpacked = unpack_into(packed, Compression::detect(packed).unwrap(), &copy, &|_| {});
         let no_room = copy.passed.into_inner().unwrap().no_room;
         assert_eq!(unpacked.is_err(), no_room.is_some());
         (no_room, file.metadata().unwrap().len())

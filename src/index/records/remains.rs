@@ -20,7 +20,7 @@ use super::record_walk;
 use super::top_level::{Contents, Segment};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
-use crate::storage::human_bytes::grouped;
+use crate::storage::human_bytes::group_digits;
 use crate::storage::id_map::{IdMap, IdSet};
 use crate::storage::memory::{self, NoMemory};
 
@@ -47,7 +47,7 @@ impl<'a> DumpPart<'a> {
     /// # Errors
     /// [`NoMemory`] if their tables exceed the available memory.
     pub fn read(bytes: &'a [u8], header: Header) -> Result<Self, NoMemory> {
-        let allowance = Allowance::of(memory::available(None));
+        let allowance = Allowance::new(memory::available(None));
         let mut contents = record_walk::read(bytes, &header, &allowance)?;
         allowance.take(contents.narrow_bytes())?;
         contents.narrow(contents.dumps.len());
@@ -281,7 +281,7 @@ impl ClassPreview {
 }
 
 /// Visitor of one heap dump record.
-struct Collector<'k> {
+struct RemainsCollector<'k> {
     known: &'k Preview,
     found: HeapRemains,
     last_array_class: ObjectId,
@@ -289,13 +289,13 @@ struct Collector<'k> {
     last: usize,
 }
 
-impl<'k> Collector<'k> {
+impl<'k> RemainsCollector<'k> {
     fn new(known: &'k Preview) -> Self {
         Self { known, found: HeapRemains::default(), last_array_class: ObjectId::NULL, last: 0 }
     }
 }
 
-impl<'a> HeapVisitor<'a> for Collector<'_> {
+impl<'a> HeapVisitor<'a> for RemainsCollector<'_> {
     fn instance(&mut self, record: Instance<'a>) {
         self.last = record.offset;
         self.found.counts.instances += 1;
@@ -373,7 +373,7 @@ fn read_segment(
             None => ranges.push(range),
         }
     };
-    let mut collector = Collector::new(known);
+    let mut collector = RemainsCollector::new(known);
     let mut at = start;
     while at < limit {
         // One walk if the record is not giant: a region that is damaged is one region.
@@ -401,7 +401,7 @@ fn read_segment(
             add(from..at);
         } else {
             // Only a record whose length has wrapped can contain it.
-            let mut one = Collector::new(known);
+            let mut one = RemainsCollector::new(known);
             let _ = hprof_parser::heap::visit_one(bytes, id_size, from, limit, &mut one);
             let found = &mut collector.found;
             found.counts.subtract(&one.found.counts);
@@ -419,7 +419,7 @@ fn read_segment(
 fn giant(from: usize, to: usize) -> Problem {
     let text = format!(
         "an object of {} bytes is not saved: no length of a record is that large",
-        grouped((to - from) as u64)
+        group_digits((to - from) as u64)
     );
     Problem::damage(ProblemKind::BadSubRecord, text, Some(from as u64)).skipping(to - from)
 }
@@ -453,12 +453,12 @@ pub fn instances_of(
     classes: &IdSet<ObjectId>,
     max: usize,
 ) -> Vec<ObjectId> {
-    struct Finder<'c> {
+    struct InstanceFinder<'c> {
         classes: &'c IdSet<ObjectId>,
         found: Vec<ObjectId>,
         max: usize,
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for InstanceFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.classes.contains(&record.class) {
                 self.found.push(record.id);
@@ -468,7 +468,7 @@ pub fn instances_of(
             self.found.len() < self.max
         }
     }
-    let finders = visit(part, segments, || Finder { classes, found: Vec::new(), max });
+    let finders = visit(part, segments, || InstanceFinder { classes, found: Vec::new(), max });
     finders.into_iter().flat_map(|finder| finder.found).take(max).collect()
 }
 
@@ -531,17 +531,17 @@ pub fn classes_of_arrays(
     segments: &[WholeRecords],
     ids: &IdSet<ObjectId>,
 ) -> Vec<(ObjectId, ObjectId)> {
-    struct Finder<'i> {
+    struct ArrayFinder<'i> {
         ids: &'i IdSet<ObjectId>,
         found: Vec<(ObjectId, ObjectId)>,
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for ArrayFinder<'_> {
         fn object_array(&mut self, record: ObjectArray<'a>) {
             if self.ids.contains(&record.id) {
                 self.found.push((record.id, record.class));
             }
         }
     }
-    let finders = visit(part, segments, || Finder { ids, found: Vec::new() });
+    let finders = visit(part, segments, || ArrayFinder { ids, found: Vec::new() });
     finders.into_iter().flat_map(|finder| finder.found).collect()
 }

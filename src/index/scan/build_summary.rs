@@ -11,9 +11,9 @@ use hprof_parser::{Header, Version};
 use super::class_rows;
 use super::completeness::{self, Completeness};
 use super::find_objects::Lookup;
-use super::scan_dump::{Ids, scan_dump};
+use super::scan_dump::{CollectedIds, scan_dump};
 use super::system_properties;
-use super::tallies::{ChunkIds, Scanned};
+use super::tallies::{ChunkIds, ScanResult};
 use crate::model::problem::{Problem, ProblemKind, Severity};
 use crate::model::summary::{Summary, Tables};
 use crate::model::tables::*;
@@ -28,10 +28,10 @@ use crate::storage::memory::NoMemory;
 use hprof_input::progress::Progress;
 
 /// Result of building a summary.
-pub(crate) struct Built {
+pub(crate) struct BuiltSummary {
     pub(crate) summary: Summary,
     /// Set of all IDs, if it was requested or needed.
-    pub(crate) ids: Ids,
+    pub(crate) ids: CollectedIds,
     /// Chunks of the heap dump.
     pub(crate) plan: Plan,
 }
@@ -42,8 +42,8 @@ pub(crate) fn build(
     heap_dump: Option<u32>,
     collect_ids: bool,
     progress: &dyn Progress,
-) -> Result<Built, ScanError> {
-    let allowance = Allowance::of(source.memory);
+) -> Result<BuiltSummary, ScanError> {
+    let allowance = Allowance::new(source.memory);
     let mut contents = record_walk::read(source.bytes, &source.header, &allowance)?;
     let number = contents.heap_dump_number(heap_dump)?;
     allowance.take(contents.narrow_bytes())?;
@@ -52,7 +52,7 @@ pub(crate) fn build(
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, &allowance, collect_ids, progress)?;
     let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan, &allowance)?;
-    Ok(Built { summary: parts.finish(source, &plan), ids, plan })
+    Ok(BuiltSummary { summary: parts.finish(source, &plan), ids, plan })
 }
 
 /// A summary without data read from single objects, which requires the class table.
@@ -74,14 +74,14 @@ impl SummaryParts {
         contents: &Contents,
         dump: &HeapDump,
         number: usize,
-        mut scan: Scanned,
+        mut scan: ScanResult,
         plan: &Plan,
         allowance: &Allowance,
     ) -> Result<Self, NoMemory> {
         let DumpBytes { bytes, header, packed_error, .. } = *source;
         let mut classes = class_rows::ClassRowBuilder::new(bytes, header.id_size, contents);
         classes.add_classes(&scan, allowance)?;
-        let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
+        let Completeness { damaged, cut_open } = Completeness::new(source, contents, number, dump, &scan);
         if damaged {
             completeness::assume_threads(source, &classes, &mut scan, plan, allowance)?;
         }
@@ -132,7 +132,7 @@ impl SummaryParts {
     /// properties.
     fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
         let Self { tables, facts, mut texts, chunk_ids } = self;
-        let summary = Summary::of(tables, facts);
+        let summary = Summary::from_tables(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
         let loaders = class_rows::loaders(&summary, &lookup, &class_ids, &mut texts);
@@ -147,7 +147,7 @@ impl SummaryParts {
 fn problems(
     source: &DumpBytes<'_>,
     contents: &Contents,
-    scan: &Scanned,
+    scan: &ScanResult,
     classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
@@ -176,7 +176,7 @@ fn facts(
     contents: &Contents,
     dump: &HeapDump,
     number: usize,
-    scan: &Scanned,
+    scan: &ScanResult,
     classes: &class_rows::ClassRowBuilder<'_>,
 ) -> FactsRow {
     let DumpBytes { bytes, header, compression, .. } = *source;
@@ -220,7 +220,7 @@ const LOOKUP_BYTES: u64 = 2 << 30;
 const LISTED_HEAP_DUMPS: usize = 1000;
 
 /// Returns the memory that [`fill_records`] allocates, in bytes.
-fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &Scanned) -> u64 {
+fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &ScanResult) -> u64 {
     let places = contents.strings.len() + contents.frames.len() + contents.traces.len();
     let records =
         [&contents.alloc_sites, &contents.cpu_samples, &contents.heap_summaries, &contents.control_settings];
@@ -240,7 +240,7 @@ fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &Scanned) -> u64 {
 }
 
 /// Fills the tables of top-level records.
-fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scanned) {
+fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &ScanResult) {
     let places = |places: &[RecordLocation]| -> Vec<PlaceRow> {
         places.iter().map(|place| PlaceRow::from(*place)).collect()
     };
@@ -289,7 +289,7 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
 }
 
 /// Returns Android's heaps without duplicates: number and name.
-fn heaps(bytes: &[u8], header: &Header, contents: &Contents, scan: &Scanned) -> Vec<(u32, String)> {
+fn heaps(bytes: &[u8], header: &Header, contents: &Contents, scan: &ScanResult) -> Vec<(u32, String)> {
     let mut heaps: Vec<(u32, String)> = Vec::new();
     for (_, heap, name) in &scan.heaps {
         if !heaps.iter().any(|(known, _)| known == heap) && heaps.len() < 256 {

@@ -11,7 +11,7 @@ use hprof_parser::record::{BodyReader, LoadClass, Record};
 use hprof_values::{BasicType, IdSize, ObjectId, TraceSerial, names};
 
 use super::find_objects::{FoundObject, Lookup};
-use super::tallies::{Scanned, Tally};
+use super::tallies::{ScanResult, Tally};
 use crate::model::class_table::ClassTable;
 use crate::model::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
 use crate::model::problem::{Problem, ProblemKind};
@@ -89,7 +89,7 @@ impl<'a> ClassRowBuilder<'a> {
     ///
     /// # Errors
     /// [`NoMemory`]: each object of a file may refer to a class of its own.
-    pub(crate) fn add_classes(&mut self, scan: &Scanned, allowance: &Allowance) -> Result<(), NoMemory> {
+    pub(crate) fn add_classes(&mut self, scan: &ScanResult, allowance: &Allowance) -> Result<(), NoMemory> {
         let loaded = self.contents.class_loads.len();
         allowance.take(map_bytes::<LoadClass>(loaded))?;
         let ids = scan.class_dumps.len() + loaded + scan.tallies.len();
@@ -203,7 +203,7 @@ impl<'a> ClassRowBuilder<'a> {
     fn add_dumped(&mut self, offset: usize, tally: Option<&Tally>, load: Option<(u32, u64)>) {
         // The scan has read it completely.
         let record = record_at(self.bytes, self.id_size, offset as u64);
-        let Some(reader::Record::Class(ClassObject(class))) = record else { return };
+        let Some(reader::ObjectRecord::Class(ClassObject(class))) = record else { return };
         let first_field = u32::try_from(self.fields.len()).unwrap_or(NONE);
         let first_static = u32::try_from(self.statics.len()).unwrap_or(NONE);
         for field in class.fields() {
@@ -274,7 +274,7 @@ impl<'a> ClassRowBuilder<'a> {
 
     /// Assigns the primitive arrays to their classes; classes that the dump does not contain get a row
     /// without a class object.
-    fn add_primitive_arrays(&mut self, scan: &Scanned) {
+    fn add_primitive_arrays(&mut self, scan: &ScanResult) {
         for (element, lengths) in BasicType::PRIMITIVES.into_iter().zip(&scan.primitive) {
             let count = lengths.count();
             if count == 0 {
@@ -342,7 +342,7 @@ impl<'a> ClassRowBuilder<'a> {
     }
 
     /// Adds the problems of classes.
-    pub(crate) fn problems(&self, scan: &Scanned) -> Vec<Problem> {
+    pub(crate) fn problems(&self, scan: &ScanResult) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut note = |kind: ProblemKind, count: u64, text: &str| {
             if count > 0 {
@@ -364,7 +364,7 @@ impl<'a> ClassRowBuilder<'a> {
     }
 
     /// Fills the tables of classes and of measurements.
-    pub(crate) fn tables(&mut self, scan: &Scanned) -> Tables {
+    pub(crate) fn tables(&mut self, scan: &ScanResult) -> Tables {
         let number = |id: &ObjectId| self.numbers.get(id).copied();
         let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
             .filter_map(|(id, tally)| Some((number(id)?, tally.lengths.as_deref()?)))
@@ -417,11 +417,11 @@ impl<'a> ClassRowBuilder<'a> {
     }
 
     /// Groups the instances of StackChunk by stack size, the field `size`.
-    fn stack_chunks(&self, scan: &Scanned) -> Vec<StackChunkRow> {
+    fn stack_chunks(&self, scan: &ScanResult) -> Vec<StackChunkRow> {
         let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
         for (offset, bytes) in &scan.stack_chunks {
             let words = match record_at(self.bytes, self.id_size, *offset as u64) {
-                Some(reader::Record::Instance(chunk)) => self.stack_words(&chunk).unwrap_or(0),
+                Some(reader::ObjectRecord::Instance(chunk)) => self.stack_words(&chunk).unwrap_or(0),
                 _ => 0,
             };
             let (instances, distance) = groups.entry(words).or_default();
@@ -477,9 +477,9 @@ pub(crate) fn loaders(
     };
     let class_loader = summary.boot_class("java.lang.ClassLoader");
     let name_of = |found: &FoundObject<'_>| match found {
-        FoundObject::Instance { class, fields } => {
-            Fields::new(summary, *classes.get(class)?, fields).of(class_loader?)?.reference("name")
-        }
+        FoundObject::Instance { class, fields } => Fields::new(summary, *classes.get(class)?, fields)
+            .superclass_fields(class_loader?)?
+            .reference("name"),
         _ => None,
     };
     let names: IdMap<ObjectId, ObjectId> =

@@ -7,7 +7,7 @@ use hprof_values::{ObjectId, RootKind};
 use zerocopy::little_endian::U64;
 
 use super::class_rows;
-use super::tallies::Scanned;
+use super::tallies::ScanResult;
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::tables::{NONE, RootRow};
 use crate::records::chunks::{Plan, RecordChunk};
@@ -29,12 +29,12 @@ pub(crate) struct Completeness {
 
 impl Completeness {
     /// Judges heap dump `number`, from 1; 0 if the file has none.
-    pub(crate) fn of(
+    pub(crate) fn new(
         source: &DumpBytes<'_>,
         contents: &Contents,
         number: usize,
         dump: &HeapDump,
-        scan: &Scanned,
+        scan: &ScanResult,
     ) -> Self {
         let counts = scan.tallies.values().any(|tally| tally.objects > 0);
         let cut_open = dump.open && counts && scan.roots.is_empty();
@@ -63,7 +63,7 @@ impl Completeness {
 pub(crate) fn assume_threads(
     source: &DumpBytes<'_>,
     classes: &class_rows::ClassRowBuilder<'_>,
-    scan: &mut Scanned,
+    scan: &mut ScanResult,
     plan: &Plan,
     allowance: &Allowance,
 ) -> Result<(), NoMemory> {

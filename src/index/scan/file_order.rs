@@ -263,9 +263,9 @@ mod tests {
 
     /// Visited items: start of each record; long arrays once for each range of elements.
     #[derive(Debug, Default, PartialEq)]
-    struct Seen(Vec<usize>);
+    struct VisitedItems(Vec<usize>);
 
-    impl<'a> HeapVisitor<'a> for Seen {
+    impl<'a> HeapVisitor<'a> for VisitedItems {
         fn instance(&mut self, record: Instance<'a>) {
             self.0.push(record.offset);
         }
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!((places.next(), stated), (None, total));
         assert_eq!(chunks.iter().map(OrderedChunk::bytes).sum::<u64>(), total);
 
-        let (mut by_parts, mut by_segments) = (Seen::default(), Seen::default());
+        let (mut by_parts, mut by_segments) = (VisitedItems::default(), VisitedItems::default());
         for chunk in &chunks {
             let before = by_parts.0.len();
             walk.chunk(chunk, &mut by_parts);

@@ -60,7 +60,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Finds one object.
-    pub(crate) fn one(&self, id: ObjectId) -> Option<FoundObject<'a>> {
+    pub(crate) fn find_one(&self, id: ObjectId) -> Option<FoundObject<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
@@ -77,7 +77,7 @@ impl<'a> Lookup<'a> {
                 let FoundObject::Instance { class, fields } = found else {
                     return None;
                 };
-                let places = StringFields::of(summary, *classes.get(&class)?)?;
+                let places = StringFields::for_class(summary, *classes.get(&class)?)?;
                 let (array, part) = places.read(fields, summary.id_size())?;
                 Some((string, array, part))
             })

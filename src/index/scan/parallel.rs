@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::tallies::{Prev, PreviousObject, Scanned};
+use super::tallies::{Prev, PreviousObject, ScanResult};
 use super::task::{Mode, Task, classes_between};
 use super::worker::Worker;
 use crate::objects::id_set::Misfit;
@@ -29,11 +29,11 @@ pub(crate) enum Retry {
 ///
 /// # Errors
 /// [`Retry`] states the reason.
-pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
+pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<ScanResult, Retry> {
     let next = AtomicUsize::new(0);
     let misfit = AtomicBool::new(false);
     let retry = Mutex::new(None);
-    let done = Mutex::new(Scanned::default());
+    let done = Mutex::new(ScanResult::default());
     let stop = |why: Retry| {
         misfit.store(true, Ordering::Relaxed);
         retry.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
@@ -99,7 +99,7 @@ fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &RecordChunk)
 
 /// Adds the distances between the last object of each run and the first of the next, and finds
 /// overlapping runs.
-fn stitch(scan: &mut Scanned, task: &Task<'_>) {
+fn stitch(scan: &mut ScanResult, task: &Task<'_>) {
     scan.runs.sort_unstable_by_key(|run| run.first);
     let runs = std::mem::take(&mut scan.runs);
     for (run, next) in runs.iter().zip(runs.iter().skip(1)) {
@@ -120,7 +120,7 @@ fn stitch(scan: &mut Scanned, task: &Task<'_>) {
 }
 
 /// Adds the distance from `prev` (or from the class object at `at`) to `next`.
-fn settle(scan: &mut Scanned, prev: &mut Option<Prev>, at: u64, next: u64) {
+fn settle(scan: &mut ScanResult, prev: &mut Option<Prev>, at: u64, next: u64) {
     let bytes = next - at;
     match prev.take() {
         None => scan.class_distances.push((at, bytes)),

@@ -17,7 +17,7 @@ const SAMPLES: usize = 96;
 /// Returns the approximate number of objects of a heap dump, extrapolated from some chunks.
 pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
     let DumpBytes { bytes, header, .. } = *source;
-    let mut contents = record_walk::read(bytes, &header, &Allowance::of(source.memory))?;
+    let mut contents = record_walk::read(bytes, &header, &Allowance::new(source.memory))?;
     let number = contents.heap_dump_number(heap_dump)?;
     contents.narrow(number);
     let Some(dump) = number.checked_sub(1).and_then(|at| contents.dumps.get(at)) else { return Ok(0) };

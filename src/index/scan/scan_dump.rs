@@ -10,7 +10,7 @@ use hprof_values::{BasicType, ObjectId};
 
 use super::class_rows;
 use super::parallel::{self, Retry};
-use super::tallies::{IdRun, Scanned};
+use super::tallies::{IdRun, ScanResult};
 use super::task::{Mode, Task};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
@@ -24,7 +24,7 @@ use crate::storage::memory::{self, NoMemory};
 use hprof_input::progress::Progress;
 
 /// IDs of all objects, in the form that suits them.
-pub(crate) enum Ids {
+pub(crate) enum CollectedIds {
     /// Not collected: not requested.
     Unknown,
     /// A set with one bit per alignment unit.
@@ -53,7 +53,7 @@ pub(crate) fn scan_dump(
     allowance: &Allowance,
     collect_ids: bool,
     progress: &dyn Progress,
-) -> Result<(Scanned, Ids, Plan), NoMemory> {
+) -> Result<(ScanResult, CollectedIds, Plan), NoMemory> {
     let DumpBytes { bytes, header, .. } = *source;
     let preview = Preview::read(bytes, header.id_size, contents, dump);
     let mut class_ids = contents.loaded_before_end_of(dump);
@@ -73,7 +73,9 @@ pub(crate) fn scan_dump(
         if preview.is_unordered() || shift == 0 { ScanForm::Bits { shift } } else { ScanForm::Ordered };
     // A set may take up to 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
-    let new_set = |shift| AddressSet::new(shift, max_bytes).within(allowance.left().unwrap_or(u64::MAX));
+    let new_set = |shift| {
+        AddressSet::new(shift, max_bytes).with_max_bytes(allowance.remaining_bytes().unwrap_or(u64::MAX))
+    };
     loop {
         allowance.reset(taken);
         let passed = AtomicUsize::new(0);
@@ -122,11 +124,11 @@ pub(crate) fn scan_dump(
                     measure(&task, set, &mut scan)?;
                 }
                 let mut ids = match set {
-                    Some(set) => Ids::Set(set),
-                    None => Ids::Unknown,
+                    Some(set) => CollectedIds::Set(set),
+                    None => CollectedIds::Unknown,
                 };
                 if matches!(form, ScanForm::List | ScanForm::OrderedList) {
-                    ids = Ids::List(sort_list(&mut scan, allowance)?);
+                    ids = CollectedIds::List(sort_list(&mut scan, allowance)?);
                 }
                 keep_last_of_repeated(&task, &mut scan)?;
                 // Short runs are of no use: nearly all objects would be stored separately.
@@ -145,7 +147,7 @@ pub(crate) fn scan_dump(
             Err(Retry::Unordered) => form = ScanForm::Bits { shift },
             Err(Retry::Misfit(Misfit::Memory)) => {
                 // Either a table could not grow, or the set.
-                if let Some(refused) = allowance.refused() {
+                if let Some(refused) = allowance.refusal() {
                     return Err(refused);
                 }
                 let Some(available) = source.memory else { continue };
@@ -171,7 +173,7 @@ fn is_ordered(form: ScanForm) -> bool {
 }
 
 /// Returns `true` if a dumped class has an ID that is not among `class_ids`, which ascend.
-fn has_unnamed(scan: &Scanned, class_ids: &[u64]) -> bool {
+fn has_unnamed(scan: &ScanResult, class_ids: &[u64]) -> bool {
     scan.class_dumps.iter().any(|(_, id)| class_ids.binary_search(&id.0).is_err())
 }
 
@@ -179,7 +181,7 @@ fn has_unnamed(scan: &Scanned, class_ids: &[u64]) -> bool {
 const MEASURED_BYTES: usize = 64 << 20;
 
 /// Measures distances in a second pass, over a part of the dump spread evenly.
-fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), NoMemory> {
+fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut ScanResult) -> Result<(), NoMemory> {
     if set.shift() < 3 {
         return Ok(());
     }
@@ -190,7 +192,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), 
     let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, ..*task };
     let Ok(measured) = parallel::scan(&task, Mode::Measure(set)) else {
         // The result must not depend on the available memory.
-        return task.allowance.refused().map_or(Ok(()), Err);
+        return task.allowance.refusal().map_or(Ok(()), Err);
     };
     for (id, tally) in measured.tallies {
         if let Some(counted) = scan.tallies.get_mut(&id) {
@@ -217,7 +219,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), 
 }
 
 /// Sorts the list of IDs and collects the repeated ones.
-fn sort_list(scan: &mut Scanned, allowance: &Allowance) -> Result<Vec<u64>, NoMemory> {
+fn sort_list(scan: &mut ScanResult, allowance: &Allowance) -> Result<Vec<u64>, NoMemory> {
     let mut ids = std::mem::take(&mut scan.ids);
     ids.par_sort_unstable();
     let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
@@ -236,7 +238,7 @@ fn sort_list(scan: &mut Scanned, allowance: &Allowance) -> Result<Vec<u64>, NoMe
 
 /// Resolves objects dumped again under the same ID: the last one in the file counts, as if it had
 /// overwritten the others. A class object takes precedence over all of them.
-fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMemory> {
+fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), NoMemory> {
     if scan.repeated.is_empty() {
         return Ok(());
     }
@@ -250,7 +252,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
     }
     struct HolderFinder<'s> {
         allowance: &'s Allowance,
-        scan: &'s mut Scanned,
+        scan: &'s mut ScanResult,
         holders: IdMap<ObjectId, Holder>,
         /// Offsets of replaced instances of StackChunk.
         gone: Vec<usize>,

@@ -63,10 +63,10 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     })?;
     let props =
         summary.statics(system).find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);
-    let props = fields_of(lookup.one(ObjectId(props?.2))?)?;
-    let map = props.reference("map").and_then(|map| fields_of(lookup.one(map)?));
+    let props = fields_of(lookup.find_one(ObjectId(props?.2))?)?;
+    let map = props.reference("map").and_then(|map| fields_of(lookup.find_one(map)?));
     let table = map.unwrap_or(props).reference("table")?;
-    let FoundObject::Objects { elements } = lookup.one(table)? else {
+    let FoundObject::Objects { elements } = lookup.find_one(table)? else {
         return None;
     };
     let mut level: IdSet<ObjectId> =

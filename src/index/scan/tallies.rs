@@ -81,7 +81,7 @@ pub(crate) struct ChunkIds {
 
 /// Result of a scan.
 #[derive(Debug, Default)]
-pub(crate) struct Scanned {
+pub(crate) struct ScanResult {
     pub(crate) tallies: IdMap<ObjectId, Tally>,
     /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
@@ -125,7 +125,7 @@ pub(crate) struct Scanned {
     pub(crate) misfit: Option<Misfit>,
 }
 
-impl Scanned {
+impl ScanResult {
     /// Merges the counts of another thread.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::resync::KnownClasses;
 
-use super::tallies::{ChunkIds, IdRun, LENGTHS_BYTES, Prev, PreviousObject, Scanned, Tally};
+use super::tallies::{ChunkIds, IdRun, LENGTHS_BYTES, Prev, PreviousObject, ScanResult, Tally};
 use super::task::{Mode, Task, classes_between};
 use crate::model::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
@@ -55,7 +55,7 @@ pub(crate) struct Worker<'a> {
     /// Numbers of objects and runs of the chunk.
     objects: u64,
     runs: u64,
-    counted: Scanned,
+    counted: ScanResult,
 }
 
 /// Appends to a table if the memory suffices.
@@ -93,7 +93,7 @@ impl<'a> Worker<'a> {
             highest: 0,
             objects: 0,
             runs: 0,
-            counted: Scanned::default(),
+            counted: ScanResult::default(),
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Scanned {
+    pub(crate) fn finish(mut self) -> ScanResult {
         if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
             self.misfit = cursor.flush(&mut self.counted.repeated, self.task.allowance).err();
         }

@@ -32,7 +32,7 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     /// Creates an allowance of the available memory, minus the working memory of threads.
-    pub(crate) fn of(available: Option<Available>) -> Self {
+    pub(crate) fn new(available: Option<Available>) -> Self {
         let available = available.filter(|available| available.refuses());
         Self { available, taken: AtomicU64::new(0), refused: OnceLock::new() }
     }
@@ -82,14 +82,14 @@ impl Allowance {
     }
 
     /// Returns the number of bytes left for purposes other than tables; `None` if there is no limit.
-    pub(crate) fn left(&self) -> Option<u64> {
+    pub(crate) fn remaining_bytes(&self) -> Option<u64> {
         let working_memory = memory::working_memory(1);
         self.available
             .map(|available| available.bytes.saturating_sub(working_memory).saturating_sub(self.taken()))
     }
 
     /// Returns the refused request, if any.
-    pub(crate) fn refused(&self) -> Option<NoMemory> {
+    pub(crate) fn refusal(&self) -> Option<NoMemory> {
         self.refused.get().copied()
     }
 
@@ -200,13 +200,13 @@ pub(crate) fn map_bytes<V>(ids: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn given(bytes: u64) -> Allowance {
-        Allowance::of(Some(Available { bytes, limit: Limit::Given }))
+    fn given_allowance(bytes: u64) -> Allowance {
+        Allowance::new(Some(Available { bytes, limit: Limit::Given }))
     }
 
     #[test]
     fn a_table_is_refused_before_it_is_allocated() {
-        let allowance = given(memory::working_memory(1) + (64 << 20));
+        let allowance = given_allowance(memory::working_memory(1) + (64 << 20));
         let mut table = Vec::new();
         let refused = loop {
             if let Err(refused) = allowance.push(&mut table, 7u64) {
@@ -217,22 +217,22 @@ mod tests {
         let taken = bytes::<u64>(table.capacity());
         assert!(((64 << 20) / 4 * 3..=64 << 20).contains(&taken), "{taken}");
         assert!(refused.needed_bytes > refused.available.bytes, "{refused}");
-        assert_eq!(allowance.refused(), Some(refused));
+        assert_eq!(allowance.refusal(), Some(refused));
     }
 
     #[test]
     fn small_tables_are_never_refused_and_without_a_limit_none_is() {
         let mut table = Vec::new();
-        let small = given(0);
+        let small = given_allowance(0);
         (0..400_000).for_each(|_| small.push(&mut table, 7u64).unwrap());
-        let free = Allowance::of(Some(Available { bytes: 0, limit: Limit::Free }));
+        let free = Allowance::new(Some(Available { bytes: 0, limit: Limit::Free }));
         (0..1_000_000).for_each(|_| free.push(&mut table, 7u64).unwrap());
-        assert_eq!(free.left(), None);
+        assert_eq!(free.remaining_bytes(), None);
     }
 
     #[test]
     fn tables_are_appended_and_what_is_freed_is_given_back() {
-        let allowance = given(1 << 30);
+        let allowance = given_allowance(1 << 30);
         let table = |rows: u32| {
             let mut table = Vec::new();
             (0..rows).for_each(|row| allowance.push(&mut table, row).unwrap());

@@ -231,7 +231,7 @@ impl BitPacker {
 
 /// Returns a column made in memory.
 #[cfg(test)]
-pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> BitPackedColumn {
+pub(crate) fn packed_column<T: Copy + Into<u32>>(numbers: &[T]) -> BitPackedColumn {
     let packer = BitPacker::pack(numbers);
     BitPackedColumn { frames: packer.frames.into(), words: packer.words.into() }
 }
@@ -248,7 +248,7 @@ mod tests {
                 let mask = u32::MAX.checked_shr(32 - width).unwrap_or(0);
                 let numbers: Vec<u32> =
                     (0..count).map(|i: u32| i.wrapping_mul(2_654_435_761) & mask).collect();
-                let column = packed(&numbers);
+                let column = packed_column(&numbers);
                 let rows = u32::try_from(numbers.len()).unwrap();
                 assert_eq!(column.range(0..rows).collect::<Vec<_>>(), numbers, "width {width}");
                 let single: Vec<u32> = (0..rows).map(|row| column.get(row).unwrap()).collect();

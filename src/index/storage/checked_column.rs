@@ -17,7 +17,7 @@ use zerocopy::FromBytes;
 use super::column::ColumnRow;
 use super::prefetch::prefetch;
 use super::scratch::Array;
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 
 /// Size in bytes of a block, which has its own hash.
 pub const BLOCK_BYTES: usize = 1 << 16;
@@ -73,7 +73,7 @@ pub struct CheckedColumn<T>(Inner<T>);
 enum Inner<T> {
     Owned(Vec<T>),
     Scratch(Array<T>),
-    Mapped { file: Arc<Mapped>, range: Range<usize>, checks: Checks, damage: Arc<AtomicBool> },
+    Mapped { file: Arc<MappedFile>, range: Range<usize>, checks: Checks, damage: Arc<AtomicBool> },
 }
 
 impl<T> Default for CheckedColumn<T> {
@@ -95,8 +95,8 @@ impl<T> From<Array<T>> for CheckedColumn<T> {
 }
 
 impl<T: ColumnRow> CheckedColumn<T> {
-    pub(crate) fn mapped(
-        file: Arc<Mapped>,
+    pub(crate) fn from_mapped(
+        file: Arc<MappedFile>,
         range: Range<usize>,
         checks: Checks,
         damage: Arc<AtomicBool>,

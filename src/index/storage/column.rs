@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 
 /// Requirements of a row type.
 pub trait ColumnRow: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
@@ -19,7 +19,7 @@ pub enum IndexColumn<T> {
     /// In a mapped file whose checksum was verified when the column was created.
     Mapped {
         /// Mapped file.
-        file: Arc<Mapped>,
+        file: Arc<MappedFile>,
         /// Range of bytes in the file.
         range: Range<usize>,
     },

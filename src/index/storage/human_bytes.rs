@@ -25,7 +25,7 @@ impl fmt::Display for HumanBytes {
 }
 
 /// Returns a number with thousands separators: `1,234,567`.
-pub fn grouped(number: u64) -> String {
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (at, digit) in digits.chars().enumerate() {

@@ -76,17 +76,17 @@ pub fn available(given: Option<u64>) -> Option<Available> {
             let shared = |bytes: u64| bytes / 4 * QUARTERS;
             let free = system::free().map(shared).map(found(Limit::Free));
             let group = system::group().map(shared).map(found(Limit::Group));
-            least(free, group)
+            min_available(free, group)
         }
     };
     let data = system::data_limit().map(|bytes| found(Limit::Data)(bytes.saturating_sub(own.data)));
-    least(least(free, data), addresses())
+    min_available(min_available(free, data), addresses())
 }
 
 /// Returns the rest of `ulimit -v`, for which mapped files count as much as memory.
 pub(crate) fn addresses() -> Option<Available> {
     let limit = system::address_limit()?;
-    let used = Own::now().addresses.saturating_sub(reserved());
+    let used = Own::now().addresses.saturating_sub(reserved_bytes());
     Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn addresses_unused() -> Option<Available> {
 }
 
 /// Returns the unused address space that the allocator reserves for threads: 64 MiB each.
-fn reserved() -> u64 {
+fn reserved_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
 }
 
@@ -109,7 +109,7 @@ fn reserved_by(line: &str) -> Option<u64> {
     rest.starts_with("---p").then_some(number(end)?.checked_sub(number(start)?)?)
 }
 
-fn least(one: Option<Available>, other: Option<Available>) -> Option<Available> {
+fn min_available(one: Option<Available>, other: Option<Available>) -> Option<Available> {
     one.into_iter().chain(other).min_by_key(|available| available.bytes)
 }
 
@@ -124,11 +124,11 @@ struct Own {
 
 impl Own {
     fn now() -> Self {
-        std::fs::read_to_string("/proc/self/status").map(|text| Self::of(&text)).unwrap_or_default()
+        std::fs::read_to_string("/proc/self/status").map(|text| Self::from_status(&text)).unwrap_or_default()
     }
 
     /// Reads `/proc/self/status`.
-    fn of(status: &str) -> Self {
+    fn from_status(status: &str) -> Self {
         let bytes = |name| kilobytes(status, name).unwrap_or(0);
         Self { private: bytes("RssAnon"), data: bytes("VmData"), addresses: bytes("VmSize") }
     }
@@ -229,12 +229,12 @@ mod group {
         });
         let own: PathBuf = mount.join(parts.collect::<PathBuf>());
         let groups = own.ancestors().take_while(|group| group.starts_with(mount));
-        groups.filter_map(|group| left(group, version)).min()
+        groups.filter_map(|group| remaining_bytes(group, version)).min()
     }
 
     /// Returns the rest of one group's limit: the page cache charged to it is released when memory is
     /// needed.
-    fn left(group: &Path, version: &Version) -> Option<u64> {
+    fn remaining_bytes(group: &Path, version: &Version) -> Option<u64> {
         let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
         // "max", or a number that exceeds any machine: no limit.
         let limit = number(version.limit).filter(|limit| *limit < 1 << 60)?;
@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(kilobytes("MemAvailable: many kB", "MemAvailable"), None);
         assert_eq!(kilobytes("", "MemAvailable"), None);
         let status = "Name:\thprof-cli\nVmSize:\t  4000 kB\nRssAnon:\t     3 kB\nVmData:\t     20 kB\n";
-        assert_eq!(Own::of(status), Own { private: 3 << 10, data: 20 << 10, addresses: 4000 << 10 });
-        assert_eq!(Own::of("nothing"), Own::default());
+        assert_eq!(Own::from_status(status), Own { private: 3 << 10, data: 20 << 10, addresses: 4000 << 10 });
+        assert_eq!(Own::from_status("nothing"), Own::default());
         let maps = [
             "7f0000001000-7f0000021000 rw-p 00000000 00:00 0",
             "7f0000021000-7f0004000000 ---p 00000000 00:00 0 ",

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hprof_input::file::{Mapped, OpenError};
+use hprof_input::file::{MappedFile, OpenError};
 use hprof_input::mapped_files::Content;
 
 #[cfg(unix)]
@@ -214,7 +214,7 @@ impl PrivateDir {
     }
 
     /// Maps a file for reading.
-    pub(crate) fn map(&self, name: &str) -> Result<Mapped, OpenError> {
+    pub(crate) fn map(&self, name: &str) -> Result<MappedFile, OpenError> {
         let path = self.path.join(name);
         let file = match self.read(name) {
             Ok(file) => file,
@@ -224,7 +224,7 @@ impl PrivateDir {
         match kind {
             Ok(kind) if kind.is_dir() => Err(OpenError::Directory(path)),
             Ok(kind) if !kind.is_file() => Err(OpenError::NotAFile(path)),
-            _ => Mapped::of(&file, path, Content::File),
+            _ => MappedFile::from_file(&file, path, Content::File),
         }
     }
 

@@ -123,7 +123,7 @@ impl ScratchArena {
     }
 
     /// Returns the number of bytes left in the budget, including spare memory.
-    pub fn left(&self) -> u64 {
+    pub fn remaining_bytes(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
@@ -140,7 +140,7 @@ impl ScratchArena {
     }
 
     /// Returns an array of `len` zeros.
-    pub fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
+    pub fn zeroed_array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         let (mut array, used) = self.make(len)?;
         let used = used.min(array.bytes);
         if let Some(used) = array.place.bytes_mut().get_mut(..used) {
@@ -179,7 +179,7 @@ impl ScratchArena {
         }
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
         // A failing disk, or a full copy-on-write one.
-        let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
+        let known = mapped_files::register(&map, &self.0.dir, Content::Scratch);
         Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
@@ -538,12 +538,12 @@ mod tests {
         // Memory that no array uses any more is as good as what was never taken.
         drop(arena.array::<u8>(3 << 20).unwrap());
         let mut reserved = arena.reserve();
-        assert!(reserved.take(FREE_BYTES) && arena.left() == 4 << 20);
-        assert!(reserved.take(3 << 20) && arena.left() == 1 << 20);
-        assert!(!reserved.take((1 << 20) + 1) && reserved.take(1 << 20) && arena.left() == 0);
+        assert!(reserved.take(FREE_BYTES) && arena.remaining_bytes() == 4 << 20);
+        assert!(reserved.take(3 << 20) && arena.remaining_bytes() == 1 << 20);
+        assert!(!reserved.take((1 << 20) + 1) && reserved.take(1 << 20) && arena.remaining_bytes() == 0);
         assert!(!in_memory(&arena.array::<u8>(1).unwrap()));
         drop(reserved);
-        assert_eq!(arena.left(), 4 << 20);
+        assert_eq!(arena.remaining_bytes(), 4 << 20);
         // Little is never refused.
         assert!(ScratchArena::new(dir.path().to_owned(), 0).reserve().take(FREE_BYTES));
     }
@@ -556,22 +556,22 @@ mod tests {
     fn arrays_lie_in_memory_and_then_in_files() {
         let dir = tempfile::tempdir().unwrap();
         let arena = ScratchArena::new(dir.path().to_owned(), 5 << 20);
-        let mut first = arena.zeroed::<u32>(900).unwrap();
+        let mut first = arena.zeroed_array::<u32>(900).unwrap();
         let mut second = arena.array::<u64>(700_000).unwrap();
         let left = (5 << 20) - SMALL_PAGE as u64;
-        assert_eq!((in_memory(&first), in_memory(&second), arena.left()), (true, false, left));
+        assert_eq!((in_memory(&first), in_memory(&second), arena.remaining_bytes()), (true, false, left));
         first.fill(7);
         second.fill(9);
         assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
         assert_eq!((first.len(), second.len()), (900, 700_000));
         drop((first, second));
-        assert_eq!(arena.left(), 5 << 20);
-        let again = arena.zeroed::<u16>(5000).unwrap();
+        assert_eq!(arena.remaining_bytes(), 5 << 20);
+        let again = arena.zeroed_array::<u16>(5000).unwrap();
         assert!(again.iter().all(|x| *x == 0));
         let all = arena.array::<u8>(5 << 20).unwrap();
         assert!((in_memory(&again), in_memory(&all)) == (true, false));
         drop(again);
-        let all = arena.zeroed::<u8>(4 << 20).unwrap();
+        let all = arena.zeroed_array::<u8>(4 << 20).unwrap();
         assert!(in_memory(&all) && all.iter().all(|x| *x == 0), "spare memory makes room for more");
         assert!(arena.array::<u32>(0).unwrap().is_empty());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

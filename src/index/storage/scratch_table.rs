@@ -160,7 +160,8 @@ impl KeyTable {
 
     #[cold]
     fn grow(&mut self) -> io::Result<()> {
-        let mut array = self.arena.zeroed::<KeySlot>(self.many.len().max(FEW_KEYS).saturating_mul(2))?;
+        let mut array =
+            self.arena.zeroed_array::<KeySlot>(self.many.len().max(FEW_KEYS).saturating_mul(2))?;
         let more = &mut *array;
         let few = self
             .few

@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-use super::stream::Bounded;
+use super::stream::BoundedReader;
 use super::tar::{self, Bytes, Next, TarInput};
 use super::zip;
 use super::{
-    Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
-    unpack_file, zstandard,
+    Compression, CountingReader, Members, Output, PEEKED, ProgressCallback, Size, UnpackError, UnpackOutcome,
+    stream, unpack_file, zstandard,
 };
-use hprof_parser::sniff::{self, Looks};
+use hprof_parser::sniff::{self, FileKind};
 
 /// Number of bytes of a packed file in an archive that suffice to detect its format: Zstandard yields nothing before a
 /// whole block.
@@ -25,8 +25,8 @@ const TELLING: u64 = 64;
 fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) {
     let (mut start, mut end) = stream::start(reader, PEEKED.min(limit));
     let inner = match sniff::sniff(&start) {
-        Looks::Gzip => Some(Compression::Gzip),
-        Looks::Zstd => Some(Compression::Zstd),
+        FileKind::Gzip => Some(Compression::Gzip),
+        FileKind::Zstd => Some(Compression::Zstd),
         _ => None,
     };
     // Most gzip files need only the first bytes; unpacking more of thousands of logs would take minutes.
@@ -42,10 +42,10 @@ fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) 
 /// Returns the compression of a file with these first bytes, if it is a heap dump, and adds it to the members under
 /// `name`.
 fn add(members: &mut Members, name: &str, start: &[u8]) -> Option<Option<Compression>> {
-    let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == Looks::Hprof;
+    let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == FileKind::Hprof;
     let inner = match sniff::sniff(start) {
-        Looks::Gzip => Some(Compression::Gzip),
-        Looks::Zstd => Some(Compression::Zstd),
+        FileKind::Gzip => Some(Compression::Gzip),
+        FileKind::Zstd => Some(Compression::Zstd),
         _ => None,
     };
     let (inside, error) = match inner {
@@ -67,19 +67,19 @@ fn slice(
     bytes: &[u8],
     inner: Option<Compression>,
     out: &dyn Output,
-    progress: &Progress<'_>,
-) -> io::Result<Unpacked> {
+    progress: &ProgressCallback<'_>,
+) -> io::Result<UnpackOutcome> {
     match inner {
         Some(inner) => unpack_file(bytes, inner, out, progress),
         None => {
             out.expect(Size::Stated(bytes.len() as u64))?;
-            stream::copy(&mut Counted { rest: bytes, progress }, out)
+            stream::copy(&mut CountingReader { rest: bytes, progress }, out)
         }
     }
 }
 
 /// Sets the error of an archive that ends before the dump in it does, unless there was an earlier one.
-fn cut(mut unpacked: Unpacked, is_cut: bool, text: &str) -> Unpacked {
+fn cut(mut unpacked: UnpackOutcome, is_cut: bool, text: &str) -> UnpackOutcome {
     if is_cut {
         unpacked.error.get_or_insert_with(|| text.to_owned());
     }
@@ -97,7 +97,11 @@ const TAR_CUT: &str = "the tar archive ends in the middle of the dump";
 const ZIP_CUT: &str = "the zip archive ends in the middle of the dump";
 
 /// Unpacks the dump in a tar archive.
-pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+pub(super) fn tar(
+    packed: &[u8],
+    out: &dyn Output,
+    progress: &ProgressCallback<'_>,
+) -> Result<UnpackOutcome, UnpackError> {
     let mut source = Bytes { all: packed, at: 0 };
     let (mut members, mut found) = (Members::new(), None);
     loop {
@@ -133,7 +137,7 @@ pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     match found {
         Some((bytes, inner, is_cut)) if members.dump_count == 1 => {
             let unpacked = cut(slice(bytes, inner, out, progress)?, is_cut, TAR_CUT);
-            Ok(behind(unpacked, members.damage))
+            Ok(with_damage(unpacked, members.damage))
         }
         _ => Err(members.into()),
     }
@@ -141,7 +145,7 @@ pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
 
 /// Sets an error after the dump, unless there was an earlier one: whether the archive contains another dump is then
 /// unknown.
-fn behind(mut unpacked: Unpacked, damage: Option<String>) -> Unpacked {
+fn with_damage(mut unpacked: UnpackOutcome, damage: Option<String>) -> UnpackOutcome {
     unpacked.error = unpacked.error.or(damage);
     unpacked
 }
@@ -160,11 +164,11 @@ pub(super) fn stream(
     packed: &[u8],
     compression: Compression,
     out: &dyn Output,
-    progress: &Progress<'_>,
-) -> Result<Unpacked, UnpackError> {
+    progress: &ProgressCallback<'_>,
+) -> Result<UnpackOutcome, UnpackError> {
     let mut members = Members::new();
-    let mut source = match compression.reader(Counted { rest: packed, progress }) {
-        Ok(reader) => Bounded::new(reader, packed.len() as u64),
+    let mut source = match compression.reader(CountingReader { rest: packed, progress }) {
+        Ok(reader) => BoundedReader::new(reader, packed.len() as u64),
         Err(error) => {
             members.damage = Some(error.to_string());
             return Err(members.into());
@@ -197,7 +201,7 @@ pub(super) fn stream(
                     // A plain dump is written in full. A packed one may yield few bytes, so it is bounded.
                     let rest: &mut dyn Read = if inner.is_some() { &mut source } else { source.free() };
                     let mut rest = rest.take(left);
-                    unpacked = Some(streamed(&start, &mut rest, inner, member.bytes, out)?);
+                    unpacked = Some(unpack_stream(&start, &mut rest, inner, member.bytes, out)?);
                     left = rest.limit();
                 }
                 let passed = pass_over(&mut source, left);
@@ -212,19 +216,19 @@ pub(super) fn stream(
         }
     }
     match unpacked {
-        Some(unpacked) if members.dump_count == 1 => Ok(behind(unpacked, members.damage)),
+        Some(unpacked) if members.dump_count == 1 => Ok(with_damage(unpacked, members.damage)),
         _ => Err(members.into()),
     }
 }
 
 /// Unpacks a file of `bytes` bytes that starts with `start` and continues with `left`.
-fn streamed(
+fn unpack_stream(
     start: &[u8],
     left: &mut dyn Read,
     inner: Option<Compression>,
     bytes: u64,
     out: &dyn Output,
-) -> io::Result<Unpacked> {
+) -> io::Result<UnpackOutcome> {
     let mut all = start.chain(left);
     match inner {
         None => {
@@ -235,7 +239,7 @@ fn streamed(
         }
         Some(inner) => match inner.reader(all) {
             Ok(mut reader) => stream::copy(&mut reader, out),
-            Err(error) => Unpacked::nothing(error),
+            Err(error) => UnpackOutcome::nothing(error),
         },
     }
 }
@@ -258,7 +262,7 @@ struct Glances {
 }
 
 impl Glances {
-    const fn at(archive_bytes: usize) -> Self {
+    const fn for_archive(archive_bytes: usize) -> Self {
         Self {
             // Members that do not overlap have no more.
             packed_left: archive_bytes as u64,
@@ -268,7 +272,7 @@ impl Glances {
     }
 
     /// Returns the first bytes of a member, if the budget allows it.
-    fn beginning(&mut self, entry: &zip::Member<'_>) -> Option<Vec<u8>> {
+    fn beginning(&mut self, entry: &zip::ZipMember<'_>) -> Option<Vec<u8>> {
         let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
         if self.unpacked_left < PEEKED_INSIDE {
             return None;
@@ -276,7 +280,7 @@ impl Glances {
         self.members_left = self.members_left.checked_sub(1)?;
         // Even an empty one has a header.
         self.packed_left = self.packed_left.checked_sub(packed.len() as u64 + zip::LOCAL as u64)?;
-        let Some(mut reader) = reader(entry, Counted { rest: packed, progress: &|_| {} }) else {
+        let Some(mut reader) = reader(entry, CountingReader { rest: packed, progress: &|_| {} }) else {
             return Some(Vec::new());
         };
         let (start, _) = beginning(&mut reader, u64::MAX);
@@ -286,10 +290,14 @@ impl Glances {
 }
 
 /// Unpacks the dump in a zip archive.
-pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+pub(super) fn zip(
+    packed: &[u8],
+    out: &dyn Output,
+    progress: &ProgressCallback<'_>,
+) -> Result<UnpackOutcome, UnpackError> {
     let (mut members, mut found) = (Members::new(), None);
-    let mut entries = zip::Members::of(packed);
-    let mut glances = Glances::at(packed.len());
+    let mut entries = zip::ZipMembers::new(packed);
+    let mut glances = Glances::for_archive(packed.len());
     for entry in entries.by_ref() {
         if entry.name.ends_with('/') {
             continue;
@@ -323,16 +331,16 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     if let (None, Some(bytes)) = (inner, bytes) {
         out.expect(Size::Stated(bytes))?;
     }
-    let Some(reader) = reader(&entry, Counted { rest: entry.packed, progress }) else {
+    let Some(reader) = reader(&entry, CountingReader { rest: entry.packed, progress }) else {
         return Err(members.into());
     };
     // The checksum does not apply to a truncated member.
-    let mut checked = Checked { reader, crc: Crc::new(), wanted: entry.crc.filter(|_| !is_cut) };
+    let mut checked = ChecksumReader { reader, crc: Crc::new(), wanted: entry.crc.filter(|_| !is_cut) };
     let unpacked = match inner {
         None => stream::copy(&mut checked, out)?,
-        Some(inner) => match inner.reader(Bounded::new(checked, entry.packed.len() as u64)) {
+        Some(inner) => match inner.reader(BoundedReader::new(checked, entry.packed.len() as u64)) {
             Ok(mut reader) => stream::copy(&mut reader, out)?,
-            Err(error) => Unpacked::nothing(error)?,
+            Err(error) => UnpackOutcome::nothing(error)?,
         },
     };
     let unpacked = cut(unpacked, is_cut, ZIP_CUT);
@@ -340,7 +348,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
 }
 
 /// Returns a reader of a member of a zip archive; `None` if its compression is not supported.
-fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Read + 'a>> {
+fn reader<'a>(entry: &zip::ZipMember<'_>, packed: CountingReader<'a>) -> Option<Box<dyn Read + 'a>> {
     match entry.method {
         _ if entry.is_encrypted => None,
         0 => Some(Box::new(packed)),
@@ -351,13 +359,13 @@ fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Re
 }
 
 /// A reader that verifies a checksum at the end.
-struct Checked<R> {
+struct ChecksumReader<R> {
     reader: R,
     crc: Crc,
     wanted: Option<u32>,
 }
 
-impl<R: Read> Read for Checked<R> {
+impl<R: Read> Read for ChecksumReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.crc.update(buffer.get(..read).unwrap_or_default());

@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use memchr::memmem;
 
 use super::member::{self, Head, Inflater, MAGIC, Stop};
-use super::{Output, Progress, Unpacked};
+use super::{Output, ProgressCallback, UnpackOutcome};
 
 /// Unpacked size in bytes above which a member is written while one thread unpacks it.
 pub(super) const LARGE: usize = 8 << 20;
@@ -46,17 +46,17 @@ const ENOUGH_SAMPLES: usize = 4;
 /// one.
 pub(super) fn are_in(packed: &[u8]) -> bool {
     let is_marked = packed.get(10..10 + MARK.len()) == Some(MARK) && packed.get(3) == Some(&16);
-    is_marked || first(packed).is_some_and(|(stop, end, _)| stop == Stop::End && end < packed.len())
+    is_marked || inflate_first(packed).is_some_and(|(stop, end, _)| stop == Stop::End && end < packed.len())
 }
 
 /// Returns the packed and unpacked length of the first member, or of its beginning if it is large.
 pub(super) fn start(packed: &[u8]) -> Option<(u64, u64)> {
-    first(packed).map(|(_, end, filled)| (end as u64, filled as u64))
+    inflate_first(packed).map(|(_, end, filled)| (end as u64, filled as u64))
 }
 
 /// Unpacks the first member up to [`LARGE`] bytes: returns the reason why that stops, the offset, and the number of
 /// bytes.
-fn first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
+fn inflate_first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
     look(packed, &mut Inflater::new(), &mut vec![0; LARGE])
 }
 
@@ -147,7 +147,7 @@ impl Damage {
 struct UnpackShared<'a> {
     packed: &'a [u8],
     out: &'a dyn Output,
-    progress: &'a Progress<'a>,
+    progress: &'a ProgressCallback<'a>,
     finder: memmem::Finder<'static>,
     state: Mutex<UnpackState>,
     changed: Condvar,
@@ -168,7 +168,11 @@ struct MemberRun {
 ///
 /// # Errors
 /// If the output fails.
-pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> io::Result<Unpacked> {
+pub(super) fn unpack(
+    packed: &[u8],
+    out: &dyn Output,
+    progress: &ProgressCallback<'_>,
+) -> io::Result<UnpackOutcome> {
     let state = UnpackState {
         turn: 0,
         ahead: 0,
@@ -189,7 +193,7 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
     let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     match state.failed {
         Some(error) => Err(error),
-        None => Ok(Unpacked { len: state.len, error: state.damage.text() }),
+        None => Ok(UnpackOutcome { len: state.len, error: state.damage.text() }),
     }
 }
 
@@ -385,7 +389,7 @@ impl UnpackShared<'_> {
                     return Ok(());
                 }
                 Stop::Bad(why) => {
-                    self.end(state, used(run.start, why));
+                    self.end(state, damaged_block_message(run.start, why));
                     return Ok(());
                 }
             }
@@ -423,7 +427,7 @@ impl UnpackShared<'_> {
             // The readable part is used, as of a truncated one.
             let bytes = buffer.get(..run.filled).unwrap_or_default();
             let at = self.pass(&mut state, bytes)?;
-            self.end(state, used(run.start, why));
+            self.end(state, damaged_block_message(run.start, why));
             return self.out.write_at(at, bytes);
         };
         // The first one contains the dump's header, which is needed even if the rest is damaged.
@@ -513,7 +517,7 @@ impl UnpackShared<'_> {
 }
 
 /// Returns the message for a damaged member that is used nevertheless: no valid one follows it.
-fn used(start: usize, why: &str) -> String {
+fn damaged_block_message(start: usize, why: &str) -> String {
     format!(
         "the block at {start:#x} is damaged: {why}; what could be unpacked of it was read and may be wrong; nothing \
          after it was read"

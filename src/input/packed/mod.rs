@@ -15,10 +15,10 @@ mod zstandard;
 
 use std::io::{self, Read};
 
-use hprof_parser::sniff::{self, Looks};
+use hprof_parser::sniff::{self, FileKind};
 
 /// Callback that receives the number of packed bytes of each step.
-pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
+pub type ProgressCallback<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// Compression of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,16 +46,16 @@ const GIVE_NOTHING: u64 = 256 << 10;
 
 impl Compression {
     /// Returns the compression of a file that starts with `bytes`, if it is packed.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
         let plain = match sniff::sniff(bytes) {
-            Looks::Gzip => Self::Gzip,
-            Looks::Zstd => Self::Zstd,
-            Looks::Tar if tar::is_header(bytes) => return Some(Self::Tar),
-            Looks::Zip if zip::is_header(bytes) => return Some(Self::Zip),
+            FileKind::Gzip => Self::Gzip,
+            FileKind::Zstd => Self::Zstd,
+            FileKind::Tar if tar::is_header(bytes) => return Some(Self::Tar),
+            FileKind::Zip if zip::is_header(bytes) => return Some(Self::Zip),
             _ => return None,
         };
         let start = plain.peek(bytes, PEEKED).0;
-        let is_tar = sniff::sniff(&start) == Looks::Tar && tar::is_header(&start);
+        let is_tar = sniff::sniff(&start) == FileKind::Tar && tar::is_header(&start);
         Some(match plain {
             Self::Gzip if is_tar => Self::TarGzip,
             _ if is_tar => Self::TarZstd,
@@ -153,14 +153,14 @@ pub trait Output: Sync {
 
 /// Result of unpacking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unpacked {
+pub struct UnpackOutcome {
     /// Number of bytes written.
     pub len: u64,
     /// Description of the missing part, if the file is truncated or damaged.
     pub error: Option<String>,
 }
 
-impl Unpacked {
+impl UnpackOutcome {
     /// Returns the result for a file of which nothing can be read.
     ///
     /// # Errors
@@ -256,8 +256,8 @@ pub fn unpack(
     packed: &[u8],
     compression: Compression,
     out: &dyn Output,
-    progress: &Progress<'_>,
-) -> Result<Unpacked, UnpackError> {
+    progress: &ProgressCallback<'_>,
+) -> Result<UnpackOutcome, UnpackError> {
     match compression {
         Compression::Gzip | Compression::Zstd => Ok(unpack_file(packed, compression, out, progress)?),
         Compression::Tar => archive::tar(packed, out, progress),
@@ -271,8 +271,8 @@ fn unpack_file(
     packed: &[u8],
     compression: Compression,
     out: &dyn Output,
-    progress: &Progress<'_>,
-) -> io::Result<Unpacked> {
+    progress: &ProgressCallback<'_>,
+) -> io::Result<UnpackOutcome> {
     let in_blocks = compression == Compression::Gzip && blocks::are_in(packed);
     let size = match compression {
         Compression::Zstd => {
@@ -289,9 +289,9 @@ fn unpack_file(
     if in_blocks {
         return blocks::unpack(packed, out, progress);
     }
-    match compression.reader(Counted { rest: packed, progress }) {
+    match compression.reader(CountingReader { rest: packed, progress }) {
         Ok(mut reader) => stream::copy(&mut reader, out),
-        Err(error) => Unpacked::nothing(error),
+        Err(error) => UnpackOutcome::nothing(error),
     }
 }
 
@@ -312,12 +312,12 @@ fn at_least(packed: &[u8]) -> Option<Size> {
 }
 
 /// A reader of a slice that reports the number of bytes read.
-struct Counted<'a> {
+struct CountingReader<'a> {
     rest: &'a [u8],
-    progress: &'a Progress<'a>,
+    progress: &'a ProgressCallback<'a>,
 }
 
-impl Read for Counted<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.rest.read(buffer)?;
         (self.progress)(read as u64);

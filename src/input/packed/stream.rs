@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::mpsc;
 use std::thread;
 
-use super::{Output, Unpacked};
+use super::{Output, UnpackOutcome};
 
 /// Number of bytes that are passed on at once.
 const CHUNK: usize = 1 << 20;
@@ -16,7 +16,7 @@ const PARTS: usize = 4;
 ///
 /// # Errors
 /// If the output fails, or the reader cannot allocate memory.
-pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpacked> {
+pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<UnpackOutcome> {
     let mut len = 0;
     let mut write = |bytes: &[u8]| {
         out.pass(bytes)?;
@@ -40,7 +40,7 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
         }
     };
     let error = error.map(super::of_the_file).transpose()?;
-    Ok(Unpacked { len, error: error.map(|error| after(&error, len)) })
+    Ok(UnpackOutcome { len, error: error.map(|error| after(&error, len)) })
 }
 
 /// Reads in this thread and writes in another one; returns the error that ended the reader. `None` if no other thread
@@ -96,14 +96,14 @@ const BESIDE: u64 = 1000;
 const BESIDE_AT_LEAST: u64 = 1 << 30;
 
 /// A reader of unpacked data that is not written, with a bound: the disk sets none.
-pub(super) struct Bounded<R> {
+pub(super) struct BoundedReader<R> {
     reader: R,
     bound: u64,
     /// Number of bytes until the bound.
     left: u64,
 }
 
-impl<R> Bounded<R> {
+impl<R> BoundedReader<R> {
     /// Creates a reader bounded by the length of the packed file.
     pub(super) const fn new(reader: R, packed_bytes: u64) -> Self {
         let bound = packed_bytes.saturating_mul(BESIDE).saturating_add(BESIDE_AT_LEAST);
@@ -116,7 +116,7 @@ impl<R> Bounded<R> {
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {

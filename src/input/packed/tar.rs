@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::stream::Bounded;
+use super::stream::BoundedReader;
 
 /// Length of a header, and alignment of members, in bytes.
 const BLOCK: usize = 512;
@@ -39,7 +39,7 @@ impl TarInput for Bytes<'_> {
     }
 }
 
-impl<R: Read> TarInput for Bounded<R> {
+impl<R: Read> TarInput for BoundedReader<R> {
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64> {
         io::copy(&mut self.take(bytes), &mut io::sink())
     }
@@ -47,7 +47,7 @@ impl<R: Read> TarInput for Bounded<R> {
 
 /// A file in an archive. The source continues with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct TarMember {
     pub(super) name: String,
     pub(super) bytes: u64,
     /// `true` if its bytes are parts of the file, with holes between them.
@@ -95,7 +95,7 @@ pub(super) const fn padding(bytes: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
     /// A file.
-    File(Member),
+    File(TarMember),
     /// Another item, of this length in bytes.
     Other(u64),
     /// End of the archive.
@@ -106,7 +106,7 @@ pub(super) enum Next {
 
 /// Reads headers up to the next member.
 pub(super) fn next(source: &mut dyn TarInput) -> io::Result<Next> {
-    let mut long = Member { name: String::new(), bytes: u64::MAX, is_sparse: false };
+    let mut long = TarMember { name: String::new(), bytes: u64::MAX, is_sparse: false };
     loop {
         let mut block = [0; BLOCK];
         let mut filled = 0;
@@ -152,7 +152,7 @@ pub(super) fn next(source: &mut dyn TarInput) -> io::Result<Next> {
                 if kind == b'S' {
                     pass_over_maps(source, &block)?;
                 }
-                return Ok(Next::File(Member { name, bytes, is_sparse: long.is_sparse || kind == b'S' }));
+                return Ok(Next::File(TarMember { name, bytes, is_sparse: long.is_sparse || kind == b'S' }));
             }
             // Links, devices, directories: a length that they state is not that of data in the archive.
             b'1'..=b'6' => return Ok(Next::Other(0)),
@@ -173,7 +173,7 @@ fn pass_over_maps(source: &mut dyn TarInput, header: &[u8; BLOCK]) -> io::Result
 }
 
 /// Reads name and length from a pax header: lines of `LENGTH KEY=VALUE`.
-fn read_pax(mut data: &[u8], member: &mut Member) {
+fn read_pax(mut data: &[u8], member: &mut TarMember) {
     while let Some(space) = data.iter().position(|byte| *byte == b' ') {
         let stated = std::str::from_utf8(data.get(..space).unwrap_or_default()).ok();
         let Some(len) = stated.and_then(|text| text.parse::<usize>().ok()).filter(|len| *len > space) else {

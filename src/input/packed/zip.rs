@@ -6,7 +6,7 @@ pub(super) const NO_DIRECTORY: &str =
 
 /// A file in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member<'a> {
+pub(super) struct ZipMember<'a> {
     pub(super) name: String,
     /// Compression method: 0 none, 8 deflate, 93 Zstandard.
     pub(super) method: u16,
@@ -76,7 +76,7 @@ fn directory(bytes: &[u8]) -> Option<(usize, u64)> {
 
 /// Iterator over the files of an archive.
 #[derive(Debug)]
-pub(super) struct Members<'a> {
+pub(super) struct ZipMembers<'a> {
     bytes: &'a [u8],
     at: usize,
     left: u64,
@@ -84,9 +84,9 @@ pub(super) struct Members<'a> {
     pub(super) is_whole: bool,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ZipMembers<'a> {
     /// Reads the directory of an archive. Without one, only the first file is known.
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         match directory(bytes) {
             Some((at, left)) => Self { bytes, at, left, is_whole: true },
             None => Self { bytes, at: 0, left: 1, is_whole: false },
@@ -94,7 +94,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the file of the first local header: for archives without a directory.
-    fn first(&mut self) -> Option<Member<'a>> {
+    fn first_member(&mut self) -> Option<ZipMember<'a>> {
         let data = local(self.bytes, 0)?;
         let flags = u16_at(self.bytes, 6)?;
         let name = self.bytes.get(LOCAL..LOCAL + usize::from(u16_at(self.bytes, 26)?))?;
@@ -104,7 +104,7 @@ impl<'a> Members<'a> {
             .ok()
             .filter(|len| ![0, 0xffff_ffff].contains(len) && flags & 8 == 0);
         let packed = stated.and_then(|len| rest.get(..len)).unwrap_or(rest);
-        Some(Member {
+        Some(ZipMember {
             name: String::from_utf8_lossy(name).into_owned(),
             method: u16_at(self.bytes, 8)?,
             is_encrypted: flags & 1 != 0,
@@ -115,7 +115,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    fn entry(&mut self) -> Option<Member<'a>> {
+    fn entry(&mut self) -> Option<ZipMember<'a>> {
         let entry = self.bytes.get(self.at..)?;
         let head = entry.get(..ENTRY).filter(|head| head.starts_with(b"PK\x01\x02"))?;
         let len = |at| u16_at(head, at).map(usize::from);
@@ -142,7 +142,7 @@ impl<'a> Members<'a> {
         let data = usize::try_from(offset).ok().and_then(|at| local(self.bytes, at));
         let rest = data.and_then(|at| self.bytes.get(at..)).unwrap_or_default();
         let packed = usize::try_from(packed_bytes).ok().and_then(|len| rest.get(..len));
-        Some(Member {
+        Some(ZipMember {
             name: String::from_utf8_lossy(name).into_owned(),
             method: u16_at(head, 10)?,
             is_encrypted: u16_at(head, 8)? & 1 != 0,
@@ -154,13 +154,13 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Iterator for Members<'a> {
-    type Item = Member<'a>;
+impl<'a> Iterator for ZipMembers<'a> {
+    type Item = ZipMember<'a>;
 
-    fn next(&mut self) -> Option<Member<'a>> {
+    fn next(&mut self) -> Option<ZipMember<'a>> {
         self.left = self.left.checked_sub(1)?;
         if !self.is_whole {
-            return self.first();
+            return self.first_member();
         }
         let entry = self.entry();
         self.is_whole = entry.is_some();

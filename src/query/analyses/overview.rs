@@ -15,7 +15,7 @@ use hprof_values::RootKind;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::heap_limit;
-use crate::leaks::holders::{Holder, Holders};
+use crate::leaks::holders::{Holder, HolderSearch};
 use crate::leaks::off_heap::{self, Buffers};
 use crate::waste::estimate::{Estimate, estimate};
 use hprof_model::dump::info::{self, DumpInfo};
@@ -96,7 +96,7 @@ impl HeapFindings {
     /// Those of [`estimate`].
     pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
         Ok(Self {
-            largest: Holders::new(dump).largest(LARGEST, &Threads::new(dump)),
+            largest: HolderSearch::new(dump).largest(LARGEST, &Threads::new(dump)),
             odd: odd(&dump.objects),
             waste: estimate(dump)?,
         })

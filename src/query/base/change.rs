@@ -11,7 +11,7 @@ pub struct Change {
 
 impl Change {
     /// Creates it from the figures of a row, which a dump may lack.
-    pub fn of<R>(old: Option<&R>, new: Option<&R>, figure: fn(&R) -> u64) -> Self {
+    pub fn from_rows<R>(old: Option<&R>, new: Option<&R>, figure: fn(&R) -> u64) -> Self {
         Self { old: old.map_or(0, figure), new: new.map_or(0, figure) }
     }
 
@@ -52,7 +52,7 @@ impl Status {
     }
 
     /// Returns the status of a row that is in the old dump, the new one or both.
-    pub fn of(is_in_old: bool, is_in_new: bool, is_same: bool) -> Self {
+    pub fn from_presence(is_in_old: bool, is_in_new: bool, is_same: bool) -> Self {
         match (is_in_old, is_in_new) {
             (false, true) => Self::New,
             (true, false) => Self::Gone,

@@ -35,13 +35,13 @@ impl Key {
     pub fn prf(&self, purpose: u64) -> Prf {
         let [a, b, c, d] = self.words();
         let derive = |key: (u64, u64), part: u64| {
-            let mut state = Prf::of(key).start();
+            let mut state = Prf::from_key(key).start();
             state.word(purpose);
             state.word(part);
             state.finish().next_word()
         };
         // Both halves of the key count.
-        Prf::of((derive((a, b), 0) ^ derive((c, d), 1), derive((a, b), 2) ^ derive((c, d), 3)))
+        Prf::from_key((derive((a, b), 0) ^ derive((c, d), 1), derive((a, b), 2) ^ derive((c, d), 3)))
     }
 }
 
@@ -74,7 +74,7 @@ fn round(state: &mut [u64; 4]) {
 }
 
 impl Prf {
-    fn of((a, b): (u64, u64)) -> Self {
+    fn from_key((a, b): (u64, u64)) -> Self {
         Self([
             a ^ 0x736f_6d65_7073_6575,
             b ^ 0x646f_7261_6e64_6f6d ^ 0xee,

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 /// Runs `work` for each chunk.
-pub fn each<C: Clone + Sync>(chunks: &[C], work: impl Fn(C) + Sync) {
+pub fn for_each<C: Clone + Sync>(chunks: &[C], work: impl Fn(C) + Sync) {
     each_number(chunks.len(), &|at| chunks.get(at).cloned().into_iter().for_each(&work));
 }
 
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(try_map(&chunks, |chunk| Ok(chunk + 1)).unwrap(), (1..1001).collect::<Vec<_>>());
         assert_eq!(union(&chunks, |chunk| [chunk].into_iter().collect()).len(), 1000);
         let seen = Mutex::new(RoaringBitmap::new());
-        each(&chunks, |chunk| assert!(seen.lock().unwrap().insert(chunk)));
+        for_each(&chunks, |chunk| assert!(seen.lock().unwrap().insert(chunk)));
         assert_eq!(seen.into_inner().unwrap().len(), 1000);
     }
 

@@ -14,7 +14,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_values::ObjectId;
 
 use crate::histogram;
-use crate::objects::reader::{ObjectArray, ObjectReader, Record};
+use crate::objects::reader::{ObjectArray, ObjectReader, ObjectRecord};
 use crate::objects::strength::{Strength, is_referent};
 use crate::paths::steps::View;
 
@@ -51,7 +51,7 @@ pub struct ReferenceRow {
 
 /// Objects of a class at the other ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupRow {
+pub struct ReferenceGroupRow {
     /// Class of the objects, if it is in the dump.
     pub class: Option<ClassNumber>,
     /// Number of distinct objects.
@@ -121,7 +121,7 @@ impl<'a> Refs<'a> {
     /// Returns the record of an array of references.
     fn array(&self, object: ObjectIndex) -> Option<ObjectArray<'a>> {
         match self.objects.record(object)? {
-            Record::ObjectArray(array) => Some(array),
+            ObjectRecord::ObjectArray(array) => Some(array),
             _ => None,
         }
     }
@@ -129,13 +129,13 @@ impl<'a> Refs<'a> {
     /// Returns the references of an object other than an array.
     fn few(&self, object: ObjectIndex) -> Vec<(ReferenceKind<'a>, ObjectId)> {
         let mut few = Vec::new();
-        self.view.edges.each(object, |meaning, id| few.push((meaning, id)));
+        self.view.edges.for_each_reference(object, |meaning, id| few.push((meaning, id)));
         few
     }
 
     fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> ReferenceRow {
         let strength = if is_referent(meaning) {
-            self.view.edges.strengths.of(self.graph(), from)
+            self.view.edges.strengths.of_object(self.graph(), from)
         } else {
             Strength::Strong
         };
@@ -177,7 +177,7 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns the objects at the other ends by class, largest retained size first.
-    pub fn groups(&self, object: ObjectIndex, direction: Direction) -> Vec<GroupRow> {
+    pub fn groups(&self, object: ObjectIndex, direction: Direction) -> Vec<ReferenceGroupRow> {
         let graph = self.graph();
         let others: RoaringBitmap = match direction {
             Direction::Incoming => graph.referrers(object).map(|other| other.0).collect(),
@@ -190,11 +190,15 @@ impl<'a> Refs<'a> {
             others.iter().map(ObjectIndex).map(|other| (graph.objects.class(other), other)).collect();
         of_class.sort_unstable();
         let same_class = of_class.chunk_by(|(a, _), (b, _)| a == b);
-        let mut rows: Vec<GroupRow> = same_class
+        let mut rows: Vec<ReferenceGroupRow> = same_class
             .filter_map(|group| {
                 let (class, _) = *group.first()?;
-                let mut row =
-                    GroupRow { class, objects: group.len() as u64, shallow_bytes: 0, retained_bytes: 0 };
+                let mut row = ReferenceGroupRow {
+                    class,
+                    objects: group.len() as u64,
+                    shallow_bytes: 0,
+                    retained_bytes: 0,
+                };
                 let positions = group.iter().filter_map(|(_, object)| graph.tree.position(*object));
                 let mut positions: Vec<TreePosition> = positions.collect();
                 add_up(&graph.tree, &mut positions, &mut row);
@@ -207,9 +211,9 @@ impl<'a> Refs<'a> {
 }
 
 /// Adds the figures of objects at some positions.
-fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut GroupRow) {
+fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut ReferenceGroupRow) {
     positions.sort_unstable();
-    let retain = |row: &mut GroupRow, range: &Range<TreePosition>| {
+    let retain = |row: &mut ReferenceGroupRow, range: &Range<TreePosition>| {
         let retained = tree.bytes_before(range.end).saturating_sub(tree.bytes_before(range.start));
         row.retained_bytes = row.retained_bytes.saturating_add(retained);
     };

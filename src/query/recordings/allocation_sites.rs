@@ -64,7 +64,7 @@ impl AllocationRate {
 
 impl AllocationSite {
     /// Creates a site without samples.
-    pub fn at(frame: Option<Frame>, stack: &[&Frame]) -> Self {
+    pub fn new(frame: Option<Frame>, stack: &[&Frame]) -> Self {
         Self {
             frame,
             sum: SampleSum::default(),
@@ -121,7 +121,7 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
     let mut sites: HashMap<Option<Frame>, AllocationSite> = HashMap::new();
     for (stack, row) in allocations.of_class(class) {
         let frame = own_frame(&stack);
-        let site = sites.entry(frame.clone()).or_insert_with(|| AllocationSite::at(frame, &stack));
+        let site = sites.entry(frame.clone()).or_insert_with(|| AllocationSite::new(frame, &stack));
         site.sum.add(row.sum);
         for (part, more) in site.parts.iter_mut().zip(&row.parts) {
             *part = part.saturating_add(*more);
@@ -161,14 +161,14 @@ mod tests {
     /// The file chooses the sizes: without a seed it could choose those that collide.
     #[test]
     fn the_hash_is_seeded() {
-        assert!(is_seeded(&AllocationSite::at(None, &[]).sizes));
+        assert!(is_seeded(&AllocationSite::new(None, &[]).sizes));
     }
 
     #[test]
     fn rate_over_time() {
         let rate = |of: &dyn Fn(usize) -> u64| {
             let parts = std::array::from_fn(of);
-            AllocationSite { parts, ..AllocationSite::at(None, &[]) }.rate().name()
+            AllocationSite { parts, ..AllocationSite::new(None, &[]) }.rate().name()
         };
         assert_eq!(rate(&|_| 0), "steady");
         assert_eq!(rate(&|part| 5 + (part % 2) as u64), "steady");

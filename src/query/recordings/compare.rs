@@ -26,7 +26,7 @@ use super::stack_filter::StackFilter;
 
 /// Rows of both recordings, and the stacks that they refer to.
 #[derive(Debug, Clone)]
-pub struct Compared<R> {
+pub struct ComparedRows<R> {
     /// Distinct stacks, numbered from 1 in the order in which they occur. Class names are stems.
     pub stacks: Traces,
     /// Compared rows, largest growth first.
@@ -79,7 +79,7 @@ pub struct SampleRow {
 
 /// A stack with measured time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TimeRow {
+pub struct ComparedTimeRow {
     /// Number of the stack in [`Compared::stacks`].
     pub stack: TraceSerial,
     /// Method as the rows name it.
@@ -121,8 +121,8 @@ pub fn sites(
     new: &Profile,
     classes: &[ClassPattern],
     sort_by: ChangeOrder,
-) -> Compared<SiteRow> {
-    let mut stacks = Stacks::default();
+) -> ComparedRows<SiteRow> {
+    let mut stacks = DistinctStacks::default();
     let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
     let has_allocated = of(&old.sites) == of(&new.sites);
     let mut rows: Sums<(Arc<str>, TraceSerial), Totals> = Sums::default();
@@ -130,7 +130,7 @@ pub fn sites(
         let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.sites.iter().flat_map(|sites| &sites.rows);
         for site in all.filter(|site| pattern::any_matches(classes, &site.class)) {
-            let key = (numbers.stacks.name(&site.class), numbers.of(site.trace));
+            let key = (numbers.stacks.name(&site.class), numbers.stack_number(site.trace));
             add(&mut rows, key, side, |sum: &mut Totals| *sum = sum.plus(site));
         }
     }
@@ -148,7 +148,7 @@ pub fn sites(
             SiteRow {
                 class,
                 stack,
-                status: Status::of(old.is_some(), new.is_some(), is_same),
+                status: Status::from_presence(old.is_some(), new.is_some(), is_same),
                 live_bytes,
                 live_instances,
                 allocated_bytes,
@@ -168,19 +168,19 @@ pub fn sites(
         let class = || a.class.cmp(&b.class);
         grown(a).cmp(&grown(b)).then_with(class).then_with(|| stacks.order(a.stack, b.stack))
     });
-    Compared { stacks: stacks.traces, rows }
+    ComparedRows { stacks: stacks.traces, rows }
 }
 
 /// Compares CPU SAMPLES of stacks that match a filter.
-pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<SampleRow> {
-    let mut stacks = Stacks::default();
+pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> ComparedRows<SampleRow> {
+    let mut stacks = DistinctStacks::default();
     let mut rows: Sums<TraceSerial, u64> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
-        let wanted = filter.of(&profile.traces);
+        let wanted = filter.matcher(&profile.traces);
         let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
             if wanted.matches(*trace) {
-                let stack = numbers.of(*trace);
+                let stack = numbers.stack_number(*trace);
                 add(&mut rows, stack, side, |sum: &mut u64| *sum = sum.saturating_add(*samples));
             }
         }
@@ -191,33 +191,38 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
         let samples = Change { old: old.unwrap_or(0), new: new.unwrap_or(0) };
         let self_percent = Percent::rounded(percent(samples.old, totals.0), percent(samples.new, totals.1));
         let is_same = samples.old == samples.new && totals.0 == totals.1;
-        SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }
+        SampleRow {
+            stack,
+            status: Status::from_presence(old.is_some(), new.is_some(), is_same),
+            samples,
+            self_percent,
+        }
     });
     let mut rows: Vec<SampleRow> = rows.collect();
     rows.sort_rows_by(|a, b| {
         let by = |row: &SampleRow| (grown(row.self_percent), Reverse(row.samples.delta()));
         by(a).cmp(&by(b)).then_with(|| stacks.order(a.stack, b.stack))
     });
-    Compared { stacks: stacks.traces, rows }
+    ComparedRows { stacks: stacks.traces, rows }
 }
 
 /// Compares CPU TIME of stacks that match a filter.
-pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<TimeRow> {
+pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> ComparedRows<ComparedTimeRow> {
     #[derive(Default)]
-    struct SampleSum {
+    struct TimeSum {
         count: u64,
         percent: f64,
     }
-    let mut stacks = Stacks::default();
-    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), SampleSum> = Sums::default();
+    let mut stacks = DistinctStacks::default();
+    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), TimeSum> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
-        let wanted = filter.of(&profile.traces);
+        let wanted = filter.matcher(&profile.traces);
         let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.times.iter().flat_map(|times| &times.rows);
         for row in all.filter(|row| wanted.matches(row.trace)) {
-            let stack = numbers.of(row.trace);
+            let stack = numbers.stack_number(row.trace);
             let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
-            add(&mut rows, (stack, method), side, |sum: &mut SampleSum| {
+            add(&mut rows, (stack, method), side, |sum: &mut TimeSum| {
                 sum.count = sum.count.saturating_add(row.count);
                 sum.percent += row.self_percent;
             });
@@ -226,29 +231,29 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
     let total_ms = |profile: &Profile| profile.times.as_ref().map(|times: &Times| times.total_ms);
     let totals = (total_ms(old), total_ms(new));
     let rows = rows.into_iter().map(|((stack, method), [old, new])| {
-        let of = |sum: &Option<SampleSum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
+        let of = |sum: &Option<TimeSum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
         let (before, after) = (of(&old), of(&new));
         let self_percent = Percent::rounded(before.1, after.1);
         let ms = |percent, total: Option<i64>| cputime::milliseconds(percent, total?);
         let self_ms = ms(self_percent.old, totals.0).zip(ms(self_percent.new, totals.1));
         let count = Change { old: before.0, new: after.0 };
         let is_same = count.old == count.new && self_percent.old == self_percent.new && totals.0 == totals.1;
-        TimeRow {
+        ComparedTimeRow {
             stack,
             method,
-            status: Status::of(old.is_some(), new.is_some(), is_same),
+            status: Status::from_presence(old.is_some(), new.is_some(), is_same),
             count,
             self_percent,
             self_ms: self_ms.map(|(old, new)| Change { old, new }),
         }
     });
-    let mut rows: Vec<TimeRow> = rows.collect();
+    let mut rows: Vec<ComparedTimeRow> = rows.collect();
     rows.sort_rows_by(|a, b| {
-        let by = |row: &TimeRow| (grown(row.self_percent), Reverse(row.count.delta()));
+        let by = |row: &ComparedTimeRow| (grown(row.self_percent), Reverse(row.count.delta()));
         let method = || a.method.cmp(&b.method);
         by(a).cmp(&by(b)).then_with(method).then_with(|| stacks.order(a.stack, b.stack))
     });
-    Compared { stacks: stacks.traces, rows }
+    ComparedRows { stacks: stacks.traces, rows }
 }
 
 /// Returns a sort key by growth, largest first: hundredths of percentage points.
@@ -281,14 +286,14 @@ pub(super) fn class_name(class: &str) -> Cow<'_, str> {
 
 /// Distinct stacks by the frames shown, which the files choose, so the hashes are seeded.
 #[derive(Default)]
-struct Stacks {
+struct DistinctStacks {
     traces: Traces,
     numbers: HashMap<Box<[u32]>, TraceSerial>,
     /// Stems of class and method names, by the name in the file.
     names: HashMap<Arc<str>, Arc<str>>,
 }
 
-impl Stacks {
+impl DistinctStacks {
     /// Returns the stem of a class name.
     fn name(&mut self, class: &Arc<str>) -> Arc<str> {
         if let Some(name) = self.names.get(class) {
@@ -356,19 +361,19 @@ fn by_names(left: &Frame, right: &Frame) -> Ordering {
 
 /// Stack numbers of one file's traces.
 struct StackNumbers<'a> {
-    stacks: &'a mut Stacks,
+    stacks: &'a mut DistinctStacks,
     traces: &'a Traces,
     of_trace: HashMap<TraceSerial, TraceSerial>,
     of_frame: FxHashMap<u32, u32>,
 }
 
 impl<'a> StackNumbers<'a> {
-    fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
+    fn new(stacks: &'a mut DistinctStacks, traces: &'a Traces) -> Self {
         Self { stacks, traces, of_trace: HashMap::new(), of_frame: FxHashMap::default() }
     }
 
     /// Returns the stack number of a trace. A trace that is not in the file equals an empty one.
-    fn of(&mut self, trace: TraceSerial) -> TraceSerial {
+    fn stack_number(&mut self, trace: TraceSerial) -> TraceSerial {
         if let Some(number) = self.of_trace.get(&trace) {
             return *number;
         }
@@ -400,7 +405,7 @@ mod tests {
     /// The file chooses the keys: without a seed it could choose those that collide.
     #[test]
     fn hashes_are_seeded() {
-        let Stacks { numbers, names, .. } = Stacks::default();
+        let DistinctStacks { numbers, names, .. } = DistinctStacks::default();
         assert!(is_seeded(&numbers) && is_seeded(&names) && is_seeded(&Sums::<TraceSerial, u64>::default()));
         let (mut stacks, traces) = Default::default();
         assert!(is_seeded(&StackNumbers::new(&mut stacks, &traces).of_trace));
@@ -417,7 +422,7 @@ mod tests {
         Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
     }
 
-    fn sampled(of: &[(u32, &[(&str, &str)])], total: u64, rows: &[(u32, u64)]) -> Profile {
+    fn sample_profile(of: &[(u32, &[(&str, &str)])], total: u64, rows: &[(u32, u64)]) -> Profile {
         let rows = rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect();
         Profile {
             traces: traces(of),
@@ -510,8 +515,8 @@ mod tests {
     #[test]
     fn runs_of_different_length_are_compared_by_percent() {
         let calc: &[(&str, &str)] = &[("a.Calc", "sum")];
-        let old = sampled(&[(1, PUT), (2, calc), (3, PUT)], 100, &[(1, 20), (2, 40), (3, 5)]);
-        let new = sampled(&[(5, calc), (6, PUT)], 1000, &[(5, 300), (6, 300)]);
+        let old = sample_profile(&[(1, PUT), (2, calc), (3, PUT)], 100, &[(1, 20), (2, 40), (3, 5)]);
+        let new = sample_profile(&[(5, calc), (6, PUT)], 1000, &[(5, 300), (6, 300)]);
         let found = samples(&old, &new, &StackFilter::default());
         let rows: Vec<(String, u64, u64, f64, f64, f64)> = (found.rows.iter())
             .map(|row| {
@@ -571,7 +576,7 @@ mod tests {
             source: source.map(Into::into),
             line,
         };
-        let mut stacks = Stacks::default();
+        let mut stacks = DistinctStacks::default();
         let same = [
             [frame(Some("B.java"), -1), frame(Some("B.java"), 0)],
             [frame(Some("B.java"), -3), frame(None, -3)],

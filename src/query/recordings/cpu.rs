@@ -85,7 +85,7 @@ pub struct CpuReport<R> {
 
 /// Returns samples by trace.
 pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuReport<RankedSamples> {
-    let stacks = question.filter.of(traces);
+    let stacks = question.filter.matcher(traces);
     let mut accumulated = 0.0;
     let mut rows = Vec::new();
     let mut all = samples.rows.clone();
@@ -147,14 +147,14 @@ impl CpuGroupBy {
 }
 
 /// Returns samples by method, class or package.
-pub fn grouped(
+pub fn by_group(
     samples: &Samples,
     traces: &Traces,
     question: &CpuQuery,
     by: CpuGroupBy,
 ) -> CpuReport<GroupRow> {
     let mut groups = CpuGroups::new(traces, by);
-    let stacks = question.filter.of(traces);
+    let stacks = question.filter.matcher(traces);
     let mut sum = 0u64;
     for (number, (serial, count)) in (1u64..).zip(samples.rows.iter().copied()) {
         if stacks.matches(serial) {
@@ -315,7 +315,7 @@ mod tests {
     fn recursion_counts_once() {
         let (samples, traces) = sample();
         let groups = |by| -> Vec<(Option<String>, u64, u64)> {
-            let answer = grouped(&samples, &traces, &CpuQuery::default(), by);
+            let answer = by_group(&samples, &traces, &CpuQuery::default(), by);
             answer.rows.into_iter().map(|row| (row.name, row.self_samples, row.total_samples)).collect()
         };
         let named = |name: &str, own, total| (Some(name.to_owned()), own, total);
@@ -342,7 +342,7 @@ mod tests {
     fn groups_are_cut_and_sorted() {
         let (samples, traces) = sample();
         let names = |question: CpuQuery| -> Vec<(u64, Option<String>)> {
-            let rows = grouped(&samples, &traces, &question, CpuGroupBy::Class).rows;
+            let rows = by_group(&samples, &traces, &question, CpuGroupBy::Class).rows;
             rows.into_iter().map(|row| (row.rank, row.name)).collect()
         };
         let name = |rank, text: &str| (rank, Some(text.to_owned()));
@@ -362,7 +362,7 @@ mod tests {
                 == 0.0
         );
         assert_eq!(
-            grouped(&zero, &Traces::default(), &CpuQuery::default(), CpuGroupBy::Method).rows.len(),
+            by_group(&zero, &Traces::default(), &CpuQuery::default(), CpuGroupBy::Method).rows.len(),
             1
         );
     }

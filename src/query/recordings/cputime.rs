@@ -66,7 +66,7 @@ pub fn times<'a>(
     traces: &Traces,
     question: &TimeQuery,
 ) -> TimeReport<RankedTime<'a>> {
-    let stacks = question.filter.of(traces);
+    let stacks = question.filter.matcher(traces);
     let is_meant = |row: &TimeRow| {
         stacks.matches(row.trace)
             && row.self_percent / 100.0 >= question.cutoff

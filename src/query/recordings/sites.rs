@@ -88,7 +88,7 @@ pub struct SiteReport {
 /// Returns the sites that match a query.
 pub fn sites(sites: &Sites, traces: &Traces, question: &SiteQuery) -> SiteReport {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
-    let stacks = filter.of(traces);
+    let stacks = filter.matcher(traces);
     let is_meant = |site: &Site| {
         (question.traces.is_empty() || question.traces.contains(&site.trace))
             && !is_below(site, sites.total.as_ref(), question.cutoff)
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Traces, which identify the sites of the sample, with ranks.
-    fn ranked(question: &SiteQuery) -> Vec<(u32, u64)> {
+    fn ranked_traces(question: &SiteQuery) -> Vec<(u32, u64)> {
         let sites = sample();
         let answer = super::sites(&sites, &Traces::default(), question);
         answer.rows.iter().map(|row| (row.site.trace.0, row.rank)).collect()
@@ -232,7 +232,11 @@ mod tests {
             (Some(SiteOrder::Class), [(1, 2), (2, 3), (3, 1)]),
             (Some(SiteOrder::Trace), [(1, 2), (2, 3), (3, 1)]),
         ] {
-            assert_eq!(ranked(&SiteQuery { sort_by, ..SiteQuery::default() }), expected, "{sort_by:?}");
+            assert_eq!(
+                ranked_traces(&SiteQuery { sort_by, ..SiteQuery::default() }),
+                expected,
+                "{sort_by:?}"
+            );
         }
         // Ranked among all sites, including those that do not match.
         let by_class = SiteQuery {
@@ -240,7 +244,7 @@ mod tests {
             sort_by: Some(SiteOrder::Allocated),
             ..SiteQuery::default()
         };
-        assert_eq!(ranked(&by_class), [(1, 3)]);
+        assert_eq!(ranked_traces(&by_class), [(1, 3)]);
     }
 
     #[test]

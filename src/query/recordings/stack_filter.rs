@@ -15,7 +15,7 @@ pub struct StackFilter {
 
 impl StackFilter {
     /// Applies the filter to each distinct frame once.
-    pub fn of<'a>(&self, traces: &'a Traces) -> Matcher<'a> {
+    pub fn matcher<'a>(&self, traces: &'a Traces) -> Matcher<'a> {
         let frames = |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> {
             (0u32..).map_while(|number| traces.frame(number)).map(is_meant).collect()
         };
@@ -110,7 +110,7 @@ pub(crate) mod tests {
                 classes: classes.iter().map(|text| text.parse().unwrap()).collect(),
                 methods: methods.iter().map(|text| text.parse().unwrap()).collect(),
             };
-            let matcher = filter.of(&traces);
+            let matcher = filter.matcher(&traces);
             (1..=5).filter(|serial| matcher.matches(TraceSerial(*serial))).collect()
         };
         assert_eq!(found(&[], &[]), [1, 2, 3, 4, 5]);

@@ -8,7 +8,11 @@ use hprof_values::RootKind;
 
 /// Returns the matching threads, as if START THREAD records named them. If several objects have one serial number, the
 /// first one counts.
-pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -> Vec<StartedThread> {
+pub fn matching_threads(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    wanted: &ThreadPattern,
+) -> Vec<StartedThread> {
     let mut found: Vec<StartedThread> = Vec::new();
     for root in graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject) {
         let (Some(serial), Some(object)) = (root.thread_serial, graph.objects.addresses.id_of(root.object))
@@ -18,7 +22,7 @@ pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -
         if root.thread != Some(root.object) {
             continue;
         }
-        let name = labels.whole(root.object);
+        let name = labels.full_label(root.object);
         if wanted.matches(object, name.as_deref()) {
             let name = name.unwrap_or_default();
             found.push(StartedThread { serial, object, name: name.into(), ..StartedThread::default() });

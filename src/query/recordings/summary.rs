@@ -5,7 +5,7 @@ use super::sites::{Totals, totals};
 
 /// Counts of a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Recorded {
+pub struct ProfileCounts {
     /// Number of traces.
     pub traces: u64,
     /// Number of distinct frames.
@@ -40,9 +40,9 @@ pub struct SiteCount {
 }
 
 /// Counts the contents of a profile.
-pub fn recorded(profile: &Profile) -> Recorded {
+pub fn profile_counts(profile: &Profile) -> ProfileCounts {
     let sites = profile.sites.as_ref().filter(|sites| sites.origin != Origin::Objects);
-    Recorded {
+    ProfileCounts {
         traces: profile.traces.len() as u64,
         frames: profile.traces.different_frames() as u64,
         threads_started: profile.threads.len() as u64,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn figures_of_a_profile() {
-        assert_eq!(recorded(&Profile::default()), Recorded::default());
+        assert_eq!(profile_counts(&Profile::default()), ProfileCounts::default());
         let site = Site { live_bytes: 3, live_instances: 1, ..Site::default() };
         let mut profile = Profile {
             threads: vec![StartedThread { ended: true, ..Default::default() }, StartedThread::default()],
@@ -81,7 +81,7 @@ mod tests {
             }),
             ..Profile::default()
         };
-        let counted = recorded(&profile);
+        let counted = profile_counts(&profile);
         assert_eq!((counted.threads_started, counted.threads_ended), (2, 1));
         let stated = Totals { live_bytes: 100, ..Totals::default() };
         let listed = Totals { rows: 2, live_bytes: 6, live_instances: 2, ..Totals::default() };
@@ -90,6 +90,6 @@ mod tests {
         if let Some(sites) = &mut profile.sites {
             sites.origin = Origin::Objects;
         }
-        assert_eq!(recorded(&profile).sites, None);
+        assert_eq!(profile_counts(&profile).sites, None);
     }
 }

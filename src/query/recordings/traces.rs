@@ -56,7 +56,7 @@ pub struct TraceReport<'a> {
 
 /// Returns the traces that match a query.
 pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a> {
-    let stacks = question.filter.of(&profile.traces);
+    let stacks = question.filter.matcher(&profile.traces);
     let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
     let threads = started_threads(profile);
     let is_of_thread = |serial: u32| match &question.thread {

@@ -30,7 +30,7 @@ fn add(bytes: u64, noise: u64, used: u64) -> u64 {
 #[inline(always)]
 pub(super) fn add_to<S: Symbol>(noise: u64, values: &mut [S]) {
     let word = values.iter().rfold(0, |word, value| word << 8 | value.bits());
-    let mut word = add(word, noise, used(values.len()));
+    let mut word = add(word, noise, byte_mask(values.len()));
     for value in values {
         *value = S::of_bits(word & 0xff);
         word >>= 8;
@@ -51,26 +51,26 @@ pub(super) fn advance(byte: u64, noise: u16) -> u8 {
 
 /// Returns 0xff in each of the first `count` bytes.
 #[inline(always)]
-fn used(count: usize) -> u64 {
+fn byte_mask(count: usize) -> u64 {
     if count >= 8 { u64::MAX } else { (1 << (8 * count)) - 1 }
 }
 
 /// A half of a sequence: at most 16 bytes, then zeros.
 #[derive(Clone, Copy)]
-struct Half {
+struct SequenceHalf {
     words: [u64; 2],
     used: [u64; 2],
 }
 
-impl Half {
+impl SequenceHalf {
     #[inline(always)]
-    fn of(values: &[u8]) -> Self {
+    fn new(values: &[u8]) -> Self {
         let (first, second) = values.split_at(values.len().min(8));
         let word = |values: &[u8]| match values.first_chunk() {
             Some(bytes) => u64::from_le_bytes(*bytes),
             None => values.iter().rfold(0, |word, value| word << 8 | u64::from(*value)),
         };
-        Self { words: [word(first), word(second)], used: [used(first.len()), used(second.len())] }
+        Self { words: [word(first), word(second)], used: [byte_mask(first.len()), byte_mask(second.len())] }
     }
 
     #[inline(always)]
@@ -106,7 +106,7 @@ impl Half {
 /// states.
 pub(super) fn permute(starts: &[Absorb], values: &mut [u8]) {
     let (left, right) = values.split_at_mut(values.len() / 2);
-    let mut halves = (Half::of(left), Half::of(right));
+    let mut halves = (SequenceHalf::new(left), SequenceHalf::new(right));
     for [even, odd] in starts.as_chunks().0 {
         halves.0.add(*even, &halves.1);
         halves.1.add(*odd, &halves.0);

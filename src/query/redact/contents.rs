@@ -52,7 +52,7 @@ impl BlockChain {
 
 /// Mapping of contents and numbers.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct ContentMapping {
     cipher: Cipher,
 }
 
@@ -63,7 +63,7 @@ const HASH: u64 = 4 << 8;
 const FIELD: u64 = 5 << 8;
 const HOLDER: u64 = 6 << 8;
 
-impl Contents {
+impl ContentMapping {
     pub(super) fn new(key: Key) -> Self {
         Self { cipher: Cipher::new(key) }
     }
@@ -101,7 +101,7 @@ impl Contents {
     }
 
     /// Returns the image of the value of a box.
-    pub(super) fn boxed(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
+    pub(super) fn box_value(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
@@ -176,7 +176,7 @@ impl Contents {
             return Treatment::Kept;
         }
         let is_kept = |data: &[u8]| is_single && kept.collides(kind, data);
-        if let Some(value) = repeated::<S>(data) {
+        if let Some(value) = repeated_value::<S>(data) {
             let class = class_of(kind, value.bits());
             if class.is_fixed() {
                 return Treatment::Nothing;
@@ -293,7 +293,7 @@ fn is_all_same<S: Symbol>(values: &[S]) -> bool {
 
 /// Returns the value that all elements have.
 #[inline(always)]
-fn repeated<S: Symbol>(data: &[u8]) -> Option<S> {
+fn repeated_value<S: Symbol>(data: &[u8]) -> Option<S> {
     let mut elements = data.chunks_exact(S::BYTES).map(S::get);
     let first = elements.next()?;
     elements.all(|value| value == first).then_some(first)

@@ -20,11 +20,11 @@ pub(super) struct ClassFamily {
 
 impl ClassFamily {
     /// Creates a family of the classes with these names.
-    pub(super) fn named(names: &'static [&'static [u8]]) -> Self {
+    pub(super) fn from_names(names: &'static [&'static [u8]]) -> Self {
         Self { names, ..Self::default() }
     }
 
-    pub(super) fn loaded(&mut self, class: ObjectId, symbol: u64, name: Option<&[u8]>) {
+    pub(super) fn add_loaded(&mut self, class: ObjectId, symbol: u64, name: Option<&[u8]>) {
         match name {
             None => self.unnamed.entry(symbol).or_default().push(class),
             Some(name) if self.names.contains(&name) => self.add(class),

@@ -245,7 +245,7 @@ impl RecordSink for Filter<'_> {
         Some(Some(chain.filter_map(|id| Some(u64::from(classes.get(&id)?.bytes))).sum()))
     }
 
-    fn damaged(&mut self, bytes: u64) -> io::Result<()> {
+    fn damaged_region(&mut self, bytes: u64) -> io::Result<()> {
         self.counts.damaged_regions += 1;
         // Zero is no tag: readers find the damage.
         let zeros = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];

@@ -35,7 +35,7 @@ mod values;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use contents::Contents;
+use contents::ContentMapping;
 use counters::KeptCounters;
 use filter::Filter;
 use values::Mapping;
@@ -71,7 +71,7 @@ pub struct RedactOptions {
 
 /// Result of a redaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Redacted {
+pub struct RedactReport {
     /// Counts of what was done.
     pub counts: RedactCounts,
     /// End of the input.
@@ -82,7 +82,7 @@ pub struct Redacted {
     pub renames: Arc<ClassRenames>,
 }
 
-impl Redacted {
+impl RedactReport {
     /// Returns `true` if part of the input was not copied.
     pub fn is_damaged(&self) -> bool {
         self.end.lost_from.is_some()
@@ -124,17 +124,17 @@ pub fn redact(
     from: DumpBytes<'_>,
     to: &mut dyn Write,
     advance: &dyn Fn(u64),
-) -> io::Result<Redacted> {
-    let mapping = Mapping::new(plan, kept, options, Contents::new(key));
+) -> io::Result<RedactReport> {
+    let mapping = Mapping::new(plan, kept, options, ContentMapping::new(key));
     write(Filter::new(mapping, to, advance), from)
 }
 
 /// Writes what a filter lets through.
-fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<Redacted> {
+fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<RedactReport> {
     let end = stream::read_records(from, &mut filter)?;
     filter.out.flush()?;
     let renames = filter.mapping.plan.renames.clone();
-    Ok(Redacted { counts: filter.counts, end, written: filter.written, renames })
+    Ok(RedactReport { counts: filter.counts, end, written: filter.written, renames })
 }
 
 /// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
@@ -148,7 +148,7 @@ pub fn redact_pipe(
     from: &mut dyn Read,
     to: &mut dyn Write,
     advance: &dyn Fn(u64),
-) -> io::Result<Redacted> {
+) -> io::Result<RedactReport> {
     let mut start = Vec::new();
     from.take(HELD_BACK).read_to_end(&mut start)?;
     let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()), &options.classes)?;
@@ -157,7 +157,7 @@ pub fn redact_pipe(
     kept.counters = KeptCounters::of_dump(&plan, &start);
     // What holds a counter may come long after it.
     kept.counters.has_more = true;
-    let mapping = Mapping::new(&plan, &kept, &options, Contents::new(key));
+    let mapping = Mapping::new(&plan, &kept, &options, ContentMapping::new(key));
     let filter = Filter { finds_counters: true, ..Filter::new(mapping, to, advance) };
     let mut from = start.as_slice().chain(from);
     write(filter, DumpBytes::Stream(&mut from))

@@ -210,7 +210,7 @@ impl PlanBuilder {
             statics: IdSet::default(),
             references: Vec::new(),
             ranges: Vec::new(),
-            thread_classes: ClassFamily::named(&THREADS),
+            thread_classes: ClassFamily::from_names(&THREADS),
             holders: ClassFamily::default(),
             watched: IdSet::default(),
             watched_ranges: Vec::new(),
@@ -413,7 +413,7 @@ impl RecordSink for PlanBuilder {
             tag::LOAD_CLASS => {
                 if let Ok(load) = reader.load_class(&record) {
                     let name = self.strings.get(&load.name).map(|name| &**name);
-                    self.thread_classes.loaded(load.id, load.name, name);
+                    self.thread_classes.add_loaded(load.id, load.name, name);
                     self.loads.insert(load.id, load.name);
                     self.serials.insert(load.serial.into(), load.name);
                     self.uses(load.name, SymbolUse::Class);
@@ -483,7 +483,7 @@ impl RecordSink for PlanBuilder {
         self.classes.contains_key(&class).then_some(None)
     }
 
-    fn damaged(&mut self, _: u64) -> io::Result<()> {
+    fn damaged_region(&mut self, _: u64) -> io::Result<()> {
         Ok(())
     }
 }

@@ -126,7 +126,7 @@ impl ClassRenames {
     }
 
     /// Returns the patterns that match no class.
-    pub fn unmatched(&self) -> &[String] {
+    pub fn unmatched_patterns(&self) -> &[String] {
         &self.unmatched
     }
 
@@ -142,7 +142,7 @@ impl ClassRenames {
 
     /// Returns the new name of a class, or of an array of it, in Java source form.
     pub(super) fn class(&self, name: &str) -> Option<String> {
-        let parts = NameParts::of(name);
+        let parts = NameParts::new(name);
         if let Some(new) = self.names.get(parts.path) {
             return Some(parts.with(new));
         }
@@ -158,7 +158,7 @@ impl ClassRenames {
 
     /// Returns what the name of a field or method becomes.
     pub(super) fn member(&self, text: &str) -> Option<String> {
-        self.names.get(text).cloned().or_else(|| self.embedded.renamed(text))
+        self.names.get(text).cloned().or_else(|| self.embedded.rename(text))
     }
 }
 
@@ -178,7 +178,7 @@ struct NameParts<'t> {
 }
 
 impl<'t> NameParts<'t> {
-    fn of(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         let dimensions = text.bytes().take_while(|byte| *byte == b'[').count();
         let rest = text.get(dimensions..).unwrap_or_default();
         let (start, element) = if dimensions == 0 {
@@ -252,7 +252,7 @@ impl Namer<'_> {
 
     /// Returns the parts of a name, and the path, if the class is renamed.
     fn judge<'t>(&mut self, name: &'t str) -> Option<(NameParts<'t>, String)> {
-        let parts = NameParts::of(name);
+        let parts = NameParts::new(name);
         let both = [parts, parts.with_address()].map(|parts| (parts, parts.path.replace('/', ".")));
         both.into_iter().find(|(_, path)| self.is_matched(path))
     }
@@ -261,7 +261,7 @@ impl Namer<'_> {
     fn keep_apart(&mut self, used: SymbolUse, text: &str) {
         let mut keep = |name: &str| {
             if self.judge(name).is_none() {
-                let path = NameParts::of(name).path.replace('/', ".");
+                let path = NameParts::new(name).path.replace('/', ".");
                 let first = path.split(['.', '$']).next().unwrap_or_default();
                 self.taken.insert(first.to_owned());
                 self.given.insert(path);
@@ -285,13 +285,13 @@ impl Namer<'_> {
     /// Returns the new name of a class, if it gets one.
     fn class(&mut self, name: &str) -> Option<String> {
         let (parts, path) = self.judge(name).or_else(|| {
-            let parts = NameParts::of(name);
+            let parts = NameParts::new(name);
             Some((parts, parts.path.replace('/', ".")))
         })?;
         let new = match self.renames.names.get(&path) {
             Some(new) => new.clone(),
             None => {
-                let new = if self.is_matched(&path) { self.name(&path) } else { self.embedded(&path)? };
+                let new = if self.is_matched(&path) { self.name(&path) } else { self.embedded_name(&path)? };
                 self.renames.names.insert(path.clone(), new.clone());
                 new
             }
@@ -302,8 +302,8 @@ impl Namer<'_> {
     }
 
     /// Returns the new name of a class that is not matched and contains the name of one that is.
-    fn embedded(&mut self, path: &str) -> Option<String> {
-        let mut new = self.renames.embedded.renamed(path)?;
+    fn embedded_name(&mut self, path: &str) -> Option<String> {
+        let mut new = self.renames.embedded.rename(path)?;
         while !self.given.insert(new.clone()) {
             new.push('_');
         }

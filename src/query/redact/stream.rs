@@ -37,7 +37,7 @@ pub(super) trait RecordSink {
     /// Returns the size of the fields of an instance of a class, `None` within if it is unknown; `None` if the class is.
     fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
-    fn damaged(&mut self, bytes: u64) -> io::Result<()>;
+    fn damaged_region(&mut self, bytes: u64) -> io::Result<()>;
 }
 
 /// End of a dump.
@@ -126,8 +126,8 @@ pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io
     let input = Input { from, buffer, start: 0, end, offset: 0, is_over: false };
     let mut records = Records { input, id_size: IdSize::Eight, sink, damaged_records: 0 };
     let is_lost = match records.input.from {
-        DumpBytes::Mapped(bytes, _) => records.mapped(bytes)?,
-        DumpBytes::Stream(_) => records.all()?,
+        DumpBytes::Mapped(bytes, _) => records.read_mapped(bytes)?,
+        DumpBytes::Stream(_) => records.read_pipe()?,
     };
     let lost_from = is_lost.then_some(records.input.offset);
     let damaged_records = records.damaged_records;
@@ -154,7 +154,7 @@ impl Records<'_, '_> {
     }
 
     /// Reads a file, whose records are found as by all other commands. Returns `true` if the end is missing.
-    fn mapped(&mut self, bytes: &[u8]) -> io::Result<bool> {
+    fn read_mapped(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let header = self.header()?;
         let part = DumpPart::read(bytes, header);
         let part = part.map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
@@ -179,9 +179,9 @@ impl Records<'_, '_> {
                 }
                 continue;
             }
-            while self.at() < range.end {
-                let Some(record) = Record::at(bytes, self.at()) else { return Ok(true) };
-                if self.other(&record)? {
+            while self.offset() < range.end {
+                let Some(record) = Record::at(bytes, self.offset()) else { return Ok(true) };
+                if self.other_record(&record)? {
                     return Ok(true);
                 }
             }
@@ -189,7 +189,7 @@ impl Records<'_, '_> {
         let mut ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
         // Records that are too short for what they should have are none of the above.
         while let Some(record) = Record::at(bytes, ends).filter(|record| is_complete(record, bytes.len())) {
-            if self.other(&record)? {
+            if self.other_record(&record)? {
                 return Ok(true);
             }
             ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
@@ -201,7 +201,7 @@ impl Records<'_, '_> {
     }
 
     /// Returns the offset in a file.
-    fn at(&self) -> usize {
+    fn offset(&self) -> usize {
         usize::try_from(self.input.offset).unwrap_or(usize::MAX)
     }
 
@@ -210,7 +210,7 @@ impl Records<'_, '_> {
         let at = self.empty_records(bytes, end, is_open)?;
         let lost = end.saturating_sub(at);
         if lost > 0 {
-            self.sink.damaged(lost as u64)?;
+            self.sink.damaged_region(lost as u64)?;
             self.input.advance(lost);
         }
         Ok(())
@@ -219,7 +219,7 @@ impl Records<'_, '_> {
     /// Passes on heap dump records without a body up to an offset. Returns the offset of what follows.
     fn empty_records(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<usize> {
         loop {
-            let at = self.at();
+            let at = self.offset();
             let record = Record::at(bytes, at).filter(|record| record.body_offset() <= end);
             // The tag of an end may be damaged, and its length.
             let is_empty = |record: &Record| {
@@ -233,7 +233,7 @@ impl Records<'_, '_> {
     }
 
     /// Reads a pipe. Returns `true` if the end is missing.
-    fn all(&mut self) -> io::Result<bool> {
+    fn read_pipe(&mut self) -> io::Result<bool> {
         self.header()?;
         let mut is_open = false;
         loop {
@@ -272,7 +272,7 @@ impl Records<'_, '_> {
                 tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => {
                     self.heap(&record, record.length.into(), record.tag == tag::HEAP_DUMP)?
                 }
-                _ => self.other(&record)?,
+                _ => self.other_record(&record)?,
             };
             if is_lost {
                 return Ok(true);
@@ -304,7 +304,7 @@ impl Records<'_, '_> {
             if is_over {
                 return Ok(false);
             }
-            self.sink.damaged(skipped as u64)?;
+            self.sink.damaged_region(skipped as u64)?;
             self.input.advance(skipped);
             if found.is_some() {
                 return Ok(true);
@@ -313,7 +313,7 @@ impl Records<'_, '_> {
     }
 
     /// Passes on a record that is not a heap dump. Returns `true` if its end is missing.
-    fn other(&mut self, record: &Record) -> io::Result<bool> {
+    fn other_record(&mut self, record: &Record) -> io::Result<bool> {
         match record.tag {
             // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
             tag::ALLOC_SITES => self.table(record, 34, 25),
@@ -428,7 +428,7 @@ impl Records<'_, '_> {
             // A damaged region: it is passed over, and not passed on.
             let known = SinkClasses(self.sink);
             let skipped = resync::find(window, self.id_size, 1, end, end, &known).unwrap_or(end);
-            self.sink.damaged(skipped as u64)?;
+            self.sink.damaged_region(skipped as u64)?;
             self.input.advance(skipped);
             left -= skipped as u64;
         }
@@ -483,14 +483,14 @@ fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bo
 
 /// Returns `true` if the sub-records of a heap dump follow the header of a record.
 fn is_heap(window: &[u8], record: &Record, id_size: IdSize, budget: &mut usize) -> bool {
-    struct Counted(usize);
-    impl HeapVisitor<'_> for Counted {
+    struct RecordCounter(usize);
+    impl HeapVisitor<'_> for RecordCounter {
         fn go_on(&mut self) -> bool {
             self.0 += 1;
             self.0 < ENOUGH
         }
     }
-    let mut counted = Counted(0);
+    let mut counted = RecordCounter(0);
     let end = usize::try_from(record.end()).unwrap_or(usize::MAX).min(window.len());
     let walked = heap::walk(window, id_size, record.body_offset(), end, end, &mut counted);
     *budget = budget.saturating_sub(counted.0);

@@ -6,16 +6,21 @@ use std::fs;
 
 use hprof_values::BasicType;
 
-use super::contents::{BlockChain, Contents, Treatment};
+use super::contents::{BlockChain, ContentMapping, Treatment};
 use super::kept::{KeptReason, KeptValues};
 use super::symbol::class_of;
 use hprof_base::keyed::{Key, STREAM_BYTES, Stream};
 
-fn contents(seed: u8) -> Contents {
-    Contents::new(Key::new([seed; 32]))
+fn contents(seed: u8) -> ContentMapping {
+    ContentMapping::new(Key::new([seed; 32]))
 }
 
-fn mapped(contents: &Contents, kept: &KeptValues, kind: BasicType, data: &[u8]) -> (Vec<u8>, Treatment) {
+fn mapped(
+    contents: &ContentMapping,
+    kept: &KeptValues,
+    kind: BasicType,
+    data: &[u8],
+) -> (Vec<u8>, Treatment) {
     let size = kind.dump_bytes(hprof_values::IdSize::Eight);
     let mut chain = BlockChain::new((data.len() / size) as u64, data.len() as u64);
     let mut out = data.to_vec();
@@ -133,7 +138,7 @@ fn numbers_are_permuted_within_their_class() {
         let mut seen = HashMap::new();
         for value in -300_i64..300 {
             let value = value.cast_unsigned() & mask;
-            let boxed = contents.boxed(kind, value, 0);
+            let boxed = contents.box_value(kind, value, 0);
             assert_eq!(seen.insert(boxed, value), None);
             let is_cached = |value| (-128..=127).contains(&signed(value));
             assert_eq!(is_cached(boxed), is_cached(value), "{kind:?} {value:x} {boxed:x}");
@@ -216,7 +221,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         known.contains(name)
             || list.shown.contains(&name)
             || list.kept.iter().any(|rule| rule.fields.contains(&name))
-            || numbers::all().iter().any(|rules| rules.fields.contains(name))
+            || numbers::numbers_by_file().iter().any(|rules| rules.fields.contains(name))
     };
     let mut missing = std::collections::BTreeSet::new();
     let mut dirs: Vec<_> = ["index/objects", "index/scan", "query/model", "query/analyses", "query/tables"]
@@ -291,7 +296,7 @@ fn the_list_is_in_the_documentation() {
         .unwrap();
     }
     table.push_str("\n| framework | classes | fields, if they are numbers or booleans | counters in |\n|---|---|---|---|\n");
-    for rules in numbers::all() {
+    for rules in numbers::numbers_by_file() {
         let texts = |names: &std::collections::BTreeSet<String>, end: &str| {
             names.iter().map(|name| format!("`{name}{end}`")).collect::<Vec<_>>().join(", ")
         };
@@ -431,7 +436,7 @@ fn a_known_number_tells_nothing_of_other_fields() {
             contents.number(BasicType::Int, *at, one),
             contents.number(BasicType::Int, *at, other),
             contents.hash(BasicType::Int, *at, 0),
-            contents.boxed(BasicType::Int, *at, 0),
+            contents.box_value(BasicType::Int, *at, 0),
         ];
         (0..4).any(|a| (0..a).any(|b| images[a] == images[b]))
     });

@@ -6,7 +6,7 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::bytes::BLOCK;
-use super::contents::{BlockChain, Contents};
+use super::contents::{BlockChain, ContentMapping};
 use super::counters::KeptCounters;
 use super::counts::RedactCounts;
 use super::kept::KeptValues;
@@ -18,7 +18,7 @@ use hprof_model::objects::hiding::fields::{FieldTreatment, treatment};
 pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
     pub(super) kept: &'a KeptValues,
-    pub(super) contents: Contents,
+    pub(super) contents: ContentMapping,
     /// Offsets of the fields of the plan, by number.
     offsets: Vec<u64>,
     pub(super) options: &'a RedactOptions,
@@ -30,7 +30,7 @@ impl<'a> Mapping<'a> {
         plan: &'a Plan,
         kept: &'a KeptValues,
         options: &'a RedactOptions,
-        contents: Contents,
+        contents: ContentMapping,
     ) -> Self {
         let offsets = plan.field_hashes.iter().map(|hash| contents.offset(*hash)).collect();
         Self { plan, kept, contents, offsets, options, counters: kept.counters.clone() }
@@ -109,7 +109,7 @@ impl<'a> Mapping<'a> {
             | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
                 match treatment {
-                    FieldTreatment::Boxed => self.contents.boxed(kind, bits, holder),
+                    FieldTreatment::Boxed => self.contents.box_value(kind, bits, holder),
                     // There is no other value but false.
                     _ if kind == BasicType::Boolean => 0,
                     // It may be the size of a queue. A negative one is not known, another one would be wrong.

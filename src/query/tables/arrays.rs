@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
-    TableQuery, Wanted, classes,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, Operator, PreparedData, Table,
+    TableChunk, TableQuery, classes,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::tables::ClassKind;
@@ -36,13 +36,13 @@ pub(super) fn definition() -> Definition {
         meaning: "An array".into(),
         order: "by object".into(),
         columns: vec![
-            Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::of(names::CLASS).few(),
-            Column::of(names::ELEMENT).few(),
-            Column::of(names::LENGTH).or_null("its record cannot be read"),
-            Column::of(names::SHALLOW_BYTES),
-            Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
+            Column::new(names::OBJECT),
+            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::new(names::CLASS).few(),
+            Column::new(names::ELEMENT).few(),
+            Column::new(names::LENGTH).or_null("its record cannot be read"),
+            Column::new(names::SHALLOW_BYTES),
+            Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
         ],
     }
 }
@@ -51,7 +51,7 @@ impl<'a> Arrays<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
         let all = context.dump.summary.numbered_classes();
         let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
-        let classes = ClassSet::of(context.dump.summary, &arrays.collect::<Vec<_>>());
+        let classes = ClassSet::from_classes(context.dump.summary, &arrays.collect::<Vec<_>>());
         Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 }
@@ -86,15 +86,15 @@ impl Table for Arrays<'_> {
         Ok(match question {
             TableQuery::Of(ID, _, key) => object_chunks::of_id(context, key),
             TableQuery::Of(_, _, key) => object_chunks::of_classes(context, &classes::find(context, key)),
-            _ => object_chunks::all(context),
+            _ => object_chunks::all_objects(context),
         })
     }
 
-    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+    fn prepare(&self, wanted: ColumnSet, stop: &(dyn Fn() -> bool + Sync)) -> Option<PreparedData> {
         self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.objects.context;
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, _| {
             batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));

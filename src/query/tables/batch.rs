@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::column_names::ColumnNames;
-use super::definition::{Column, ColumnType, Wanted};
+use super::definition::{Column, ColumnSet, ColumnType};
 use hprof_base::fact::FactValue;
 use hprof_values::ObjectId;
 
@@ -271,7 +271,7 @@ pub struct Batch {
 
 impl Batch {
     /// Creates an empty batch of these columns. `names` returns the initial values of the columns of names, by column.
-    pub fn new(columns: &[Column], wanted: Wanted, names: impl Fn(usize) -> ColumnNames) -> Self {
+    pub fn new(columns: &[Column], wanted: ColumnSet, names: impl Fn(usize) -> ColumnNames) -> Self {
         let values = |(at, column): (usize, &Column)| {
             let is_name = column.kind == ColumnType::Name;
             if wanted.has(at) {

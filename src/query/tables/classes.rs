@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
@@ -29,15 +29,15 @@ pub(super) fn definition() -> Definition {
         meaning: "A class whose class object is in the dump, or of which there are objects".into(),
         order: "by number".into(),
         columns: vec![
-            Column::of(names::CLASS_OBJECT).or_null(no_object),
-            Column::of(names::CLASS).few(),
-            Column::of(names::LOADER_OBJECT).or_null("the boot loader, or the dump does not say"),
-            Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
-            Column::of(names::CLASS_NUMBER),
-            Column::of(names::INSTANCES),
-            Column::of(names::SHALLOW_BYTES),
-            Column::of(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
-            Column::of(names::PACKAGE).few(),
+            Column::new(names::CLASS_OBJECT).or_null(no_object),
+            Column::new(names::CLASS).few(),
+            Column::new(names::LOADER_OBJECT).or_null("the boot loader, or the dump does not say"),
+            Column::new(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
+            Column::new(names::CLASS_NUMBER),
+            Column::new(names::INSTANCES),
+            Column::new(names::SHALLOW_BYTES),
+            Column::new(names::LOADER_CLASS).few().or_null("the boot loader, or the dump does not say"),
+            Column::new(names::PACKAGE).few(),
         ],
     }
 }
@@ -48,7 +48,7 @@ impl<'a> Classes<'a> {
     }
 
     /// Returns the classes that `classes` lists too, of those with these numbers.
-    fn shown(&self, numbers: Range<usize>) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
+    fn shown_classes(&self, numbers: Range<usize>) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
         let summary = self.context.dump.summary;
         let classes = summary.numbered_classes().take(numbers.end).skip(numbers.start);
         classes.filter(|(number, _)| hierarchy::is_shown(summary, *number))
@@ -61,7 +61,7 @@ impl Table for Classes<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.shown(0..self.context.dump.summary.classes().len()).count() as u64
+        self.shown_classes(0..self.context.dump.summary.classes().len()).count() as u64
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -85,11 +85,11 @@ impl Table for Classes<'_> {
         })
     }
 
-    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, _: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let Context { dump, sizes, .. } = &*self.context;
         let summary = dump.summary;
-        for (number, class) in self.shown(rows.clone()) {
+        for (number, class) in self.shown_classes(rows.clone()) {
             batch.column(0).id(class.class_object());
             batch.column(1).name(Some(number.0));
             batch.column(2).id(ObjectId::from(class.loader).non_null());

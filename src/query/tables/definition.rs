@@ -23,7 +23,7 @@ pub enum ColumnType {
 
 impl ColumnType {
     /// Returns the declared type in SQL, which SQLite reports for the columns of a query.
-    pub fn declared(self) -> &'static str {
+    pub fn sql_type(self) -> &'static str {
         match self {
             Self::Integer => "INTEGER",
             Self::Real => "REAL",
@@ -64,7 +64,7 @@ pub struct Column {
 
 impl Column {
     /// Creates a column that is never null.
-    pub fn of(key: impl Into<ColumnKey>) -> Self {
+    pub fn new(key: impl Into<ColumnKey>) -> Self {
         let ColumnKey { text, name, kind } = key.into();
         Self { name: text, kind: kind.into(), meaning: name.meaning.into(), null: None, is_secret: false }
     }
@@ -112,9 +112,9 @@ impl Definition {
 
 /// Set of requested columns; those from number 63 on share a bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted(pub u64);
+pub struct ColumnSet(pub u64);
 
-impl Wanted {
+impl ColumnSet {
     /// All columns.
     pub const ALL: Self = Self(u64::MAX);
 

@@ -97,7 +97,7 @@ pub(crate) fn own_columns<'l, L: 'l>(facts: Vec<Fact<L>>) -> Vec<FactColumn<'l, 
 }
 
 fn definition<R>(fact: &Fact<R>) -> Column {
-    let column = Column::of(fact.name);
+    let column = Column::new(fact.name);
     Column { null: fact.null.map(Into::into), is_secret: fact.is_secret, ..column }
 }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
@@ -29,14 +29,14 @@ pub(super) fn definition() -> Definition {
         meaning: "A field that a class declares".into(),
         order: "by class; instance fields first".into(),
         columns: vec![
-            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::of(names::CLASS).few(),
-            Column::of(names::NAME).few(),
-            Column::of(names::TYPE).few(),
-            Column::of(names::FIELD_NUMBER),
-            Column::of(names::IS_STATIC),
-            Column::of(names::TARGET).or_null("it refers to nothing, or is not a static field"),
-            Column::of(names::VALUE).or_null(instance).secret(),
+            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::new(names::CLASS).few(),
+            Column::new(names::NAME).few(),
+            Column::new(names::TYPE).few(),
+            Column::new(names::FIELD_NUMBER),
+            Column::new(names::IS_STATIC),
+            Column::new(names::TARGET).or_null("it refers to nothing, or is not a static field"),
+            Column::new(names::VALUE).or_null(instance).secret(),
         ],
     }
 }
@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
         Self { context, definition: definition(), first: OnceLock::new() }
     }
 
-    fn first(&self) -> &[usize] {
+    fn row_starts(&self) -> &[usize] {
         self.first.get_or_init(|| {
             let classes = self.context.dump.summary.classes().iter();
             let mut rows = 0usize;
@@ -66,7 +66,7 @@ impl Table for Fields<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.first().last().map_or(0, |rows| *rows as u64)
+        self.row_starts().last().map_or(0, |rows| *rows as u64)
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -95,7 +95,7 @@ impl Table for Fields<'_> {
         })
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(classes) = chunk else { return Ok(()) };
         let summary = self.context.dump.summary;
         for (number, class) in summary.numbered_classes().take(classes.end).skip(classes.start) {

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
+use super::{Batch, Column, ColumnSet, Context, Definition, Table, TableChunk, TableQuery};
 use hprof_base::dictionary::names;
 use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
@@ -58,14 +58,14 @@ pub(super) fn definition() -> Definition {
         meaning: "An event of the recording of Flight Recorder beside the dump".into(),
         order: "as in the file".into(),
         columns: vec![
-            Column::of(names::EVENT).few(),
-            Column::of(names::TIME).or_null(none),
-            Column::of(names::DURATION_NS).or_null(none),
-            Column::of(names::THREAD_NAME).few().or_null(none),
-            Column::of(names::METHOD).few().or_null("the event has no stack"),
-            Column::of(names::LINE).or_null("the event has no stack, or the line is unknown"),
-            Column::of(names::CLASS).few().or_null("the event is about none"),
-            Column::of(names::EVENT_WEIGHT_BYTES).or_null(none),
+            Column::new(names::EVENT).few(),
+            Column::new(names::TIME).or_null(none),
+            Column::new(names::DURATION_NS).or_null(none),
+            Column::new(names::THREAD_NAME).few().or_null(none),
+            Column::new(names::METHOD).few().or_null("the event has no stack"),
+            Column::new(names::LINE).or_null("the event has no stack, or the line is unknown"),
+            Column::new(names::CLASS).few().or_null("the event is about none"),
+            Column::new(names::EVENT_WEIGHT_BYTES).or_null(none),
         ],
     }
 }
@@ -83,7 +83,7 @@ impl EventParts {
         Self { file, spans, parts: OnceLock::new(), tables: Mutex::default() }
     }
 
-    fn all(&self) -> &[(usize, Range<usize>)] {
+    fn parts(&self) -> &[(usize, Range<usize>)] {
         self.parts.get_or_init(|| {
             let spans = self.spans.iter().enumerate();
             let parts = spans.flat_map(|(at, span)| {
@@ -106,7 +106,7 @@ impl EventParts {
         };
         // A chunk that cannot be read was reported when the recording was opened.
         let tables = shared.get_or_init(|| ChunkTables::read(file, span).ok().map(Arc::new));
-        Some(Chunk::of(file, span, Arc::clone(tables.as_ref()?)))
+        Some(Chunk::from_tables(file, span, Arc::clone(tables.as_ref()?)))
     }
 }
 
@@ -120,13 +120,13 @@ impl Table for JfrEvents<'_> {
     }
 
     fn chunks(&self, _: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        Ok((0..self.parts.all().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
+        Ok((0..self.parts.parts().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(parts) = chunk else { return Ok(()) };
         let hides = self.context.dump.summary.hides_values();
-        for (at, starts) in self.parts.all().get(parts.clone()).unwrap_or_default() {
+        for (at, starts) in self.parts.parts().get(parts.clone()).unwrap_or_default() {
             if batch.rows == 0 {
                 NAMES.into_iter().for_each(|at| batch.column(at).forget_names(MAX_NAMES));
             }
@@ -139,8 +139,8 @@ impl Table for JfrEvents<'_> {
 }
 
 /// Adds the events of a part of a chunk.
-fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool), batch: &mut Batch) {
-    let mut known = NAMES.map(|at| Known { at, numbers: FxHashMap::default() });
+fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (ColumnSet, bool), batch: &mut Batch) {
+    let mut known = NAMES.map(|at| NameNumbers { at, numbers: FxHashMap::default() });
     rows::visit(chunk, starts, |row| {
         batch.rows += 1;
         let [event, thread, method, class] = &mut known;
@@ -161,12 +161,12 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool),
 }
 
 /// Numbers of the names in a column: a name is added once, however many events share it.
-struct Known {
+struct NameNumbers {
     at: usize,
     numbers: FxHashMap<ConstantNumber, Option<u32>>,
 }
 
-impl Known {
+impl NameNumbers {
     fn add<'e, V>(
         &mut self,
         batch: &mut Batch,
@@ -194,12 +194,12 @@ mod tests {
     #[test]
     fn a_name_is_stored_once() {
         let bytes = every_kind(true).finish();
-        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let mut batch = Batch::new(&definition().columns, ColumnSet::ALL, |_| Arc::default());
         let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
         // A batch is filled again and again.
         for hides in [false, true] {
             batch.clear();
-            add(&chunk, 0..usize::MAX, (Wanted::ALL, hides), &mut batch);
+            add(&chunk, 0..usize::MAX, (ColumnSet::ALL, hides), &mut batch);
             let thread = if hides { HIDDEN } else { "worker" };
             let cells = NAMES.map(|at| batch.cell(6, at));
             assert_eq!(cells, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
@@ -230,15 +230,15 @@ mod tests {
         std::fs::write(path.path(), chunk.repeat(MAX_TABLES + 1)).unwrap();
         let file = FlightFile::open(path.path(), None, &Quiet).unwrap().unwrap();
         let parts = EventParts::new(Arc::new(file));
-        let chunks: Vec<usize> = parts.all().iter().map(|(at, _)| *at).collect();
+        let chunks: Vec<usize> = parts.parts().iter().map(|(at, _)| *at).collect();
         assert_eq!(chunks, (0..=MAX_TABLES).flat_map(|at| [at; 5]).collect::<Vec<_>>());
-        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let mut batch = Batch::new(&definition().columns, ColumnSet::ALL, |_| Arc::default());
         let mut tables: Vec<Arc<ChunkTables>> = Vec::new();
         let mut rows = 0;
-        for (at, starts) in parts.all() {
+        for (at, starts) in parts.parts() {
             let chunk = parts.chunk(*at).unwrap();
             batch.clear();
-            add(&chunk, starts.clone(), (Wanted::ALL, false), &mut batch);
+            add(&chunk, starts.clone(), (ColumnSet::ALL, false), &mut batch);
             assert!(batch.rows as u64 <= PART_EVENTS);
             rows += batch.rows as u64;
             tables.push(chunk.tables().clone());
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn names_of_earlier_parts_are_forgotten_if_they_are_long() {
-        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let mut batch = Batch::new(&definition().columns, ColumnSet::ALL, |_| Arc::default());
         let long = "n".repeat(1000);
         for (max_bytes, number) in [(2000, 1), (999, 0)] {
             batch.column(CLASS).number(&long);

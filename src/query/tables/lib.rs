@@ -43,7 +43,7 @@ use small::{allocation_sites, dumps, loaders, places, recorded, suspects, waste}
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use column_names::{ColumnNames, NameList};
 pub use context::{About, Context};
-pub use definition::{Column, ColumnType, Definition, Wanted};
+pub use definition::{Column, ColumnSet, ColumnType, Definition};
 pub use of_class::NoClass;
 
 /// A table of a dump.
@@ -79,7 +79,7 @@ pub trait Table: Send + Sync {
 
     /// Prepares data that speeds up reading these columns of most rows while it exists; `None` if it is not worth the
     /// time and memory, or if `stop` returns true. Uses all cores: must not be called by a thread that reads a chunk.
-    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+    fn prepare(&self, wanted: ColumnSet, stop: &(dyn Fn() -> bool + Sync)) -> Option<PreparedData> {
         let _ = (wanted, stop);
         None
     }
@@ -88,17 +88,17 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// As [`Table::chunks`].
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()>;
 
     /// Returns a batch without rows.
-    fn batch(&self, wanted: Wanted) -> Batch {
+    fn batch(&self, wanted: ColumnSet) -> Batch {
         Batch::new(&self.definition().columns, wanted, |column| self.names(column))
     }
 }
 
 /// Data made by [`Table::prepare`].
 #[derive(Debug, Clone)]
-pub struct Prepared(#[allow(dead_code)] Arc<tree_rows::TreeRows>);
+pub struct PreparedData(#[allow(dead_code)] Arc<tree_rows::TreeRows>);
 
 /// A lookup that needs no pass over all rows: rows whose value in a column equals a key, or is at least as large.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -200,12 +200,12 @@ impl Indices<'_> {
 
 impl List {
     /// Creates a list of these objects.
-    pub(crate) fn of(objects: Vec<ObjectIndex>) -> Self {
+    pub(crate) fn from_objects(objects: Vec<ObjectIndex>) -> Self {
         Self(Items::Few(objects.into()))
     }
 
     /// Creates a list of all objects, in an order.
-    fn sorted(objects: Array<u32>) -> Self {
+    fn from_sorted(objects: Array<u32>) -> Self {
         Self(Items::Sorted(Arc::new(objects)))
     }
 
@@ -281,7 +281,7 @@ pub struct Tables<'a> {
 impl<'a> Tables<'a> {
     /// Creates the tables of a dump.
     pub fn new(dump: &Dump<'a>, about: About) -> Self {
-        Self::with_frameworks(dump, about, Frameworks::bundled())
+        Self::with_frameworks(dump, about, Frameworks::builtin())
     }
 
     /// Like [`Self::new`], with these rules about frameworks.

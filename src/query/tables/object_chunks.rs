@@ -14,23 +14,23 @@ use hprof_model::objects::class_set::ClassSet;
 const CHUNK: u32 = 1 << 14;
 
 /// Returns chunks of all objects, in the order of their IDs.
-pub(super) fn all(context: &Context<'_>) -> Vec<TableChunk> {
-    ObjectIndex::chunks(context.dump.graph.objects.all(), CHUNK)
+pub(super) fn all_objects(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.dump.graph.objects.indices(), CHUNK)
         .into_iter()
         .map(TableChunk::Objects)
         .collect()
 }
 
 /// Returns smaller chunks of all objects: for rows with long texts.
-pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<TableChunk> {
-    ObjectIndex::chunks(context.dump.graph.objects.all(), CHUNK / 8)
+pub(super) fn all_texts(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.dump.graph.objects.indices(), CHUNK / 8)
         .into_iter()
         .map(TableChunk::Objects)
         .collect()
 }
 
 /// Returns chunks of a list of objects, in its order.
-pub(super) fn listed(list: List) -> Vec<TableChunk> {
+pub(super) fn listed_objects(list: List) -> Vec<TableChunk> {
     ranges(&list).map(|range| TableChunk::Listed(list.clone(), range)).collect()
 }
 
@@ -48,7 +48,7 @@ fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
 /// Returns the object of an ID, if there is one.
 pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
     let LookupKey::Integer(id) = key else { return Vec::new() };
-    context.object(*id).map(|object| listed(List::of(vec![object]))).unwrap_or_default()
+    context.object(*id).map(|object| listed_objects(List::from_objects(vec![object]))).unwrap_or_default()
 }
 
 /// Returns the objects of some classes.
@@ -56,7 +56,9 @@ pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<
     if classes.is_empty() {
         return Vec::new();
     }
-    listed(List::of(ClassSet::of(context.dump.summary, classes).all_objects(context.dump.graph)))
+    listed_objects(List::from_objects(
+        ClassSet::from_classes(context.dump.summary, classes).all_objects(context.dump.graph),
+    ))
 }
 
 /// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Also
@@ -65,7 +67,10 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
     let graph = context.dump.graph;
     let labels = graph.labels();
     let rank = |object: u32| {
-        labels.known(object).and_then(|class| ranks.get(class)).map_or(0, |rank| *rank as usize + 1)
+        labels
+            .label_with_target(object)
+            .and_then(|class| ranks.get(class))
+            .map_or(0, |rank| *rank as usize + 1)
     };
     let count = ranks.iter().max().map_or(1, |max| *max as usize + 2);
     let mut next = vec![0u32; count];
@@ -80,7 +85,7 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
         before += std::mem::replace(next, before);
     }
     let starts = next.clone();
-    let mut sorted = graph.room().zeroed::<u32>(objects as usize)?;
+    let mut sorted = graph.room().zeroed_array::<u32>(objects as usize)?;
     for object in 0..objects {
         if let Some(next) = next.get_mut(rank(object)) {
             if let Some(place) = sorted.get_mut(*next as usize) {
@@ -89,7 +94,7 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
             *next += 1;
         }
     }
-    Ok((List::sorted(sorted), starts))
+    Ok((List::from_sorted(sorted), starts))
 }
 
 /// Returns the rank of each class in the order of a key; equal keys have equal ranks.
@@ -113,12 +118,12 @@ pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> 
 /// Objects sorted by a key of their class, made once.
 #[derive(Debug, Default)]
 pub(super) struct ByClass {
-    sorted: OnceLock<Sorted>,
+    sorted: OnceLock<SortedObjects>,
     lookups: AtomicU32,
 }
 
 #[derive(Debug)]
-struct Sorted {
+struct SortedObjects {
     list: List,
     /// Ranks by class number.
     ranks: Vec<u32>,
@@ -130,12 +135,16 @@ struct Sorted {
 const FEW_LOOKUPS: u32 = 4;
 
 impl ByClass {
-    fn sorted<K: Ord>(&self, context: &Context<'_>, key: impl Fn(ClassNumber) -> K) -> io::Result<&Sorted> {
+    fn sorted_objects<K: Ord>(
+        &self,
+        context: &Context<'_>,
+        key: impl Fn(ClassNumber) -> K,
+    ) -> io::Result<&SortedObjects> {
         if self.sorted.get().is_none() {
             let ranks = ranks(context, key);
             let (list, starts) = by_class(context, &ranks)?;
             // Another thread may have been faster; both results are the same.
-            let _ = self.sorted.set(Sorted { list, ranks, starts });
+            let _ = self.sorted.set(SortedObjects { list, ranks, starts });
         }
         self.sorted.get().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -146,11 +155,11 @@ impl ByClass {
         context: &Context<'_>,
         key: impl Fn(ClassNumber) -> K,
     ) -> io::Result<List> {
-        Ok(self.sorted(context, key)?.list.clone())
+        Ok(self.sorted_objects(context, key)?.list.clone())
     }
 
     /// Returns the objects of some classes, which have equal keys.
-    pub(super) fn of<K: Ord>(
+    pub(super) fn chunks_of_classes<K: Ord>(
         &self,
         context: &Context<'_>,
         classes: &[ClassNumber],
@@ -161,7 +170,7 @@ impl ByClass {
         if is_few && self.sorted.get().is_none() {
             return Ok(of_classes(context, classes));
         }
-        let Sorted { list, ranks, starts } = self.sorted(context, key)?;
+        let SortedObjects { list, ranks, starts } = self.sorted_objects(context, key)?;
         let rank = ranks.get(first.0 as usize).map_or(0, |rank| *rank as usize + 1);
         let start = starts.get(rank).map_or(0, |start| *start as usize);
         let end = starts.get(rank + 1).map_or(list.get().len(), |end| *end as usize);

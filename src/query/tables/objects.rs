@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Prepared, Table,
-    TableChunk, TableQuery, Wanted, classes,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, List, Lookup, LookupKey, Operator,
+    PreparedData, Table, TableChunk, TableQuery, classes,
 };
 use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -53,16 +53,16 @@ pub(super) fn definition() -> Definition {
         meaning: "An object: an instance, an array or a class object".into(),
         order: "by object".into(),
         columns: vec![
-            Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
-            Column::of(names::CLASS).few().or_null("the dump does not say"),
-            Column::of(names::KIND).few(),
-            Column::of(names::SHALLOW_BYTES),
-            Column::of(names::RETAINED_BYTES).or_null(unreachable),
-            Column::of(names::DEPTH).or_null(unreachable),
-            Column::of(names::DOMINATOR).or_null("only the roots dominate it, or it is unreachable"),
-            Column::of(names::IS_REACHABLE),
-            Column::of(names::HEAP).few().or_null("only Android dumps distinguish heaps"),
+            Column::new(names::OBJECT),
+            Column::new(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
+            Column::new(names::CLASS).few().or_null("the dump does not say"),
+            Column::new(names::KIND).few(),
+            Column::new(names::SHALLOW_BYTES),
+            Column::new(names::RETAINED_BYTES).or_null(unreachable),
+            Column::new(names::DEPTH).or_null(unreachable),
+            Column::new(names::DOMINATOR).or_null("only the roots dominate it, or it is unreachable"),
+            Column::new(names::IS_REACHABLE),
+            Column::new(names::HEAP).few().or_null("only Android dumps distinguish heaps"),
         ],
     }
 }
@@ -103,7 +103,7 @@ impl<'a> Objects<'a> {
             let mean = tree.reachable_bytes() / u64::from(tree.reachable()).max(1);
             if least < mean.saturating_mul(MANY) {
                 // Most objects match: a list of them would only take memory.
-                return object_chunks::all(&self.context);
+                return object_chunks::all_objects(&self.context);
             }
             let question = listing::ListingQuery {
                 start: Start::Roots,
@@ -114,7 +114,7 @@ impl<'a> Objects<'a> {
             listing::list(tree, &question).positions.into_iter().map(|(position, _)| position).collect()
         };
         let objects = positions.into_iter().filter_map(|position| tree.object_at(position));
-        object_chunks::listed(List::of(objects.collect()))
+        object_chunks::listed_objects(List::from_objects(objects.collect()))
     }
 }
 
@@ -165,24 +165,28 @@ impl Table for Objects<'_> {
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
         let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {
-            TableQuery::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
-            TableQuery::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
-            TableQuery::All | TableQuery::OrderedBy(_) => object_chunks::all(context),
+            TableQuery::OrderedBy(CLASS) => object_chunks::listed_objects(self.by_name.get(context, name)?),
+            TableQuery::OrderedBy(CLASS_ID) => {
+                object_chunks::listed_objects(self.by_class_id.get(context, id)?)
+            }
+            TableQuery::All | TableQuery::OrderedBy(_) => object_chunks::all_objects(context),
             TableQuery::Of(ID, _, key) => object_chunks::of_id(context, key),
-            TableQuery::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
+            TableQuery::Of(CLASS, _, key) => {
+                self.by_name.chunks_of_classes(context, &classes::find(context, key), name)?
+            }
             TableQuery::Of(CLASS_ID, _, key) => {
-                self.by_class_id.of(context, &classes::find(context, key), id)?
+                self.by_class_id.chunks_of_classes(context, &classes::find(context, key), id)?
             }
             TableQuery::Of(column, _, key) => self.in_tree(*column, key),
         })
     }
 
-    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+    fn prepare(&self, wanted: ColumnSet, stop: &(dyn Fn() -> bool + Sync)) -> Option<PreparedData> {
         let needs_tree = [RETAINED, DEPTH, DOMINATOR].iter().any(|at| wanted.has(*at));
-        if needs_tree { self.context.prepare_tree(stop).map(Prepared) } else { None }
+        if needs_tree { self.context.prepare_tree(stop).map(PreparedData) } else { None }
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let summary = self.context.dump.summary;
         let objects = objects_of(chunk);
         batch.rows += objects.len();
@@ -214,7 +218,7 @@ impl Table for Objects<'_> {
 
 impl Objects<'_> {
     /// Adds the columns of the dominator tree.
-    fn add_tree(&self, objects: &[ObjectIndex], wanted: Wanted, batch: &mut Batch) {
+    fn add_tree(&self, objects: &[ObjectIndex], wanted: ColumnSet, batch: &mut Batch) {
         let tree = &self.context.dump.graph.tree;
         let mut positions = Vec::with_capacity(objects.len());
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));

@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Column, ColumnType, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, Column, ColumnSet, ColumnType, Context, Definition, Lookup, Operator, PreparedData, Table,
+    TableChunk, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_base::naming::suggestions;
@@ -17,7 +17,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::hiding;
-use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, Record};
+use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
 /// Suffix of a class name for the table of its instances and those of its subclasses.
@@ -48,11 +48,11 @@ pub(super) struct OfClass<'a> {
     /// Places of the columns' fields in instances of the class itself.
     base: Vec<FieldPlace>,
     /// Places in instances of each class, ascending by class.
-    places: Vec<(ClassNumber, Where)>,
+    places: Vec<(ClassNumber, ColumnPlaces)>,
 }
 
 /// Places of the columns' fields in instances of a class.
-enum Where {
+enum ColumnPlaces {
     /// As in the base class, after this number of bytes of own fields: a subclass, of which there may be many.
     Behind(u64),
     /// Places by column.
@@ -119,9 +119,9 @@ impl<'a> OfClass<'a> {
         let places = all.iter().map(|class| {
             // Each of several classes of a name has its own subclasses and fields.
             let place = if classes.len() == 1 || *class == first {
-                Where::Behind(table.bytes(*class).saturating_sub(table.bytes(first)))
+                ColumnPlaces::Behind(table.bytes(*class).saturating_sub(table.bytes(first)))
             } else {
-                Where::Listed(places(&context, *class, &wanted))
+                ColumnPlaces::Listed(places(&context, *class, &wanted))
             };
             (*class, place)
         });
@@ -134,7 +134,7 @@ impl<'a> OfClass<'a> {
             order: "by object".into(),
             columns,
         };
-        let classes = ClassSet::of(context.dump.summary, &all);
+        let classes = ClassSet::from_classes(context.dump.summary, &all);
         Ok(Self { objects: OfClasses { context, classes }, definition, hidden, base: of_base, places })
     }
 
@@ -142,21 +142,21 @@ impl<'a> OfClass<'a> {
     fn add_fields(
         &self,
         class: Option<ClassNumber>,
-        record: Option<Record<'_>>,
-        wanted: Wanted,
+        record: Option<ObjectRecord<'_>>,
+        wanted: ColumnSet,
         batch: &mut Batch,
     ) {
         let summary = self.objects.context.dump.summary;
         let bytes = match record {
-            Some(Record::Instance(instance)) => instance.fields,
+            Some(ObjectRecord::Instance(instance)) => instance.fields,
             _ => &[],
         };
         let places =
             class.and_then(|class| self.places.binary_search_by_key(&class, |(class, _)| *class).ok());
         let places = places.and_then(|at| self.places.get(at)).map(|(_, places)| places);
         let place = |field: usize| match places? {
-            Where::Behind(own) => self.base.get(field)?.behind(*own),
-            Where::Listed(places) => places.get(field).copied().flatten(),
+            ColumnPlaces::Behind(own) => self.base.get(field)?.offset_by(*own),
+            ColumnPlaces::Listed(places) => places.get(field).copied().flatten(),
         };
         for (column, declared) in self.definition.columns.iter().enumerate().skip(FIELDS) {
             if !wanted.has(column) {
@@ -237,11 +237,11 @@ type Wants<'a> = (&'a str, BasicType);
 /// name that an earlier column has, in any case, gets a number as a suffix.
 fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
     let mut columns = vec![
-        Column::of(names::OBJECT),
-        Column::of(names::CLASS).few(),
-        Column::of(names::SHALLOW_BYTES),
-        Column::of(names::RETAINED_BYTES).or_null("it is unreachable"),
-        Column::of(names::LENGTH).or_null("it is no array"),
+        Column::new(names::OBJECT),
+        Column::new(names::CLASS).few(),
+        Column::new(names::SHALLOW_BYTES),
+        Column::new(names::RETAINED_BYTES).or_null("it is unreachable"),
+        Column::new(names::LENGTH).or_null("it is no array"),
     ];
     let mut taken: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
     let mut wants = Vec::new();
@@ -306,15 +306,15 @@ impl Table for OfClass<'_> {
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
             TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
-            _ => object_chunks::all(&self.objects.context),
+            _ => object_chunks::all_objects(&self.objects.context),
         })
     }
 
-    fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
+    fn prepare(&self, wanted: ColumnSet, stop: &(dyn Fn() -> bool + Sync)) -> Option<PreparedData> {
         self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, record| {
             self.add_fields(class, record, wanted, batch);
         });

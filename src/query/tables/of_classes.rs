@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Context, Prepared, TableChunk, Wanted};
+use super::{Batch, ColumnSet, Context, PreparedData, TableChunk};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::class_set::ClassSet;
-use hprof_model::objects::reader::Record;
+use hprof_model::objects::reader::ObjectRecord;
 
 /// Fraction of all objects (1/`MANY`) whose lookups take as long as a pass over the whole tree.
 const MANY: u64 = 8;
@@ -39,12 +39,12 @@ impl<'a> OfClasses<'a> {
     pub(super) fn prepare(
         &self,
         columns: &Columns,
-        wanted: Wanted,
+        wanted: ColumnSet,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedData> {
         let are_many = wanted.has(columns.retained_bytes)
             && self.rows() >= u64::from(self.context.dump.graph.objects.len()) / MANY;
-        if are_many { self.context.prepare_tree(stop).map(Prepared) } else { None }
+        if are_many { self.context.prepare_tree(stop).map(PreparedData) } else { None }
     }
 
     /// Returns the columns by which the rows are in order: that of IDs.
@@ -57,9 +57,9 @@ impl<'a> OfClasses<'a> {
         &self,
         columns: &Columns,
         chunk: &TableChunk,
-        wanted: Wanted,
+        wanted: ColumnSet,
         batch: &mut Batch,
-        mut more: impl FnMut(&mut Batch, Option<ClassNumber>, Option<Record<'a>>),
+        mut more: impl FnMut(&mut Batch, Option<ClassNumber>, Option<ObjectRecord<'a>>),
     ) {
         let (context, lookup) = (&*self.context, self.context.in_tree());
         self.each_record(chunk, |object, record| {
@@ -84,7 +84,7 @@ impl<'a> OfClasses<'a> {
     pub(super) fn each_record(
         &self,
         chunk: &TableChunk,
-        mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+        mut visit: impl FnMut(ObjectIndex, Option<ObjectRecord<'a>>),
     ) {
         let (graph, objects) = (self.context.dump.graph, &self.context.dump.objects);
         match chunk {

@@ -8,16 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
-    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, List, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery,
 };
 use hprof_base::dictionary::names;
 use hprof_base::parallel;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::ClassKind;
-use hprof_index::objects::address_index::Ids;
+use hprof_index::objects::address_index::IdReader;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_model::objects::reader::Record;
+use hprof_model::objects::reader::ObjectRecord;
 use hprof_model::objects::reference_kind::ReferenceKind;
 use hprof_model::objects::strength::{Strength, is_referent};
 use hprof_values::ObjectId;
@@ -59,11 +59,11 @@ pub(super) fn definition() -> Definition {
         meaning: "A reference from one object to another".into(),
         order: "by referrer; the references to class objects last, by target and referrer".into(),
         columns: vec![
-            Column::of(names::REFERRER),
-            Column::of(names::REFERENCE),
-            Column::of(names::TARGET),
-            Column::of(names::KIND).few(),
-            Column::of(names::STRENGTH).few(),
+            Column::new(names::REFERRER),
+            Column::new(names::REFERENCE),
+            Column::new(names::TARGET),
+            Column::new(names::KIND).few(),
+            Column::new(names::STRENGTH).few(),
         ],
     }
 }
@@ -86,7 +86,7 @@ impl<'a> Refs<'a> {
         let context = &*self.context;
         let to = ObjectId(id.cast_unsigned());
         let Some(object) = context.object(*id) else { return self.dangling(to) };
-        let list = List::of(context.dump.graph.referrers(object).collect());
+        let list = List::from_objects(context.dump.graph.referrers(object).collect());
         let mut chunks: Vec<TableChunk> = with(to, &list);
         // References of instances are in no list: they are found by class.
         if let Some(class) = context.dump.graph.class_of_class_object(object) {
@@ -104,7 +104,7 @@ impl<'a> Refs<'a> {
             TableChunk::Objects(range) => TableChunk::ObjectsWith(to, range),
             other => other,
         };
-        object_chunks::all(&self.context).into_iter().map(with).collect()
+        object_chunks::all_objects(&self.context).into_iter().map(with).collect()
     }
 
     /// Returns the arrays with enough references to have chunks of their own, ascending.
@@ -135,7 +135,7 @@ impl<'a> Refs<'a> {
     /// Returns the elements of a large array, and its reference to its class.
     fn elements(&self, array: ObjectIndex) -> Vec<TableChunk> {
         let length = match self.context.dump.objects.record(array) {
-            Some(Record::ObjectArray(array)) => array.length,
+            Some(ObjectRecord::ObjectArray(array)) => array.length,
             _ => 0,
         };
         let starts = (0..length).step_by(ELEMENTS as usize);
@@ -145,9 +145,9 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns chunks covering all objects; elements of large arrays get their own chunks.
-    fn all(&self) -> Vec<TableChunk> {
+    fn all_chunks(&self) -> Vec<TableChunk> {
         let (mut chunks, mut large) = (Vec::new(), self.large());
-        for chunk in object_chunks::all(&self.context) {
+        for chunk in object_chunks::all_objects(&self.context) {
             let TableChunk::Objects(Range { mut start, end }) = chunk else { continue };
             while let Some((array, rest)) = large.split_first().filter(|(array, _)| **array < end) {
                 if start < *array {
@@ -201,24 +201,24 @@ impl Table for Refs<'_> {
                 let Some(object) = context.object(*id) else { return Ok(Vec::new()) };
                 if self.large().binary_search(&object).is_ok() {
                     let mut chunks = self.elements(object);
-                    chunks.extend(object_chunks::listed(List::of(vec![object])));
+                    chunks.extend(object_chunks::listed_objects(List::from_objects(vec![object])));
                     return Ok(chunks);
                 }
                 // A null ID matches all references.
-                with(ObjectId::default(), &List::of(vec![object]))
+                with(ObjectId::default(), &List::from_objects(vec![object]))
             }
             TableQuery::Of(TO, _, key) => self.to(key),
             TableQuery::Of(..) => Vec::new(),
             TableQuery::All | TableQuery::OrderedBy(_) => {
                 let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
-                let mut chunks = self.all();
-                chunks.extend(object_chunks::listed(self.by_class.get(context, id)?));
+                let mut chunks = self.all_chunks();
+                chunks.extend(object_chunks::listed_objects(self.by_class.get(context, id)?));
                 chunks
             }
         })
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
         // For a few objects the index is not checked as a whole.
         let is_of_few = matches!(chunk, TableChunk::With(..));
@@ -230,7 +230,7 @@ impl Table for Refs<'_> {
             TableChunk::Objects(range) => rows.each_of(range, |_| true),
             TableChunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
             TableChunk::Elements(array, range) => {
-                if let Some(Record::ObjectArray(record)) = context.dump.objects.record(*array) {
+                if let Some(ObjectRecord::ObjectArray(record)) = context.dump.objects.record(*array) {
                     let elements = (0u32..).zip(context.dump.objects.elements(&record));
                     let elements = elements.skip(range.start as usize).take(range.len());
                     for (index, to) in elements.filter(|(_, to)| !to.is_null()) {
@@ -250,7 +250,7 @@ impl Table for Refs<'_> {
             }
             TableChunk::With(id, list, range) => {
                 for object in list.part(range.clone()) {
-                    context.edges().each(object, |kind, to| {
+                    context.edges().for_each_reference(object, |kind, to| {
                         // References of instances to their class are found separately.
                         let is_meant = to == *id && !matches!(kind, ReferenceKind::Class);
                         let place = rows.count(object, &kind);
@@ -268,11 +268,11 @@ impl Table for Refs<'_> {
 /// Builder of rows.
 struct RefRows<'r, 'a> {
     refs: &'r Refs<'a>,
-    wanted: Wanted,
+    wanted: ColumnSet,
     batch: &'r mut Batch,
     /// Previous object and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
-    ids: Option<Ids<'r>>,
+    ids: Option<IdReader<'r>>,
     /// Previous object and its number of references so far, including those without rows.
     place: (ObjectIndex, u32),
     text: String,
@@ -342,7 +342,7 @@ impl RefRows<'_, '_> {
         if self.wanted.has(STRENGTH) {
             // Only referents are held by weaker references.
             let strength = if is_referent(kind) {
-                context.edges().strengths.of(context.dump.graph, from)
+                context.edges().strengths.of_object(context.dump.graph, from)
             } else {
                 Strength::Strong
             };

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk, TableQuery,
-    Wanted,
+    Batch, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery,
 };
 use hprof_base::dictionary::{Name, names};
 use hprof_base::fact::FactValue;
@@ -84,7 +84,7 @@ impl Table for Roots<'_> {
         Ok(rows.map(|row| TableChunk::Rows(row..row + 1)).collect())
     }
 
-    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, _: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let graph = self.context.dump.graph;
         for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {

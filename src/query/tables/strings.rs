@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Column, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery, Wanted};
+use super::{Batch, Column, ColumnSet, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery};
 use hprof_base::dictionary::names;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::Fields;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::hiding;
-use hprof_model::objects::reader::{Characters, Record};
+use hprof_model::objects::reader::{Characters, ObjectRecord};
 use hprof_model::strings::TextKey;
 
 const ID: usize = 0;
@@ -80,12 +80,12 @@ pub(super) fn definition() -> Definition {
         meaning: "An instance of java.lang.String".into(),
         order: "by object".into(),
         columns: vec![
-            Column::of(names::OBJECT),
-            Column::of(names::TEXT).or_null(none).secret(),
-            Column::of(names::LENGTH).or_null(none),
-            Column::of(names::HASH).or_null(hidden),
-            Column::of(names::ARRAY).or_null("it has none"),
-            Column::of(names::ARRAY_BYTES).or_null("the array is not in the dump"),
+            Column::new(names::OBJECT),
+            Column::new(names::TEXT).or_null(none).secret(),
+            Column::new(names::LENGTH).or_null(none),
+            Column::new(names::HASH).or_null(hidden),
+            Column::new(names::ARRAY).or_null("it has none"),
+            Column::new(names::ARRAY_BYTES).or_null("the array is not in the dump"),
         ],
     }
 }
@@ -97,22 +97,22 @@ impl<'a> Strings<'a> {
             .numbered_classes()
             .filter(|(_, class)| class.is_dumped() && summary.is_named(class, "java.lang.String"));
         let classes: Vec<_> = named.map(|(number, _)| number).collect();
-        let classes = ClassSet::of(summary, &classes);
+        let classes = ClassSet::from_classes(summary, &classes);
         Self { objects: OfClasses { context, classes }, definition: definition() }
     }
 
     fn add(
         &self,
         object: ObjectIndex,
-        record: Option<Record<'_>>,
-        wanted: Wanted,
+        record: Option<ObjectRecord<'_>>,
+        wanted: ColumnSet,
         hashes: &mut Hashes,
         batch: &mut Batch,
     ) {
         let context = &*self.objects.context;
         let (DumpGraph { summary, graph, .. }, objects) = (*context.dump, &context.dump.objects);
         let fields = match (record, graph.objects.class(object)) {
-            (Some(Record::Instance(instance)), Some(class)) => {
+            (Some(ObjectRecord::Instance(instance)), Some(class)) => {
                 Some(Fields::new(summary, class, instance.fields))
             }
             _ => None,
@@ -133,7 +133,7 @@ impl<'a> Strings<'a> {
                 match characters {
                     None => batch.column(TEXT).text(None),
                     Some(characters) if summary.hides_values() => {
-                        batch.column(TEXT).text(Some(&hiding::masked(&characters)));
+                        batch.column(TEXT).text(Some(&hiding::mask_text(&characters)));
                     }
                     // Most are ASCII, which needs no decoding.
                     Some(Characters::Latin1(bytes)) if bytes.len() <= MAX_TEXT && bytes.is_ascii() => {
@@ -174,11 +174,11 @@ impl Table for Strings<'_> {
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
             TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
-            _ => object_chunks::all_of_texts(&self.objects.context),
+            _ => object_chunks::all_texts(&self.objects.context),
         })
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let key = self.objects.context.about.text_key;
         let mut hashes = Hashes { key, of_long: FxHashMap::default(), left: MAX_HASHED };
         self.objects.each_record(chunk, |object, record| {

@@ -36,12 +36,12 @@ impl TreeRows {
         let room = graph.room();
         let words = WORDS.checked_mul(graph.objects.len() as usize)?;
         // Half of it: the caller needs memory as well.
-        if (words as u64).checked_mul(8)? > room.left() / 2 {
+        if (words as u64).checked_mul(8)? > room.remaining_bytes() / 2 {
             return None;
         }
         let mut all = room.in_memory::<u64>(words)?;
         let shared = atomic_u64(&mut all);
-        parallel::each(&tree_nodes::chunks(tree), |chunk| {
+        parallel::for_each(&tree_nodes::chunks(tree), |chunk| {
             if stop() {
                 return;
             }
@@ -60,7 +60,7 @@ impl TreeRows {
     }
 
     #[inline]
-    fn of(&self, object: ObjectIndex) -> Option<TreeRow> {
+    fn row(&self, object: ObjectIndex) -> Option<TreeRow> {
         let at = object.0 as usize * WORDS;
         let [retained_bytes, place] = self.0.get(at..at + WORDS)? else { return None };
         let dominator = u32::try_from(place >> 32).unwrap_or(NOBODY);
@@ -85,7 +85,7 @@ impl TreeLookup<'_> {
 
     #[inline]
     fn row(&self, object: ObjectIndex) -> Option<TreeRow> {
-        self.rows.as_ref()?.of(object)
+        self.rows.as_ref()?.row(object)
     }
 
     /// Returns the retained size of an object in bytes.

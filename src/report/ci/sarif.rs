@@ -97,7 +97,7 @@ pub fn write<'f>(
     }
     let mut results = failures.map(|failure| result(run, &failure, &place));
     let results = Results(RefCell::new(&mut results));
-    let document = Document {
+    let document = SarifDocument {
         schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         version: "2.1.0",
         runs: [DocumentRun {
@@ -114,7 +114,7 @@ pub fn write<'f>(
 }
 
 #[derive(Serialize)]
-struct Document<'r> {
+struct SarifDocument<'r> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,

@@ -290,29 +290,29 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let frame = root.frame.unwrap_or(u32::MAX).cast_signed();
         let words;
         let kind = match root.kind {
-            RootKind::Unknown => heap_text::Root::Unknown,
+            RootKind::Unknown => heap_text::RootLine::Unknown,
             RootKind::JniGlobal => {
                 let at = offset + 1 + self.id_size.bytes();
-                heap_text::Root::JniGlobal(be_id(self.bytes, at, self.id_size).unwrap_or(0), 0)
+                heap_text::RootLine::JniGlobal(be_id(self.bytes, at, self.id_size).unwrap_or(0), 0)
             }
-            RootKind::JniLocal => heap_text::Root::JniLocal(thread, frame),
-            RootKind::JavaFrame => heap_text::Root::JavaFrame(thread, frame),
-            RootKind::NativeStack => heap_text::Root::NativeStack(thread),
+            RootKind::JniLocal => heap_text::RootLine::JniLocal(thread, frame),
+            RootKind::JavaFrame => heap_text::RootLine::JavaFrame(thread, frame),
+            RootKind::NativeStack => heap_text::RootLine::NativeStack(thread),
             RootKind::StickyClass => {
                 words = self.class_name(self.plans.class(root.id));
-                heap_text::Root::SystemClass(&words)
+                heap_text::RootLine::SystemClass(&words)
             }
-            RootKind::ThreadBlock => heap_text::Root::ThreadBlock(thread),
-            RootKind::MonitorUsed => heap_text::Root::BusyMonitor,
-            RootKind::ThreadObject => heap_text::Root::Thread(thread, root.frame.unwrap_or(0)),
+            RootKind::ThreadBlock => heap_text::RootLine::ThreadBlock(thread),
+            RootKind::MonitorUsed => heap_text::RootLine::BusyMonitor,
+            RootKind::ThreadObject => heap_text::RootLine::Thread(thread, root.frame.unwrap_or(0)),
             RootKind::JniMonitor => {
                 words = format!("<JNI monitor>, thread={thread}, frame={frame}");
-                heap_text::Root::Other(&words)
+                heap_text::RootLine::Other(&words)
             }
             // Kinds of Android, for which the agent has no names.
             other => {
                 words = format!("<{}>", other.name());
-                heap_text::Root::Other(&words)
+                heap_text::RootLine::Other(&words)
             }
         };
         heap_text::root(&mut self.text.made, root.id.0, kind);

@@ -51,7 +51,7 @@ pub(super) fn threads(out: &mut dyn Write, profile: &Profile, events: &[ThreadEv
 
 pub(super) fn traces(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
     for trace in profile.traces.iter() {
-        let frames = profile.traces.frames(trace).map(|frame| text::Frame {
+        let frames = profile.traces.frames(trace).map(|frame| text::FrameLine {
             class: frame.class.as_deref(),
             method: frame.method.as_deref(),
             source: frame.source.as_deref(),

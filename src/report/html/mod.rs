@@ -10,7 +10,7 @@ use super::column::CellTarget;
 use super::escape;
 use super::grid::RowLine;
 use super::grid::{Grid, GridBlock, GridCell, GridColumn, GridRow};
-use super::number::grouped;
+use super::number::group_digits;
 use hprof_values::ObjectId;
 
 /// Maximum number of characters of a cell; a click shows the rest.
@@ -30,7 +30,7 @@ pub struct Links {
 
 impl Links {
     /// Creates links below this path: `/1`.
-    pub fn below(base: impl Into<String>) -> Self {
+    pub fn with_base(base: impl Into<String>) -> Self {
         Self { base: Some(base.into()) }
     }
 
@@ -53,7 +53,7 @@ impl Links {
     pub fn class(&self, name: &str, class_object: Option<ObjectId>) -> Option<String> {
         match class_object {
             Some(id) => self.to(&format!("class/{id:#x}")),
-            None => self.to(&format!("class/{}", encoded(name))),
+            None => self.to(&format!("class/{}", percent_encode(name))),
         }
     }
 
@@ -68,7 +68,7 @@ impl Links {
 }
 
 /// Percent-encodes a text as a part of a path or of a query (RFC 3986): all except unreserved characters.
-pub fn encoded(text: &str) -> PercentEncode<'_> {
+pub fn percent_encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }
 
@@ -176,7 +176,7 @@ fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
     is_share(column).then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
 }
 
-fn below(lines: &[RowLine], links: &Links) -> Markup {
+fn lines_below(lines: &[RowLine], links: &Links) -> Markup {
     let line = |line: &RowLine| {
         let class = format!("i{}", (line.indent / 2).min(8));
         html! { li class=(class) { (text(&line.text, links)) } }
@@ -185,7 +185,7 @@ fn below(lines: &[RowLine], links: &Links) -> Markup {
         @if lines.len() > MAX_BELOW {
             details {
                 summary { (lines.first().map(|line| text(&line.text, links)).unwrap_or_default()) " "
-                    span.dim { "… " (grouped(lines.len() as u64)) " lines" } }
+                    span.dim { "… " (group_digits(lines.len() as u64)) " lines" } }
                 ul.below { @for each in lines { (line(each)) } }
             }
         } @else {
@@ -209,7 +209,7 @@ fn row(row: &GridRow, columns: &[GridColumn], classes: &[&str], links: &Links) -
             }
         }
         @if !row.below.is_empty() {
-            tr.under { td colspan=(columns.len()) { (below(&row.below, links)) } }
+            tr.under { td colspan=(columns.len()) { (lines_below(&row.below, links)) } }
         }
     }
 }
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn ids_in_texts_are_links_and_nothing_of_a_text_is_markup() {
-        let links = Links::below("/1");
+        let links = Links::with_base("/1");
         let made = text("<b>\u{202e} 0xfc2f1518, a0x123, 0x7c00012a8g 0x1", &links).into_string();
         assert_eq!(
             made,
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn names_in_paths_are_encoded() {
-        assert_eq!(encoded("a/../b?c=d&\"<é").to_string(), "a%2F..%2Fb%3Fc%3Dd%26%22%3C%C3%A9");
-        let links = Links::below("/1");
+        assert_eq!(percent_encode("a/../b?c=d&\"<é").to_string(), "a%2F..%2Fb%3Fc%3Dd%26%22%3C%C3%A9");
+        let links = Links::with_base("/1");
         assert_eq!(links.class("byte[]", None).unwrap(), "/1/class/byte%5B%5D");
         assert_eq!(links.class("a.B", Some(ObjectId(0x10))).unwrap(), "/1/class/0x10");
     }

@@ -2,7 +2,7 @@
 
 use maud::Markup;
 
-use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
+use super::{Canvas, PictureBox, PlacedBox, Rectangle, children, svg};
 
 /// Height of a row in pixels.
 const ROW: f64 = 20.0;
@@ -15,17 +15,17 @@ pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Icicle: {}", root.name);
     let boxes = layout(root, canvas);
     let rows = boxes.iter().map(|placed| f64::from(placed.depth) + 1.0).fold(0.0, f64::max);
-    let canvas = Rectangle { height: rows * ROW, ..Rectangle::of(canvas) };
+    let canvas = Rectangle { height: rows * ROW, ..Rectangle::from_canvas(canvas) };
     svg("icicle", &what, canvas, &boxes)
 }
 
 /// Returns the boxes to draw, those below a box after it.
-pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
-    let canvas = Rectangle { height: ROW, ..Rectangle::of(canvas) };
+pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
+    let canvas = Rectangle { height: ROW, ..Rectangle::from_canvas(canvas) };
     let mut placed = Vec::new();
-    let mut to_place = vec![Placed { node: root, depth: 0, at: canvas }];
+    let mut to_place = vec![PlacedBox { node: root, depth: 0, at: canvas }];
     while let Some(next) = to_place.pop() {
-        let Placed { node, depth, at } = next;
+        let PlacedBox { node, depth, at } = next;
         placed.push(next);
         let (children, all) = children(node);
         let mut before = 0.0;
@@ -35,7 +35,7 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
             before += node.bytes as f64;
             let width = at.width * (before / all).min(1.0) - from;
             let at = Rectangle { x: at.x + from, y: at.y + ROW, width, height: ROW };
-            (width >= MIN_WIDTH).then_some(Placed { node, depth: depth.saturating_add(1), at })
+            (width >= MIN_WIDTH).then_some(PlacedBox { node, depth: depth.saturating_add(1), at })
         });
         let first = to_place.len();
         to_place.extend(below);

@@ -95,7 +95,7 @@ struct Rectangle {
 
 impl Rectangle {
     /// Returns the whole canvas; an empty rectangle if it has no size.
-    fn of(canvas: Canvas) -> Self {
+    fn from_canvas(canvas: Canvas) -> Self {
         let pixels = |pixels: f64| if pixels.is_nan() { 0.0 } else { pixels.clamp(0.0, MAX_PIXELS) };
         Self { x: 0.0, y: 0.0, width: pixels(canvas.width), height: pixels(canvas.height) }
     }
@@ -114,7 +114,7 @@ impl Rectangle {
 
 /// A node with its position.
 #[derive(Debug, Clone, Copy)]
-struct Placed<'a> {
+struct PlacedBox<'a> {
     node: &'a PictureBox,
     depth: u32,
     at: Rectangle,
@@ -134,14 +134,14 @@ struct Tenths(i64);
 
 impl Tenths {
     #[allow(clippy::cast_possible_truncation)] // A canvas is not that large.
-    fn of(pixels: f64) -> Self {
+    fn from_pixels(pixels: f64) -> Self {
         Self((pixels * 10.0).round() as i64)
     }
 
     /// Returns the distance between two edges. Edges are rounded, not sizes: so adjacent boxes still touch, and none
     /// overlap.
     fn between(from: f64, size: f64) -> Self {
-        Self(Self::of(from + size).0 - Self::of(from).0)
+        Self(Self::from_pixels(from + size).0 - Self::from_pixels(from).0)
     }
 }
 
@@ -182,8 +182,8 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// Renders a picture of boxes, in the order in which they are drawn.
-fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[Placed<'_>]) -> Markup {
-    let (width, height) = (Tenths::of(canvas.width), Tenths::of(canvas.height));
+fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[PlacedBox<'_>]) -> Markup {
+    let (width, height) = (Tenths::from_pixels(canvas.width), Tenths::from_pixels(canvas.height));
     // Screen readers ignore the content of an image, so a picture with links must not be one.
     let has_links = boxes.iter().any(|placed| placed.node.href.is_some());
     let role = if has_links { "group" } else { "img" };
@@ -202,7 +202,7 @@ fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[Placed<'_>]) -> Marku
 }
 
 /// Renders the content of a box's group.
-fn content(Placed { node, depth, at }: &Placed<'_>) -> Markup {
+fn content(PlacedBox { node, depth, at }: &PlacedBox<'_>) -> Markup {
     let lines: Vec<_> = node.title.lines().map(escape::text).collect();
     let title = lines.join("\n");
     let name = escape::text(&node.name);
@@ -210,10 +210,10 @@ fn content(Placed { node, depth, at }: &Placed<'_>) -> Markup {
     let (width, height) = (Tenths::between(at.x, at.width), Tenths::between(at.y, at.height));
     html! {
         title { (cut(&title, MAX_TITLE)) }
-        rect class={ "d" (depth) " " (node.hue) } x=(Tenths::of(at.x)) y=(Tenths::of(at.y))
+        rect class={ "d" (depth) " " (node.hue) } x=(Tenths::from_pixels(at.x)) y=(Tenths::from_pixels(at.y))
             width=(width) height=(height) {}
         @if at.has_name() && !name.is_empty() {
-            text x=(Tenths::of(at.x + TEXT_INDENT)) y=(Tenths::of(at.y + BASE_LINE)) {
+            text x=(Tenths::from_pixels(at.x + TEXT_INDENT)) y=(Tenths::from_pixels(at.y + BASE_LINE)) {
                 (cut(&name, at.columns()))
             }
         }
@@ -268,13 +268,18 @@ mod tests {
     }
 
     /// Checks that boxes are in their parents and apart from their siblings, as drawn.
-    pub(super) fn check(boxes: &[Placed<'_>]) {
-        let edges = |placed: &Placed<'_>| {
+    pub(super) fn check(boxes: &[PlacedBox<'_>]) {
+        let edges = |placed: &PlacedBox<'_>| {
             let Rectangle { x, y, width, height } = placed.at;
             assert!(x.is_finite() && y.is_finite() && width >= 0.0 && height >= 0.0, "{placed:?}");
-            [Tenths::of(x), Tenths::of(y), Tenths::of(x + width), Tenths::of(y + height)]
+            [
+                Tenths::from_pixels(x),
+                Tenths::from_pixels(y),
+                Tenths::from_pixels(x + width),
+                Tenths::from_pixels(y + height),
+            ]
         };
-        let mut above: Vec<(&Placed<'_>, Vec<[Tenths; 4]>)> = Vec::new();
+        let mut above: Vec<(&PlacedBox<'_>, Vec<[Tenths; 4]>)> = Vec::new();
         for placed in boxes {
             above.truncate(placed.depth as usize);
             let here = edges(placed);
@@ -313,7 +318,7 @@ mod tests {
 
     #[test]
     fn coordinates_have_one_decimal() {
-        let text = |pixels| Tenths::of(pixels).to_string();
+        let text = |pixels| Tenths::from_pixels(pixels).to_string();
         assert_eq!(
             [text(0.0), text(1.04), text(1.05), text(99.96), text(-0.1)],
             ["0", "1", "1.1", "100", "-0.1"]

@@ -25,7 +25,7 @@ pub struct BytesAtTime {
 /// Draws bytes over time; `mark` is a moment and its name. If it is further before or after the bars than they are apart, it is
 /// drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
 pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, canvas: Canvas) -> Markup {
-    let canvas = Rectangle::of(canvas);
+    let canvas = Rectangle::from_canvas(canvas);
     let times = || bars.iter().map(|bar| i128::from(bar.time));
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
     let span = (last - first).max(1);
@@ -49,27 +49,27 @@ pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, ca
     let height = |bytes: u64| bytes as f64 / most.max(1) as f64 * (canvas.height - LABEL_HEIGHT).max(0.0);
     let what = escape::text(what);
     html! {
-        svg.time viewBox={ "0 0 " (Tenths::of(canvas.width)) " " (Tenths::of(canvas.height)) } role="img"
+        svg.time viewBox={ "0 0 " (Tenths::from_pixels(canvas.width)) " " (Tenths::from_pixels(canvas.height)) } role="img"
             aria-label=(cut(&what, MAX_TITLE)) {
             @for bar in bars {
                 @let (x, height) = (x(i128::from(bar.time)), height(bar.bytes));
                 @let title = escape::text(&bar.title);
                 g {
                     title { (cut(&title, MAX_TITLE)) }
-                    rect.h0 x=(Tenths::of(x)) y=(Tenths::of(canvas.height - height))
+                    rect.h0 x=(Tenths::from_pixels(x)) y=(Tenths::from_pixels(canvas.height - height))
                         width=(Tenths::between(x, width)) height=(Tenths::between(canvas.height - height, height)) {}
                 }
             }
-            text x=(Tenths::of(TEXT_INDENT)) y=(Tenths::of(LABEL_HEIGHT - 6.0)) { (human_bytes(most)) }
+            text x=(Tenths::from_pixels(TEXT_INDENT)) y=(Tenths::from_pixels(LABEL_HEIGHT - 6.0)) { (human_bytes(most)) }
             @if let Some((time, name)) = mark {
                 @let name = escape::text(&name);
                 @let at = x(time) + width / 2.0;
                 // The name is left of its line where it would not fit to the right.
                 @let length = name.chars().count() as f64 * CHAR_WIDTH + TEXT_INDENT;
                 @let is_left = at + length > canvas.width;
-                line.mark x1=(Tenths::of(at)) x2=(Tenths::of(at)) y1="0" y2=(Tenths::of(canvas.height)) {}
-                text x=(Tenths::of(if is_left { at - TEXT_INDENT } else { at + TEXT_INDENT }))
-                    y=(Tenths::of(LABEL_HEIGHT - 6.0)) text-anchor=(if is_left { "end" } else { "start" }) { (name) }
+                line.mark x1=(Tenths::from_pixels(at)) x2=(Tenths::from_pixels(at)) y1="0" y2=(Tenths::from_pixels(canvas.height)) {}
+                text x=(Tenths::from_pixels(if is_left { at - TEXT_INDENT } else { at + TEXT_INDENT }))
+                    y=(Tenths::from_pixels(LABEL_HEIGHT - 6.0)) text-anchor=(if is_left { "end" } else { "start" }) { (name) }
             }
         }
     }

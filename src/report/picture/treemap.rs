@@ -6,7 +6,7 @@
 
 use maud::Markup;
 
-use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
+use super::{Canvas, PictureBox, PlacedBox, Rectangle, children, svg};
 
 /// Distance between a box and those in it in pixels.
 const PADDING: f64 = 2.0;
@@ -18,15 +18,15 @@ const MIN_SIDE: f64 = 3.0;
 /// Draws a treemap as large as the canvas. The part of a node that exceeds its children stays free in its box.
 pub fn treemap(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Treemap: {}", root.name);
-    svg("treemap", &what, Rectangle::of(canvas), &layout(root, canvas))
+    svg("treemap", &what, Rectangle::from_canvas(canvas), &layout(root, canvas))
 }
 
 /// Returns the boxes to draw, those in a box after it.
-pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
+pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
     let mut placed = Vec::new();
-    let mut to_place = vec![Placed { node: root, depth: 0, at: Rectangle::of(canvas) }];
+    let mut to_place = vec![PlacedBox { node: root, depth: 0, at: Rectangle::from_canvas(canvas) }];
     while let Some(next) = to_place.pop() {
-        let Placed { node, depth, at } = next;
+        let PlacedBox { node, depth, at } = next;
         if at.width < MIN_SIDE || at.height < MIN_SIDE {
             continue;
         }
@@ -43,8 +43,8 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
         }
         let (children, all) = children(node);
         let sizes: Vec<f64> = children.iter().map(|child| child.bytes as f64).collect();
-        let places = squarified(&sizes, all, inner);
-        let below = children.into_iter().zip(places).map(|(node, at)| Placed {
+        let places = squarify(&sizes, all, inner);
+        let below = children.into_iter().zip(places).map(|(node, at)| PlacedBox {
             node,
             depth: depth.saturating_add(1),
             at,
@@ -56,7 +56,7 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
 
 /// Places sizes, largest first and none of them 0, in a rectangle that stands for `all`. The rest stays free, on the
 /// right or at the bottom.
-fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
+fn squarify(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     let scale = within.width * within.height / all;
     let mut places = Vec::with_capacity(sizes.len());
     let (mut free, mut rest) = (within, sizes);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn the_example_of_the_paper_is_laid_out_as_there() {
         let within = Rectangle { x: 0.0, y: 0.0, width: 6.0, height: 4.0 };
-        let places = squarified(&[6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0], 24.0, within);
+        let places = squarify(&[6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0], 24.0, within);
         let expected = [
             (0.0, 0.0, 3.0, 2.0),
             (0.0, 2.0, 3.0, 2.0),
@@ -196,8 +196,9 @@ mod tests {
         let root = tree(1000, &mut random());
         let boxes = layout(&root, CANVAS);
         for inner in &boxes {
-            let is_parent =
-                |outer: &&Placed<'_>| outer.node.children.iter().any(|child| std::ptr::eq(child, inner.node));
+            let is_parent = |outer: &&PlacedBox<'_>| {
+                outer.node.children.iter().any(|child| std::ptr::eq(child, inner.node))
+            };
             let Some(outer) = boxes.iter().find(is_parent) else { continue };
             let (a, b) = (outer.at, inner.at);
             assert!(b.x >= a.x + 2.0 - 1e-6 && b.x + b.width <= a.x + a.width - 2.0 + 1e-6);

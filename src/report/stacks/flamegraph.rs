@@ -10,7 +10,7 @@ use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, PaletteMa
 use inferno::flamegraph::{self, Direction, Options};
 
 use super::folded;
-use crate::number::{grouped, percent};
+use crate::number::{group_digits, percent};
 use hprof_query::recordings::stacks::{Baseline, LabelKind, Stacks};
 
 /// Maximum size of the stacks as text in bytes. Those wide enough to be visible take far less.
@@ -79,7 +79,7 @@ impl Palette {
     }
 
     /// Returns the colour of a label that is not a method, so that it stands out from methods.
-    fn of(self, kind: LabelKind) -> Option<Color> {
+    fn label_color(self, kind: LabelKind) -> Option<Color> {
         let (r, g, b) = match (kind, self) {
             (LabelKind::Method, _) => return None,
             (LabelKind::Objects, Self::Hot | Self::Red | Self::Yellow | Self::Purple | Self::Orange) => {
@@ -102,12 +102,12 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no stacks to draw"));
     }
     let names = folded::names(stacks);
-    let mut lines = Limited(Vec::new());
+    let mut lines = LimitedBuffer(Vec::new());
     let is_wide = |weight: u64| weight as f64 * 100.0 / stacks.total as f64 >= look.min_width_percent;
     match stacks.baseline {
         None => folded::write_where(&mut lines, stacks, &names, is_wide)?,
         Some(baseline) => {
-            let scaled = |old: u64| look.scale.of(old, baseline.total, stacks.total);
+            let scaled = |old: u64| look.scale.scale_weight(old, baseline.total, stacks.total);
             let steps = stacks.walk_both(|new, old| is_wide(new.max(scaled(old))));
             let mut sum = 0;
             folded::write_both(&mut lines, steps, &names, |step| {
@@ -125,7 +125,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     let mut colors = PaletteMap::default();
     colors.insert("", Color { r: 230, g: 230, b: 230 });
     for (name, label) in names.iter().zip(stacks.labels()) {
-        if let Some(color) = look.palette.of(label.kind) {
+        if let Some(color) = look.palette.label_color(label.kind) {
             colors.insert(name, color);
         }
     }
@@ -161,7 +161,7 @@ const MAX_WEIGHT: u64 = i64::MAX as u64 / 200;
 
 impl Scale {
     /// Converts a baseline's weight.
-    fn of(self, old: u64, old_total: u64, new_total: u64) -> u64 {
+    fn scale_weight(self, old: u64, old_total: u64, new_total: u64) -> u64 {
         if self == Self::Absolute || old_total == new_total || old_total == 0 {
             return old;
         }
@@ -173,7 +173,7 @@ impl Scale {
 
 /// Returns the legend of the colours, and the part of the baseline that is not in the picture.
 fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
-    let (old, new) = (grouped(baseline.total), grouped(stacks.total));
+    let (old, new) = (group_digits(baseline.total), group_digits(stacks.total));
     let unit = stacks.measure.name();
     let totals = match scale {
         _ if baseline.total == stacks.total => format!("{new} {unit} both"),
@@ -191,9 +191,9 @@ fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
 const MIN_WIDTH: usize = 100;
 
 /// Buffer with a limited size.
-struct Limited(Vec<u8>);
+struct LimitedBuffer(Vec<u8>);
 
-impl Write for Limited {
+impl Write for LimitedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > MAX_TEXT.saturating_sub(self.0.len()) {
             let what = "the picture has too many frames";

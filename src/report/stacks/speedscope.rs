@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::escape;
-use crate::stream::Streamed;
+use crate::stream::StreamedList;
 use hprof_query::recordings::stacks::{Label, Measure, Stacks};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sampled<'a, S, W> {
+struct SampledProfile<'a, S, W> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'a str,
@@ -80,8 +80,8 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, title: &str) -> io::Result<()
         exporter: "hprof-cli",
         name: &title,
         active_profile_index: 0,
-        shared: SharedFrames { frames: Streamed::new(stacks.labels().iter().map(Frame::new)) },
-        profiles: [Sampled {
+        shared: SharedFrames { frames: StreamedList::new(stacks.labels().iter().map(Frame::new)) },
+        profiles: [SampledProfile {
             kind: "sampled",
             name: &title,
             unit: match stacks.measure {
@@ -91,8 +91,8 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, title: &str) -> io::Result<()
             },
             start_value: 0,
             end_value: stacks.total,
-            samples: Streamed::new(samples),
-            weights: Streamed::new(weights),
+            samples: StreamedList::new(samples),
+            weights: StreamedList::new(weights),
         }],
     };
     serde_json::to_writer(&mut *out, &file)?;

@@ -8,7 +8,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::threads::{JavaThread, Local, Object, ThreadKind, ThreadState, Wait};
 
 use crate::escape;
-use crate::number::grouped;
+use crate::number::group_digits;
 
 /// Display of the objects that a frame holds, below the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +86,10 @@ fn doing(thread: &JavaThread) -> &'static str {
 
 fn write_locals(out: &mut dyn Write, summary: &Summary, held: &[Local], locals: Locals) -> io::Result<()> {
     for local in held.iter().filter(|_| locals == Locals::Shown) {
-        let retained = local
-            .retained_bytes
-            .map_or_else(|| "unreachable".to_owned(), |bytes| format!("{} bytes retained", grouped(bytes)));
+        let retained = local.retained_bytes.map_or_else(
+            || "unreachable".to_owned(),
+            |bytes| format!("{} bytes retained", group_digits(bytes)),
+        );
         let kind = local.kind.name();
         writeln!(out, "\t- {kind} holds {}, {retained}", object(summary, &local.object))?;
     }

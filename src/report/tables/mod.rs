@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::in_order::{self, OrderedItem};
 use hprof_query::tables::{
-    Batch, ColumnType, Definition, Prepared, Table, TableChunk, TableQuery, Values, Wanted,
+    Batch, ColumnSet, ColumnType, Definition, PreparedData, Table, TableChunk, TableQuery, Values,
 };
 
 /// Number of rows of a part; the last of a table has fewer. A part ends at the end of a row group.
@@ -41,7 +41,7 @@ const SLICE_ROWS: usize = 1 << 16;
 
 /// Formats of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TableFormat {
     /// Compressed columns with statistics.
     #[cfg(feature = "parquet")]
     Parquet,
@@ -51,7 +51,7 @@ pub enum Format {
     NdJson,
 }
 
-impl Format {
+impl TableFormat {
     /// Returns the extension of file names.
     pub fn extension(self) -> &'static str {
         match self {
@@ -108,9 +108,9 @@ impl WrittenColumns {
     }
 
     /// Returns the columns to read: all except hidden ones.
-    fn wanted(&self) -> Wanted {
+    fn columns_to_read(&self) -> ColumnSet {
         let shown = self.fields.iter().enumerate().filter(|(_, field)| !field.is_hidden);
-        Wanted(shown.fold(0, |wanted, (at, _)| wanted | 1 << at.min(63)))
+        ColumnSet(shown.fold(0, |wanted, (at, _)| wanted | 1 << at.min(63)))
     }
 }
 
@@ -136,7 +136,7 @@ pub trait Files: Send {
 
 /// Amount written of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenAmount {
     /// Number of rows.
     pub rows: u64,
     /// Size of all parts in bytes.
@@ -152,11 +152,11 @@ pub struct Written {
 /// If rows cannot be read or files cannot be written, and any error of `check`.
 pub fn write(
     tables: &[TableSource<'_>],
-    format: Format,
+    format: TableFormat,
     files: &mut dyn Files,
     begin: &(dyn Fn(usize) + Sync),
     check: &(dyn Fn() -> io::Result<()> + Sync),
-) -> io::Result<Vec<Written>> {
+) -> io::Result<Vec<WrittenAmount>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
         let chunks = source.table.chunks(&TableQuery::All)?;
@@ -169,22 +169,26 @@ pub fn write(
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
     // After everything that takes memory only while chunks are made; kept until all rows are written.
-    let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.wanted(), &|| false);
-    let _prepared: Vec<Prepared> = tables.iter().filter_map(prepare).collect();
+    let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.columns_to_read(), &|| false);
+    let _prepared: Vec<PreparedData> = tables.iter().filter_map(prepare).collect();
     let forms: Vec<TableForm> =
         tables.iter().map(|source| TableForm::new(format, &source.shape)).collect::<io::Result<_>>()?;
     let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
     let mut put = |piece: &mut MadePart| {
         let piece = std::mem::take(piece);
         let table = piece.table;
-        sink.put(piece).map_err(|error| sink.failed(table, &error))
+        sink.put(piece).map_err(|error| sink.write_error(table, &error))
     };
-    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut OrderedItem<'_, '_, MadePart>| {
-        let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
-            return Ok(());
-        };
-        task.encode(source, form, check, out)
-    })?;
+    in_order::process_in_order(
+        tasks.into_iter(),
+        &mut put,
+        |task: Task, out: &mut OrderedItem<'_, '_, MadePart>| {
+            let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
+                return Ok(());
+            };
+            task.encode(source, form, check, out)
+        },
+    )?;
     sink.finish()
 }
 
@@ -202,7 +206,7 @@ impl Task {
         check: &(dyn Fn() -> io::Result<()> + Sync),
         out: &mut OrderedItem<'_, '_, MadePart>,
     ) -> io::Result<()> {
-        let wanted = source.shape.wanted();
+        let wanted = source.shape.columns_to_read();
         let mut batch = source.table.batch(wanted);
         let (mut encoder, mut is_rest, mut sent) = (form.encoder()?, false, 0);
         for chunk in &self.chunks {
@@ -274,16 +278,16 @@ enum TableForm {
     Csv(Arc<WrittenColumns>),
     NdJson(ndjson::JsonKeys),
     #[cfg(feature = "parquet")]
-    Parquet(parquet::Schema),
+    Parquet(parquet::ParquetSchema),
 }
 
 impl TableForm {
-    fn new(format: Format, shape: &Arc<WrittenColumns>) -> io::Result<Self> {
+    fn new(format: TableFormat, shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         Ok(match format {
-            Format::Csv => Self::Csv(shape.clone()),
-            Format::NdJson => Self::NdJson(ndjson::JsonKeys::new(shape)?),
+            TableFormat::Csv => Self::Csv(shape.clone()),
+            TableFormat::NdJson => Self::NdJson(ndjson::JsonKeys::new(shape)?),
             #[cfg(feature = "parquet")]
-            Format::Parquet => Self::Parquet(parquet::Schema::new(shape)?),
+            TableFormat::Parquet => Self::Parquet(parquet::ParquetSchema::new(shape)?),
         })
     }
 
@@ -304,7 +308,7 @@ enum Encoder<'f> {
         rows: u64,
     },
     #[cfg(feature = "parquet")]
-    Group(parquet::Encoder),
+    Group(parquet::RowGroupEncoder),
 }
 
 impl Encoder<'_> {
@@ -384,7 +388,7 @@ struct Sink<'a> {
     begin: &'a (dyn Fn(usize) + Sync),
     part: Option<OpenPart>,
     /// Amounts by table, as far as there are parts.
-    written: Vec<Written>,
+    written: Vec<WrittenAmount>,
 }
 
 impl Sink<'_> {
@@ -413,7 +417,7 @@ impl Sink<'_> {
     fn open(&mut self, table: usize) -> io::Result<()> {
         if self.written.len() <= table {
             (self.begin)(table);
-            self.written.resize(table + 1, Written::default());
+            self.written.resize(table + 1, WrittenAmount::default());
         }
         let part = self.written.get(table).map_or(0, |written| written.parts);
         let mut file = self.files.create(table, part)?;
@@ -447,13 +451,13 @@ impl Sink<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Vec<Written>> {
+    fn finish(mut self) -> io::Result<Vec<WrittenAmount>> {
         let table = self.written.len().saturating_sub(1);
-        self.close().map_err(|error| self.failed(table, &error))?;
+        self.close().map_err(|error| self.write_error(table, &error))?;
         Ok(self.written)
     }
 
-    fn failed(&self, table: usize, error: &io::Error) -> io::Error {
+    fn write_error(&self, table: usize, error: &io::Error) -> io::Error {
         let part = self.written.get(table).map_or(0, |written| written.parts);
         io::Error::new(error.kind(), format!("cannot write {}: {error}", self.files.name(table, part)))
     }

@@ -35,7 +35,7 @@ const STEP_ROWS: usize = 1 << 13;
 /// Maximum size of a dictionary in bytes: names of all classes of a large program.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
-fn failed(error: ParquetError) -> io::Error {
+fn into_io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,
@@ -46,25 +46,27 @@ fn failed(error: ParquetError) -> io::Error {
 }
 
 /// Columns of a table.
-pub(super) struct Schema {
+pub(super) struct ParquetSchema {
     shape: Arc<WrittenColumns>,
     root: TypePtr,
     columns: SchemaDescriptor,
     properties: WriterPropertiesPtr,
 }
 
-impl Schema {
+impl ParquetSchema {
     /// Creates the schema of a table.
     pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
-        let root =
-            Type::group_type_builder("row").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
+        let root = Type::group_type_builder("row")
+            .with_fields(fields.map_err(into_io_error)?)
+            .build()
+            .map_err(into_io_error)?;
         let root = Arc::new(root);
         let mut properties = WriterProperties::builder()
             .set_created_by(CREATED_BY.to_owned())
             .set_writer_version(WriterVersion::PARQUET_1_0)
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).map_err(failed)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).map_err(into_io_error)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_dictionary_enabled(false)
             .set_dictionary_page_size_limit(DICTIONARY_BYTES)
@@ -89,20 +91,20 @@ impl Schema {
     }
 
     /// Creates the encoder of a row group.
-    pub(super) fn encoder(&self) -> io::Result<Encoder> {
+    pub(super) fn encoder(&self) -> io::Result<RowGroupEncoder> {
         let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
             let pages = ColumnPages::default();
             let writer = get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
             ColumnEncoder { field: field.clone(), writer, pages, levels: Vec::new(), names: Vec::new() }
         });
-        Ok(Encoder { rows: 0, columns: columns.collect() })
+        Ok(RowGroupEncoder { rows: 0, columns: columns.collect() })
     }
 
     /// Starts a file.
     pub(super) fn part(&self, file: File) -> io::Result<ParquetPart> {
         let file = BufWriter::with_capacity(1 << 20, file);
-        let writer =
-            SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
+        let writer = SerializedFileWriter::new(file, self.root.clone(), self.properties.clone())
+            .map_err(into_io_error)?;
         Ok(ParquetPart { writer })
     }
 }
@@ -154,12 +156,12 @@ impl PageWriter for ColumnPages {
 }
 
 /// Encoder of a row group.
-pub(super) struct Encoder {
+pub(super) struct RowGroupEncoder {
     rows: u64,
     columns: Vec<ColumnEncoder>,
 }
 
-impl Encoder {
+impl RowGroupEncoder {
     /// Returns the number of rows so far.
     pub(super) fn rows(&self) -> u64 {
         self.rows
@@ -175,7 +177,7 @@ impl Encoder {
         self.rows += rows.len() as u64;
         for (at, encoder) in self.columns.iter_mut().enumerate() {
             let values = column(batch, at, &encoder.field);
-            encoder.add(values, rows.clone()).map_err(failed)?;
+            encoder.add(values, rows.clone()).map_err(into_io_error)?;
         }
         Ok(())
     }
@@ -187,7 +189,7 @@ impl Encoder {
             Ok((Bytes::from(column.pages.take()?), closed))
         });
         let columns: Result<Vec<_>, ParquetError> = columns.collect();
-        Ok(EncodedGroup { rows: self.rows, columns: columns.map_err(failed)? })
+        Ok(EncodedGroup { rows: self.rows, columns: columns.map_err(into_io_error)? })
     }
 }
 
@@ -344,12 +346,12 @@ impl ParquetPart {
             }
             row_group.close().map(drop)
         };
-        append().map_err(failed)
+        append().map_err(into_io_error)
     }
 
     /// Ends the file; returns its length.
     pub(super) fn close(mut self) -> io::Result<u64> {
-        self.writer.finish().map_err(failed)?;
+        self.writer.finish().map_err(into_io_error)?;
         Ok(self.writer.bytes_written() as u64)
     }
 }

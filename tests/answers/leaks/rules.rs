@@ -82,7 +82,7 @@ impl Tree {
     pub fn of_dump(dump: &Dump) -> Self {
         let (heap, graph) = dump.open_graph();
         let id = |position| graph.objects.addresses.id_of(graph.tree.object_at(position).unwrap()).unwrap().0;
-        let all = hprof_cli::TreePosition::range(graph.tree.all());
+        let all = hprof_cli::TreePosition::range(graph.tree.positions());
         let all = all.map(|position| (id(position), graph.tree.dominator(position).map(id))).collect();
         Self::new(&heap, &graph, &all)
     }

@@ -11,7 +11,8 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::meaning::Meanings;
 use hprof_query::paths::steps::View;
 use hprof_query::show::{
-    ClassFound, Dominator, Loader, ObjectKind, Referred, Shower, Shown, ShownPart, ShownValue, find_class,
+    ClassFound, Dominator, ObjectKind, ReferencedObject, Shower, ShownLoader, ShownObject, ShownPart,
+    ShownValue, find_class,
 };
 
 const ZOOS: &[&str] = &["jdk8", "jdk17", "jdk25", "jdk25-compact"];
@@ -33,19 +34,19 @@ fn with_zoos(test: impl Fn(&Zoo<'_>)) {
     }
 }
 
-fn refers(part: &ShownPart) -> Referred {
+fn refers(part: &ShownPart) -> ReferencedObject {
     match &part.value {
         ShownValue::Reference(Some(to)) => to.clone(),
         other => panic!("{}: {other:?}", part.name),
     }
 }
 
-fn field<'s>(shown: &'s Shown, name: &str) -> &'s ShownPart {
+fn field<'s>(shown: &'s ShownObject, name: &str) -> &'s ShownPart {
     shown.fields.iter().find(|part| part.name == name).unwrap_or_else(|| panic!("{name} of {shown:?}"))
 }
 
 /// Fields as `class.name type value`; of references what they refer to.
-fn fields(shown: &Shown) -> BTreeMap<String, String> {
+fn fields(shown: &ShownObject) -> BTreeMap<String, String> {
     let text = |part: &ShownPart| match &part.value {
         ShownValue::Reference(None) => "null".to_owned(),
         ShownValue::Reference(Some(to)) => format!("{:#x}", to.object),
@@ -70,7 +71,7 @@ impl Zoo<'_> {
         self.graph.objects.addresses.index_of(ObjectId(id)).unwrap().0
     }
 
-    fn show(&self, id: u64) -> Shown {
+    fn show(&self, id: u64) -> ShownObject {
         self.shower.show(ObjectIndex(self.object(id)))
     }
 
@@ -94,7 +95,7 @@ impl Zoo<'_> {
     }
 
     /// Returns the contents of `HeapZoo.keep`, in order.
-    fn keep(&self) -> Vec<Referred> {
+    fn keep(&self) -> Vec<ReferencedObject> {
         let contents =
             self.shower.contents(ObjectIndex(self.object(self.static_field("keep"))), 0, u64::MAX).unwrap();
         let refer = |value: &ShownValue| match value {
@@ -197,7 +198,7 @@ fn strings_as_the_source_has_them() {
     });
 }
 
-fn refers_label(to: &Referred) -> &str {
+fn refers_label(to: &ReferencedObject) -> &str {
     to.label.as_deref().unwrap()
 }
 
@@ -317,10 +318,10 @@ fn what_known_objects_mean() {
             assert_eq!(class.label.as_deref(), Some("HeapZoo$Empty"));
             let shown = zoo.show(instance.object.0);
             assert_eq!(shown.class_object, Some(class.object));
-            let Some(Loader::Object(loader)) = shown.loader else { panic!("{:?}", shown.loader) };
+            let Some(ShownLoader::Object(loader)) = shown.loader else { panic!("{:?}", shown.loader) };
             assert_eq!(loader.class.as_deref(), Some("HeapZoo$Loader"));
             let class = zoo.show(class.object.0);
-            assert_eq!(class.loader, Some(Loader::Object(loader)));
+            assert_eq!(class.loader, Some(ShownLoader::Object(loader)));
             assert_eq!(class.of_class.unwrap().instances, 1);
         }
         let found =
@@ -425,11 +426,11 @@ fn classes_as_the_source_and_the_jvm_have_them() {
             let (instances, bytes): (u64, u64) = (line[1].parse().unwrap(), line[2].parse().unwrap());
             assert_eq!((class.instances, class.shallow_bytes), (instances, bytes), "{} {name}", zoo.name);
             assert_eq!(class.instance_bytes, Some(bytes / instances), "{} {name}", zoo.name);
-            let Loader::Object(loader) = class.loader else { panic!("{name}") };
+            let ShownLoader::Object(loader) = class.loader else { panic!("{name}") };
             assert!(loader.class.unwrap().ends_with("$AppClassLoader"));
         }
         let string = zoo.show(zoo.class_object("java.lang.String"));
-        assert_eq!(string.loader, Some(Loader::Boot));
+        assert_eq!(string.loader, Some(ShownLoader::Boot));
         let array = zoo.show(zoo.class_object("byte[]")).of_class.unwrap();
         assert_eq!(array.instance_bytes, None, "arrays differ");
         // `String` is the name behind the last dot, too.

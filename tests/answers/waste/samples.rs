@@ -131,7 +131,7 @@ fn arrays(heap: &Heap, graph: &ObjectGraph) -> Arrays {
 fn of_strings(heap: &Heap, graph: &ObjectGraph) -> HashSet<u64> {
     let summary = heap.summary();
     let objects = whole_dump(heap, graph).objects;
-    let all = hprof_cli::ObjectIndex::range(graph.objects.all());
+    let all = hprof_cli::ObjectIndex::range(graph.objects.indices());
     let is_string = |object: &hprof_cli::ObjectIndex| {
         let class = graph.objects.class(*object).and_then(|class| summary.class(class));
         class.is_some_and(|class| summary.class_name(class) == "java.lang.String")

@@ -1,7 +1,7 @@
 //! Damaged class files cause an error with an offset, never a panic.
 
 use super::assemble::{Class, Code};
-use super::{GOTO, NOP, RETURN, STATIC, TRACKER, Unexpected, class_of, code, rewrite};
+use super::{GOTO, NOP, RETURN, STATIC, TRACKER, UnexpectedContent, class_of, code, rewrite};
 
 /// Returns a class with everything that the rewriter reads.
 fn rich_class(major: u16) -> Vec<u8> {
@@ -94,7 +94,7 @@ fn truncated_everywhere() {
     assert_eq!(rewrite(&class, &TRACKER, &mut |_| Some(1)).unwrap().methods, 3);
     for length in 0..class.len() {
         let error = rewrite(&class[..length], &TRACKER, &mut |_| Some(1)).unwrap_err();
-        assert!(error.offset <= length && error.found == Unexpected::End, "{length}: {error}");
+        assert!(error.offset <= length && error.found == UnexpectedContent::End, "{length}: {error}");
     }
 }
 
@@ -107,16 +107,16 @@ fn errors_say_where() {
     let plain = class_of(52, code(&[RETURN]));
     let mut class = plain.clone();
     class[0] = 0;
-    assert_eq!(number(&class), (0, Unexpected::Number(0x00fe_babe)));
+    assert_eq!(number(&class), (0, UnexpectedContent::Number(0x00fe_babe)));
     class = plain.clone();
     class[7] = 70;
-    assert_eq!(number(&class), (6, Unexpected::Number(70)));
+    assert_eq!(number(&class), (6, UnexpectedContent::Number(70)));
     class = plain.clone();
     class[10] = 2;
-    assert_eq!(number(&class), (10, Unexpected::Number(2)), "the tag of the first constant");
+    assert_eq!(number(&class), (10, UnexpectedContent::Number(2)), "the tag of the first constant");
     class = plain.clone();
     class.push(1);
-    assert_eq!(number(&class), (plain.len(), Unexpected::Number(1)));
+    assert_eq!(number(&class), (plain.len(), UnexpectedContent::Number(1)));
 
     // Start of the code: it is followed by the exception table and attributes of the method, and those of
     // the class.
@@ -132,7 +132,11 @@ fn errors_say_where() {
         (&[NOP, 196, NOP, RETURN], 1, 196),
     ] {
         let class = class_of(52, code(bytes));
-        assert_eq!(number(&class), (at(&class, bytes) + wrong, Unexpected::Number(found)), "{bytes:?}");
+        assert_eq!(
+            number(&class),
+            (at(&class, bytes) + wrong, UnexpectedContent::Number(found)),
+            "{bytes:?}"
+        );
     }
     let text = rewrite(&class_of(52, code(&[203])), &TRACKER, &mut |_| Some(1)).unwrap_err().to_string();
     assert!(

@@ -5,8 +5,8 @@
 mod assemble;
 mod damaged;
 
-use super::layout::{CodeAttribute, Layout};
-use super::{Rewritten, Tracker, Unexpected, rewrite, tracker_class};
+use super::layout::{ClassFileLayout, CodeAttribute};
+use super::{RewrittenClass, Tracker, UnexpectedContent, rewrite, tracker_class};
 use assemble::{Class, Code};
 
 const TRACKER: Tracker<'_> = Tracker::new("java/lang/Tracker", "enter", "exit");
@@ -21,7 +21,7 @@ const RETURN: u8 = 177;
 /// Number of all methods in these tests: pushed by one instruction of one byte.
 const NUMBER: u32 = 5;
 
-fn rewritten(class: &[u8]) -> Rewritten {
+fn rewritten(class: &[u8]) -> RewrittenClass {
     rewrite(class, &TRACKER, &mut |_| Some(NUMBER)).unwrap()
 }
 
@@ -47,7 +47,7 @@ struct After {
 }
 
 fn after(class: &[u8]) -> After {
-    let layout = Layout::read(class).unwrap();
+    let layout = ClassFileLayout::read(class).unwrap();
     let method = &layout.methods[0];
     let read = CodeAttribute::read(&layout.pool, method.code.clone()).unwrap();
     let rest = |reader: &super::reader::ClassFileReader<'_>| {
@@ -319,7 +319,7 @@ fn the_others_are_rewritten_if_one_is_too_long() {
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!((result.methods, result.skipped), (2, vec![1]));
     let new = result.bytes.unwrap();
-    let layout = Layout::read(&new).unwrap();
+    let layout = ClassFileLayout::read(&new).unwrap();
     let lengths: Vec<usize> = layout
         .methods
         .iter()
@@ -352,7 +352,7 @@ fn full_constant_pools() {
 #[test]
 fn the_class_of_the_tracker() {
     let bytes = tracker_class(&TRACKER);
-    let layout = Layout::read(&bytes).unwrap();
+    let layout = ClassFileLayout::read(&bytes).unwrap();
     assert_eq!(layout.name, b"java/lang/Tracker");
     assert!(layout.methods.is_empty(), "native methods have no code");
     for name in ["enter", "exit", "(I)V"] {

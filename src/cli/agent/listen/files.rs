@@ -37,12 +37,12 @@ impl RecordingForm {
 
 /// Extent of a recording: complete or partial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum RecordingExtent {
     Whole,
     Part,
 }
 
-impl Extent {
+impl RecordingExtent {
     fn mark(self) -> &'static str {
         match self {
             Self::Whole => "",
@@ -73,7 +73,7 @@ pub(super) struct Partial {
     form: RecordingForm,
 }
 
-fn final_name(stem: &str, extent: Extent, form: RecordingForm) -> String {
+fn final_name(stem: &str, extent: RecordingExtent, form: RecordingForm) -> String {
     format!("{stem}{}{}", extent.mark(), form.suffix())
 }
 
@@ -124,8 +124,9 @@ impl Files {
 
     /// Returns whether no complete or truncated recording has this number.
     fn is_free(&self, stem: &str) -> bool {
-        let names = RecordingForm::ALL
-            .map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
+        let names = RecordingForm::ALL.map(|form| {
+            [RecordingExtent::Whole, RecordingExtent::Part].map(|extent| final_name(stem, extent, form))
+        });
         // A dangling link counts as existing.
         names.iter().flatten().all(|name| self.dir.entry_of(name.as_ref()).is_err())
     }
@@ -139,7 +140,7 @@ impl Files {
 
 impl Partial {
     /// Renames the file to its final name and returns its path.
-    pub(super) fn publish(self, extent: Extent) -> io::Result<PathBuf> {
+    pub(super) fn publish(self, extent: RecordingExtent) -> io::Result<PathBuf> {
         let (from, to) = (partial_name(&self.stem, self.form), final_name(&self.stem, extent, self.form));
         if self.dir.entry_of(from.as_ref())?.id != OpenDir::id_of(&self.file)? {
             return Err(io::Error::other("it was replaced by another file"));
@@ -167,11 +168,11 @@ mod tests {
             path.file_name().unwrap().to_str().unwrap().to_owned()
         };
         let files = Files::new(OpenDir::open(dir.path()).unwrap(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&files, RecordingForm::Binary, Extent::Whole), "a-3.hprof");
-        assert_eq!(names(&files, RecordingForm::Binary, Extent::Part), "a-5.cut.hprof");
-        assert_eq!(names(&files, RecordingForm::Text, Extent::Part), "a-6.cut.hprof.txt");
+        assert_eq!(names(&files, RecordingForm::Binary, RecordingExtent::Whole), "a-3.hprof");
+        assert_eq!(names(&files, RecordingForm::Binary, RecordingExtent::Part), "a-5.cut.hprof");
+        assert_eq!(names(&files, RecordingForm::Text, RecordingExtent::Part), "a-6.cut.hprof.txt");
         let again = Files::new(OpenDir::open(dir.path()).unwrap(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&again, RecordingForm::Text, Extent::Whole), "a-7.hprof.txt");
+        assert_eq!(names(&again, RecordingForm::Text, RecordingExtent::Whole), "a-7.hprof.txt");
         assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
     }
 }

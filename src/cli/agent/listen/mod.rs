@@ -28,11 +28,11 @@ use hprof_query::objects::condition::size;
 use hprof_report::json::DumpHeader;
 
 use files::Files;
-use receive::{Event, Recording, RecordingState};
+use receive::{ListenEvent, Recording, RecordingState};
 use room::Room;
 use server::Server;
 
-pub use stand_in::Received;
+pub use stand_in::ReceivedRecording;
 pub(crate) use stand_in::{is_command, receive};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -150,7 +150,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
     let (events, happened) = sync_channel(WAITING);
     let (accepted, typed, signalled) = (events.clone(), events.clone(), events.clone());
     signals::instead(move || {
-        let _ = signalled.send(Event::End);
+        let _ = signalled.send(ListenEvent::End);
     });
     let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
     thread("accept").spawn(move || server::accept(&listener, &accepted))?;
@@ -158,9 +158,9 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
     if !args.address.is_loopback() {
         let text = "other machines can connect without authentication, and recordings, which contain the program's \
                     memory, are sent unencrypted";
-        cx.say("warning", text);
+        cx.emit("warning", text);
     }
-    cx.say("note", &format!("listening on {address}; agents are started with net={address}"));
+    cx.emit("note", &format!("listening on {address}; agents are started with net={address}"));
     let options = server::Options {
         send: args.send.clone(),
         after: args.after,
@@ -173,7 +173,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
 }
 
 /// Reads commands until stdin ends. Its end changes nothing for agents, which continue to send.
-fn read_lines(typed: &SyncSender<Event>) {
+fn read_lines(typed: &SyncSender<ListenEvent>) {
     let mut input = io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -186,7 +186,7 @@ fn read_lines(typed: &SyncSender<Event>) {
             return;
         }
         let line = is_whole.then(|| String::from_utf8_lossy(&line).into_owned());
-        if typed.send(Event::Line(line)).is_err() {
+        if typed.send(ListenEvent::Line(line)).is_err() {
             return;
         }
     }
@@ -231,14 +231,14 @@ fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyho
 
 fn columns() -> Columns<'static, Recording> {
     Columns::new([
-        Column::of(names::CONNECTION, |row: &Recording| u64::from(row.agent).into()).header("agent"),
-        Column::of(names::PEER, |row: &Recording| Value::from(&row.peer)).header("from"),
-        Column::of(names::FORMAT, |row: &Recording| row.form.name().into()).header("format"),
-        Column::of(names::FILE_BYTES, |row: &Recording| row.bytes.into()).header("bytes"),
-        Column::of(names::RECORD_COUNT, |row: &Recording| row.records.into())
+        Column::new(names::CONNECTION, |row: &Recording| u64::from(row.agent).into()).header("agent"),
+        Column::new(names::PEER, |row: &Recording| Value::from(&row.peer)).header("from"),
+        Column::new(names::FORMAT, |row: &Recording| row.form.name().into()).header("format"),
+        Column::new(names::FILE_BYTES, |row: &Recording| row.bytes.into()).header("bytes"),
+        Column::new(names::RECORD_COUNT, |row: &Recording| row.records.into())
             .or_null("a text recording")
             .header("records"),
-        Column::of(names::STATE, |row: &Recording| {
+        Column::new(names::STATE, |row: &Recording| {
             match row.state {
                 RecordingState::Complete => "complete",
                 RecordingState::Truncated(_) => "truncated",
@@ -247,10 +247,10 @@ fn columns() -> Columns<'static, Recording> {
             .into()
         })
         .header("state"),
-        Column::of(names::FILE, |row: &Recording| row.file.to_string_lossy().into_owned().into())
+        Column::new(names::FILE, |row: &Recording| row.file.to_string_lossy().into_owned().into())
             .header("file")
             .fit(Fit::Wrap),
-        Column::of(names::INCOMPLETE_REASON, |row: &Recording| match &row.state {
+        Column::new(names::INCOMPLETE_REASON, |row: &Recording| match &row.state {
             RecordingState::Complete => Value::Null,
             RecordingState::Truncated(why) | RecordingState::Damaged(why) => Value::from(why),
         })
@@ -260,13 +260,13 @@ fn columns() -> Columns<'static, Recording> {
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "listen",
         variant: "",
         about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
                 `dump.is_damaged` whether a recording in it is incomplete.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }]
 }

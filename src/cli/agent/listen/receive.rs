@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use hprof_parser::sniff::{Looks, sniff};
+use hprof_parser::sniff::{FileKind, sniff};
 use hprof_parser::stream::{PartKind, ReceivedPart, StreamScanner};
 use hprof_parser::text::event::{Ranking, TextEvent};
 use hprof_parser::text::{END_OF_FILE, TextReader};
@@ -16,11 +16,11 @@ use hprof_parser::{FormatErrorKind, Header};
 use hprof_report::number::human_bytes;
 use hprof_values::IdSize;
 
-use super::files::{Extent, Files, Partial, RecordingForm};
+use super::files::{Files, Partial, RecordingExtent, RecordingForm};
 use super::room::{Room, Shortage};
 
 /// Event for the server thread.
-pub(super) enum Event {
+pub(super) enum ListenEvent {
     /// An agent connected.
     Accepted(TcpStream, SocketAddr),
     /// A recording started.
@@ -28,7 +28,7 @@ pub(super) enum Event {
     /// A part of the recording is complete.
     Received { agent: u32, text: String },
     /// A connection ended.
-    Ended { agent: u32, ended: Ended },
+    Ended { agent: u32, ended: ConnectionOutcome },
     /// A line was read from stdin; `None` if it is too long.
     Line(Option<String>),
     /// A signal to end was received.
@@ -58,11 +58,11 @@ impl Stream for TcpStream {
 }
 
 /// A connection.
-pub(super) struct Connection<S> {
+pub(super) struct AgentConnection<S> {
     pub(super) agent: u32,
     pub(super) peer: SocketAddr,
     pub(super) stream: S,
-    pub(super) events: SyncSender<Event>,
+    pub(super) events: SyncSender<ListenEvent>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
     /// `true` if this program closed it.
@@ -71,7 +71,7 @@ pub(super) struct Connection<S> {
 
 /// Outcome of a connection.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum ConnectionOutcome {
     /// No bytes were received.
     Nothing,
     /// The bytes are not a recording.
@@ -140,14 +140,14 @@ enum Start {
 }
 
 /// Receives until the connection ends, and returns the outcome.
-pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
+pub(super) fn receive<S: Stream>(mut connection: AgentConnection<S>) {
     let ended = connection.receive();
     connection.stream.close();
-    let _ = connection.events.send(Event::Ended { agent: connection.agent, ended });
+    let _ = connection.events.send(ListenEvent::Ended { agent: connection.agent, ended });
 }
 
-impl<S: Stream> Connection<S> {
-    fn receive(&mut self) -> Ended {
+impl<S: Stream> AgentConnection<S> {
+    fn receive(&mut self) -> ConnectionOutcome {
         // Without a timeout: an agent that buffers, or has no header to send, may be silent until its program ends.
         let mut head = Vec::new();
         let (form, ids) = loop {
@@ -157,15 +157,15 @@ impl<S: Stream> Connection<S> {
             match start(&head, read == 0) {
                 Start::Open => {}
                 Start::Is(form, ids) => break (form, ids),
-                Start::Refused(_) if head.is_empty() => return Ended::Nothing,
-                Start::Refused(why) => return Ended::Refused(why),
+                Start::Refused(_) if head.is_empty() => return ConnectionOutcome::Nothing,
+                Start::Refused(why) => return ConnectionOutcome::Refused(why),
             }
         };
         let partial = match self.files.create(form) {
             Ok(partial) => partial,
-            Err(error) => return Ended::Failed(error.to_string()),
+            Err(error) => return ConnectionOutcome::Failed(error.to_string()),
         };
-        self.tell(Event::Began { agent: self.agent, ids, path: partial.path.clone() });
+        self.tell(ListenEvent::Began { agent: self.agent, ids, path: partial.path.clone() });
         let mut tee = Tee {
             stream: &mut self.stream,
             partial,
@@ -195,7 +195,8 @@ impl<S: Stream> Connection<S> {
             (Some(why), EndState::Cut(cut)) => RecordingState::Truncated(format!("{why}; {cut}")),
             (_, EndState::Unknown(why)) => RecordingState::Damaged(why),
         };
-        let extent = if state == RecordingState::Complete { Extent::Whole } else { Extent::Part };
+        let extent =
+            if state == RecordingState::Complete { RecordingExtent::Whole } else { RecordingExtent::Part };
         let written = partial.path.clone();
         let (file, state) = match partial.publish(extent) {
             Ok(file) => (file, state),
@@ -203,7 +204,7 @@ impl<S: Stream> Connection<S> {
                 (written, RecordingState::Truncated(format!("the file cannot be renamed: {error}")))
             }
         };
-        Ended::Recorded(Recording {
+        ConnectionOutcome::Recorded(Recording {
             agent: self.agent,
             peer: self.peer.to_string(),
             file,
@@ -214,7 +215,7 @@ impl<S: Stream> Connection<S> {
         })
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: ListenEvent) {
         // Nobody receives events only when the process is ending.
         let _ = self.events.send(event);
     }
@@ -233,17 +234,17 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
 fn start(head: &[u8], is_end: bool) -> Start {
     const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let needs_more = !is_end && head.len() < HEAD;
-    let refused = |looks: Looks| Start::Refused(looks.describe());
+    let refused = |looks: FileKind| Start::Refused(looks.describe());
     if let Some(version) = head.strip_prefix(NAME) {
         // The binary format needs its header, which states the size of IDs; the text format ends its version with a
         // comma.
         return match sniff(head) {
-            Looks::Hprof => match Header::parse(head) {
+            FileKind::Hprof => match Header::parse(head) {
                 Ok(header) => Start::Is(RecordingForm::Binary, Some(header.id_size)),
                 Err(error) if needs_more && *error.kind() == FormatErrorKind::HeaderCut => Start::Open,
                 Err(error) => Start::Refused(error.to_string()),
             },
-            Looks::HprofText => Start::Is(RecordingForm::Text, None),
+            FileKind::HprofText => Start::Is(RecordingForm::Text, None),
             _ if needs_more && version.iter().all(|byte| matches!(byte, b'.' | b'0'..=b'9')) => Start::Open,
             looks => refused(looks),
         };
@@ -255,9 +256,10 @@ fn start(head: &[u8], is_end: bool) -> Start {
     // the table of `cpu=old` has no header.
     let text = head.trim_ascii_start();
     let has_first_line = text.contains(&b'\n');
-    let may_be_text = |looks| matches!(looks, Looks::HprofText | Looks::Text) || text.len() < head.len();
+    let may_be_text =
+        |looks| matches!(looks, FileKind::HprofText | FileKind::Text) || text.len() < head.len();
     match sniff(head) {
-        Looks::HprofText if has_first_line => Start::Is(RecordingForm::Text, None),
+        FileKind::HprofText if has_first_line => Start::Is(RecordingForm::Text, None),
         looks if needs_more && !has_first_line && may_be_text(looks) => Start::Open,
         looks => refused(looks),
     }
@@ -363,7 +365,7 @@ enum EndState {
 /// Reports the parts that have arrived.
 struct PartReporter<'a> {
     agent: u32,
-    events: &'a SyncSender<Event>,
+    events: &'a SyncSender<ListenEvent>,
     count: usize,
 }
 
@@ -371,7 +373,7 @@ impl PartReporter<'_> {
     fn part(&mut self, text: String) {
         self.count += 1;
         if self.count <= TOLD {
-            let _ = self.events.send(Event::Received { agent: self.agent, text });
+            let _ = self.events.send(ListenEvent::Received { agent: self.agent, text });
         }
     }
 }
@@ -446,7 +448,7 @@ mod tests {
 
     /// Returns the outcome of a connection that sends these bytes, with this much free space at the first and second
     /// check.
-    fn ended(dir: &Path, bytes: &[u8], free: [u64; 2]) -> Ended {
+    fn receive_bytes(dir: &Path, bytes: &[u8], free: [u64; 2]) -> ConnectionOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, peer) = listener.accept().unwrap();
@@ -457,8 +459,15 @@ mod tests {
             free.get(look).map(|free| (*free, 1 << 40))
         };
         let files = Arc::new(Files::new(OpenDir::open(dir).unwrap(), "a", Room::new(dir, free)));
-        let mut connection =
-            Connection { agent: 1, peer, stream, events, files, max_bytes: u64::MAX, closed: Arc::default() };
+        let mut connection = AgentConnection {
+            agent: 1,
+            peer,
+            stream,
+            events,
+            files,
+            max_bytes: u64::MAX,
+            closed: Arc::default(),
+        };
         std::thread::scope(move |scope| {
             // This fails when the connection is closed before everything is received.
             scope.spawn(move || agent.write_all(bytes));
@@ -471,7 +480,7 @@ mod tests {
     #[test]
     fn a_full_disk_gets_no_recording_however_small() {
         let dir = tempfile::tempdir().unwrap();
-        let Ended::Failed(why) = ended(dir.path(), HEADER, [100 << 20, 100 << 20]) else {
+        let ConnectionOutcome::Failed(why) = receive_bytes(dir.path(), HEADER, [100 << 20, 100 << 20]) else {
             panic!("recorded")
         };
         assert!(why.contains("100.0 MiB"), "{why}");
@@ -483,7 +492,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         // A string longer than what is written between two checks of free space.
         let string = [&HEADER[..], b"\x01\0\0\0\0\x10\0\0\0", &[b'a'; 1 << 25]].concat();
-        let Ended::Recorded(recording) = ended(dir.path(), &string, [1 << 30, 100 << 20]) else {
+        let ConnectionOutcome::Recorded(recording) = receive_bytes(dir.path(), &string, [1 << 30, 100 << 20])
+        else {
             panic!("not recorded")
         };
         let RecordingState::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };

@@ -15,7 +15,7 @@ use hprof_report::number::human_bytes;
 use hprof_values::IdSize;
 
 use super::files::Files;
-use super::receive::{self, Connection, Ended, Event, Recording, RecordingState};
+use super::receive::{self, AgentConnection, ConnectionOutcome, ListenEvent, Recording, RecordingState};
 use super::words::{self, TypedLine};
 
 /// Maximum number of connected agents.
@@ -69,7 +69,7 @@ pub(super) struct Server<'c> {
     cx: &'c RunContext,
     options: Options,
     files: Arc<Files>,
-    events: SyncSender<Event>,
+    events: SyncSender<ListenEvent>,
     agents: BTreeMap<u32, Agent>,
     /// Agents that wait for the commands of `--send`, ordered by time.
     due: Vec<(Instant, u32)>,
@@ -80,7 +80,12 @@ pub(super) struct Server<'c> {
 }
 
 impl<'c> Server<'c> {
-    pub(super) fn new(cx: &'c RunContext, options: Options, files: Files, events: SyncSender<Event>) -> Self {
+    pub(super) fn new(
+        cx: &'c RunContext,
+        options: Options,
+        files: Files,
+        events: SyncSender<ListenEvent>,
+    ) -> Self {
         Self {
             cx,
             options,
@@ -95,7 +100,7 @@ impl<'c> Server<'c> {
     }
 
     /// Runs until the end; returns the recordings, in the order of agents.
-    pub(super) fn run(mut self, happened: &Receiver<Event>) -> Vec<Recording> {
+    pub(super) fn run(mut self, happened: &Receiver<ListenEvent>) -> Vec<Recording> {
         loop {
             let now = Instant::now();
             let event = match self.due.first() {
@@ -103,7 +108,7 @@ impl<'c> Server<'c> {
                 Some((due, _)) => happened.recv_timeout(due.saturating_duration_since(now)),
             };
             match event {
-                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(ListenEvent::End) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(event) => self.happen(event),
                 Err(RecvTimeoutError::Timeout) => self.send_due(),
             }
@@ -118,44 +123,47 @@ impl<'c> Server<'c> {
     }
 
     /// Closes all connections and waits until their files have final names.
-    fn end(&mut self, happened: &Receiver<Event>) {
+    fn end(&mut self, happened: &Receiver<ListenEvent>) {
         self.agents.values().for_each(Agent::close);
         let until = Instant::now() + END_TIME;
         while !self.agents.is_empty()
             && let Ok(event) = happened.recv_timeout(until.saturating_duration_since(Instant::now()))
         {
-            if matches!(event, Event::Began { .. } | Event::Received { .. } | Event::Ended { .. }) {
+            if matches!(
+                event,
+                ListenEvent::Began { .. } | ListenEvent::Received { .. } | ListenEvent::Ended { .. }
+            ) {
                 self.happen(event);
             }
         }
         for agent in self.agents.values() {
             if let Some(path) = &agent.path {
-                self.cx.say("warning", &format!("{} keeps its temporary name", path.display()));
+                self.cx.emit("warning", &format!("{} keeps its temporary name", path.display()));
             }
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
         if untold > 0 {
-            self.cx.say("note", &format!("{untold} more connections sent no recording"));
+            self.cx.emit("note", &format!("{untold} more connections sent no recording"));
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: ListenEvent) {
         match event {
-            Event::Accepted(stream, peer) => self.accept(stream, peer),
-            Event::Began { agent, ids, path } => {
-                self.cx.say("note", &format!("agent {agent} writes {}", path.display()));
+            ListenEvent::Accepted(stream, peer) => self.accept(stream, peer),
+            ListenEvent::Began { agent, ids, path } => {
+                self.cx.emit("note", &format!("agent {agent} writes {}", path.display()));
                 if let Some(agent) = self.agents.get_mut(&agent) {
                     agent.ids = ids;
                     agent.path = Some(path);
                 }
             }
-            Event::Received { agent, text } => {
-                self.cx.say("note", &format!("agent {agent}: {text} received"));
+            ListenEvent::Received { agent, text } => {
+                self.cx.emit("note", &format!("agent {agent}: {text} received"));
             }
-            Event::Ended { agent, ended } => self.ended(agent, ended),
-            Event::Line(Some(line)) => self.typed(&line),
-            Event::Line(None) => self.cx.say("warning", "a line was ignored: it is too long"),
-            Event::End => {}
+            ListenEvent::Ended { agent, ended } => self.finish_connection(agent, ended),
+            ListenEvent::Line(Some(line)) => self.handle_line(&line),
+            ListenEvent::Line(None) => self.cx.emit("warning", "a line was ignored: it is too long"),
+            ListenEvent::End => {}
         }
     }
 
@@ -175,7 +183,7 @@ impl<'c> Server<'c> {
         let agent = self.connections;
         let closed = Arc::<AtomicBool>::default();
         let start = || -> std::io::Result<TcpStream> {
-            let connection = Connection {
+            let connection = AgentConnection {
                 agent,
                 peer,
                 stream: stream.try_clone()?,
@@ -191,7 +199,7 @@ impl<'c> Server<'c> {
         match start() {
             Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
             Ok(stream) => {
-                self.cx.say("note", &format!("agent {agent} connected from {peer}"));
+                self.cx.emit("note", &format!("agent {agent} connected from {peer}"));
                 let state = Agent { peer, stream, ids: None, path: None, serial: Some(0), closed };
                 self.agents.insert(agent, state);
                 if !self.options.send.is_empty() {
@@ -216,36 +224,38 @@ impl<'c> Server<'c> {
     fn refuse(&mut self, text: &str) {
         self.refused += 1;
         if self.refused <= MAX_TOLD {
-            self.cx.say("warning", text);
+            self.cx.emit("warning", text);
         }
     }
 
-    fn ended(&mut self, number: u32, ended: Ended) {
+    fn finish_connection(&mut self, number: u32, ended: ConnectionOutcome) {
         let agent = self.agents.remove(&number);
         let peer = agent.as_ref().map(|agent| agent.peer.to_string()).unwrap_or_default();
         let is_closed = agent.is_some_and(|agent| agent.is_closed());
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
-            Ended::Nothing | Ended::Refused(_) if is_closed => {
+            ConnectionOutcome::Nothing | ConnectionOutcome::Refused(_) if is_closed => {
                 self.refuse(&format!("agent {number} ({peer}) was closed before it sent a recording"));
             }
-            Ended::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
-            Ended::Refused(why) => self.refuse(&format!("agent {number} ({peer}) is refused: {why}")),
-            Ended::Failed(why) => {
+            ConnectionOutcome::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
+            ConnectionOutcome::Refused(why) => {
+                self.refuse(&format!("agent {number} ({peer}) is refused: {why}"))
+            }
+            ConnectionOutcome::Failed(why) => {
                 self.refuse(&format!("agent {number} ({peer}) is refused: no file can be made: {why}"));
             }
-            Ended::Recorded(recording) => {
+            ConnectionOutcome::Recorded(recording) => {
                 let file = recording.file.display();
                 match &recording.state {
                     RecordingState::Complete => {
                         let size = human_bytes(recording.bytes);
-                        self.cx.say("note", &format!("agent {number} ended: {file}, {size}"));
+                        self.cx.emit("note", &format!("agent {number} ended: {file}, {size}"));
                     }
                     RecordingState::Truncated(why) => {
-                        self.cx.say("warning", &format!("agent {number} ended: {file} is truncated: {why}"));
+                        self.cx.emit("warning", &format!("agent {number} ended: {file} is truncated: {why}"));
                     }
                     RecordingState::Damaged(why) => {
-                        self.cx.say("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
+                        self.cx.emit("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
                     }
                 }
                 self.recordings.push(recording);
@@ -265,36 +275,36 @@ impl<'c> Server<'c> {
         }
     }
 
-    fn typed(&mut self, line: &str) {
+    fn handle_line(&mut self, line: &str) {
         match words::parse(line) {
             Ok(TypedLine::Empty) => {}
-            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| self.cx.say("help", line)),
+            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| self.cx.emit("help", line)),
             Ok(TypedLine::List) => self.list(),
             Ok(TypedLine::Command { agent: Some(agent), command }) => self.send(agent, command),
             Ok(TypedLine::Command { agent: None, command }) => {
                 let all: Vec<u32> = self.agents.keys().copied().collect();
                 if all.is_empty() {
-                    self.cx.say("warning", "no agent is connected");
+                    self.cx.emit("warning", "no agent is connected");
                 }
                 all.into_iter().for_each(|agent| self.send(agent, command));
             }
-            Err(why) => self.cx.say("warning", &why),
+            Err(why) => self.cx.emit("warning", &why),
         }
     }
 
     fn list(&self) {
         if self.agents.is_empty() {
-            self.cx.say("note", "no agent is connected");
+            self.cx.emit("note", "no agent is connected");
         }
         for (number, agent) in &self.agents {
             let path =
                 agent.path.as_ref().map_or("nothing received yet".into(), |path| path.to_string_lossy());
-            self.cx.say("note", &format!("agent {number}: {}, {path}", agent.peer));
+            self.cx.emit("note", &format!("agent {number}: {}, {path}", agent.peer));
         }
     }
 
     fn send(&mut self, number: u32, command: Command) {
-        let wrong = |text: &str| self.cx.say("warning", &format!("agent {number}: {text}"));
+        let wrong = |text: &str| self.cx.emit("warning", &format!("agent {number}: {text}"));
         let Some(agent) = self.agents.get_mut(&number) else { return wrong("not connected") };
         let Some(serial) = agent.serial.and_then(|serial| serial.checked_add(1)) else {
             return wrong("it accepts no more commands");
@@ -320,11 +330,11 @@ impl<'c> Server<'c> {
 }
 
 /// Accepts connections until the server ends.
-pub(super) fn accept(listener: &TcpListener, events: &SyncSender<Event>) {
+pub(super) fn accept(listener: &TcpListener, events: &SyncSender<ListenEvent>) {
     loop {
         match listener.accept() {
             Ok((stream, peer)) => {
-                if events.send(Event::Accepted(stream, peer)).is_err() {
+                if events.send(ListenEvent::Accepted(stream, peer)).is_err() {
                     return;
                 }
             }

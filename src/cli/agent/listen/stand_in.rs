@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use hprof_index::storage::open_dir::OpenDir;
 
 use super::files::{Files, RecordingForm};
-use super::receive::{self, Connection, Ended, Event, Stream};
+use super::receive::{self, AgentConnection, ConnectionOutcome, ListenEvent, Stream};
 use super::room::Room;
 use super::{RecordingState, words};
 
@@ -35,7 +35,7 @@ impl Stream for Blocks {
 
 /// A received recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedRecording {
     /// Path of its file.
     pub file: PathBuf,
     /// `true` if it is binary.
@@ -55,12 +55,12 @@ pub struct Received {
 /// # Errors
 ///
 /// The reason why there is no recording.
-pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<Received, String> {
+pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<ReceivedRecording, String> {
     // A read of no bytes means the end of a connection, so no block may be empty.
     let blocks = blocks.into_iter().filter(|block| !block.is_empty()).collect();
     let (events, happened) = sync_channel(receive::MAX_EVENTS);
     let open = OpenDir::open(dir).map_err(|error| error.to_string())?;
-    receive::receive(Connection {
+    receive::receive(AgentConnection {
         agent: 1,
         peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         stream: Blocks(blocks),
@@ -72,15 +72,20 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
     let mut parts = Vec::new();
     for event in happened {
         match event {
-            Event::Received { text, .. } => parts.push(text),
-            Event::Ended { ended: Ended::Nothing, .. } => return Err("nothing came".to_owned()),
-            Event::Ended { ended: Ended::Refused(why) | Ended::Failed(why), .. } => return Err(why),
-            Event::Ended { ended: Ended::Recorded(recording), .. } => {
+            ListenEvent::Received { text, .. } => parts.push(text),
+            ListenEvent::Ended { ended: ConnectionOutcome::Nothing, .. } => {
+                return Err("nothing came".to_owned());
+            }
+            ListenEvent::Ended {
+                ended: ConnectionOutcome::Refused(why) | ConnectionOutcome::Failed(why),
+                ..
+            } => return Err(why),
+            ListenEvent::Ended { ended: ConnectionOutcome::Recorded(recording), .. } => {
                 let wrong = match recording.state {
                     RecordingState::Complete => None,
                     RecordingState::Truncated(why) | RecordingState::Damaged(why) => Some(why),
                 };
-                return Ok(Received {
+                return Ok(ReceivedRecording {
                     file: recording.file,
                     is_binary: recording.form == RecordingForm::Binary,
                     bytes: recording.bytes,

@@ -1,7 +1,7 @@
 //! The screen: a title, the lines of the view, a message or what is typed, and the keys.
 
 use hprof_report::column::CellTarget;
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 use hprof_report::screen::ScreenLine;
 use hprof_report::window::WindowPlace;
 use hprof_report::{escape, fit};
@@ -143,27 +143,27 @@ impl Browser {
             let stage = if self.progress.is_empty() { "reading" } else { &self.progress };
             (format!("{} … Esc cancels", escape::text(stage)), if has_color { NOTE } else { BOLD })
         } else {
-            (self.here(), DIM)
+            (self.cursor_status(), DIM)
         };
         put(cells, y, 0, &fit::end(&text, width), style);
     }
 
     /// Describes the line under the cursor.
-    fn here(&self) -> String {
+    fn cursor_status(&self) -> String {
         let now = &self.now;
         let count = now.shown.len();
         let place = match (now.rows(), now.row()) {
             (Some(place), Some((row, _))) => {
                 let total = place
                     .total
-                    .map_or_else(|| format!("{}+", grouped(end(place))), |all| grouped(all as u64));
-                format!("{}/{total}", grouped(row as u64 + 1))
+                    .map_or_else(|| format!("{}+", group_digits(end(place))), |all| group_digits(all as u64));
+                format!("{}/{total}", group_digits(row as u64 + 1))
             }
             _ if count == 0 => "nothing is shown".to_owned(),
             _ => format!("{}/{count}", now.cursor + 1),
         };
         let links = now.line(now.cursor).map_or(0, |line| line.links.len());
-        let leads = match (self.entered(), now.target()) {
+        let leads = match (self.target_view(), now.target()) {
             (None, _) => String::new(),
             (Some(view), Some(CellTarget::Object(_) | CellTarget::Class(..)))
                 if view.command() == "dominators" =>

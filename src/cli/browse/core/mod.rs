@@ -21,7 +21,7 @@ use prompt::{Prompt, PromptKind};
 #[cfg(test)]
 pub(super) use view::READING;
 pub(super) use view::takes_two;
-use view::{Subject, View};
+use view::{View, ViewSubject};
 pub(super) use visit::ScreenAnswer;
 use visit::{Early, Goal, Visit};
 
@@ -79,7 +79,7 @@ pub(super) enum Effect {
 /// The options of commands.
 pub(super) trait Catalog {
     /// Returns what a command does.
-    fn about(&self, command: &str) -> Option<String>;
+    fn description(&self, command: &str) -> Option<String>;
     /// Returns the values of an option of a command; empty if it has no such option.
     fn values(&self, command: &str, option: &str) -> Vec<String>;
     /// Returns the options of a command.
@@ -400,9 +400,9 @@ impl Browser {
             Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Command, "")),
             Key::Char('e') => self.prompt = Some(Prompt::new(PromptKind::Command, "oql SELECT ")),
             Key::Char('E') => self.prompt = Some(Prompt::new(PromptKind::Command, "sql SELECT ")),
-            Key::Char('p') => self.about("paths-to-root", &[]),
-            Key::Char('r') => self.about("refs", &["--incoming"]),
-            Key::Char('D') => self.about("dominators", &[]),
+            Key::Char('p') => self.view_subject("paths-to-root", &[]),
+            Key::Char('r') => self.view_subject("refs", &["--incoming"]),
+            Key::Char('D') => self.view_subject("dominators", &[]),
             Key::Char('b') => self.next_value("--group-by", "group by"),
             Key::Char('>') => self.next_value("--sort", "sort"),
             Key::Char('m') => self.mark(),
@@ -469,16 +469,20 @@ impl Browser {
     }
 
     /// Returns the view that Enter leads to.
-    fn entered(&self) -> Option<View> {
+    fn target_view(&self) -> Option<View> {
         let target = self.now.target()?;
         let view = View::of_target(target, &self.now.view)?;
         let is_one = matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
         // The object that is shown already: what it dominates.
-        if view == self.now.view && is_one { View::about("dominators", &[], target) } else { Some(view) }
+        if view == self.now.view && is_one {
+            View::for_subject("dominators", &[], target)
+        } else {
+            Some(view)
+        }
     }
 
     fn enter(&mut self) {
-        match (self.entered(), self.now.target()) {
+        match (self.target_view(), self.now.target()) {
             (Some(view), _) => self.go(view),
             (None, Some(CellTarget::Class(..))) => {
                 "this class cannot be named in a command".clone_into(&mut self.message);
@@ -496,12 +500,12 @@ impl Browser {
     }
 
     /// Returns the object or class of the line, or of the view.
-    fn subject(&self) -> Option<Subject> {
+    fn subject(&self) -> Option<ViewSubject> {
         self.now.object_target().cloned().or_else(|| self.now.view.subject())
     }
 
-    fn about(&mut self, command: &str, options: &[&str]) {
-        let view = self.subject().and_then(|subject| View::about(command, options, &subject));
+    fn view_subject(&mut self, command: &str, options: &[&str]) {
+        let view = self.subject().and_then(|subject| View::for_subject(command, options, &subject));
         match view {
             Some(view) => self.go(view),
             None => "there is no object on this line".clone_into(&mut self.message),
@@ -579,7 +583,7 @@ impl Browser {
             return self.turn(true);
         }
         let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about.to_owned());
-        let about = about.or_else(|| self.catalog.about(&command)).unwrap_or_default();
+        let about = about.or_else(|| self.catalog.description(&command)).unwrap_or_default();
         let shown = self.shell();
         let views = keys::views(self.baseline.is_some())
             .map(|view| format!("  {}                 {}", view.letter, view.title));

@@ -153,7 +153,7 @@ impl Browser {
         }
         self.history.retain(|line| *line != prompt.text);
         self.history.push(prompt.text.clone());
-        match View::typed(&prompt.text, |name| self.catalog.about(name).is_some()) {
+        match View::parse(&prompt.text, |name| self.catalog.description(name).is_some()) {
             Ok(view) if takes_two(view.command()) && self.baseline.is_none() => self.say_no_baseline(),
             Ok(view) => self.go(view),
             Err(why) => self.message = why,

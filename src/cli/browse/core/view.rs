@@ -77,7 +77,7 @@ pub(in crate::cli::browse) struct View {
 }
 
 /// An object or class that other commands accept.
-pub(super) type Subject = CellTarget;
+pub(super) type ViewSubject = CellTarget;
 
 impl View {
     /// Creates the view of a command.
@@ -104,7 +104,7 @@ impl View {
     ///
     /// # Errors
     /// If it is not a command that only reads.
-    pub(super) fn typed(line: &str, is_command: impl Fn(&str) -> bool) -> Result<Self, String> {
+    pub(super) fn parse(line: &str, is_command: impl Fn(&str) -> bool) -> Result<Self, String> {
         let line = line.trim();
         let line = line.strip_prefix("hprof-cli ").unwrap_or(line).trim_start();
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -133,7 +133,7 @@ impl View {
                 Self::new("threads", [format!("--thread={id:#x}"), "--stack".into(), "--locals".into()])
             }
             CellTarget::Object(id) => Self::new("show", [format!("{id:#x}"), "--incoming".to_owned()]),
-            CellTarget::Class(_, id) => Self::about("instances", &[], target)
+            CellTarget::Class(_, id) => Self::for_subject("instances", &[], target)
                 .or_else(|| Self::of_target(&CellTarget::Object((*id)?), from))?,
             CellTarget::Page(path) => Self::of_page(path)?,
             CellTarget::Command(words) => {
@@ -145,7 +145,7 @@ impl View {
     }
 
     /// Returns the view of a command about an object or class; `None` if the class cannot be named.
-    pub(super) fn about(command: &str, options: &[&str], subject: &Subject) -> Option<Self> {
+    pub(super) fn for_subject(command: &str, options: &[&str], subject: &ViewSubject) -> Option<Self> {
         let name = match subject {
             CellTarget::Object(id) | CellTarget::Class(_, Some(id)) if command != "instances" => {
                 format!("{id:#x}")
@@ -163,7 +163,7 @@ impl View {
     /// Returns the view of the answer that a page shows.
     fn of_page(path: &str) -> Option<Self> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let listing = Listing::at(path)?;
+        let listing = Listing::for_path(path)?;
         let (mut words, mut arguments) = (Vec::new(), Vec::new());
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if listing.argument.is_some_and(|(argument, _)| argument == name) {
@@ -192,7 +192,7 @@ impl View {
     }
 
     /// Returns the object that the view is about.
-    pub(super) fn subject(&self) -> Option<Subject> {
+    pub(super) fn subject(&self) -> Option<ViewSubject> {
         let of = |word: &String| {
             let digits =
                 word.trim_start_matches("--of=").trim_start_matches("--thread=").strip_prefix("0x")?;
@@ -229,9 +229,9 @@ impl View {
     pub(super) fn shell(&self, dump: &Path, baseline: Option<&Path>, options: &[OsString]) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.clone()];
         if takes_two(&self.command) {
-            words.extend(baseline.map(|path| quoted_path(spool::given(path))));
+            words.extend(baseline.map(|path| quoted_path(spool::original_path(path))));
         }
-        words.push(quoted_path(spool::given(dump)));
+        words.push(quoted_path(spool::original_path(dump)));
         words.extend(self.rest.iter().map(quoted));
         words.extend(options.iter().map(quoted));
         words.join(" ")

@@ -40,7 +40,7 @@ fn a_note_that_explains_an_empty_answer_is_repeated() {
 
 #[test]
 fn an_error_has_no_links() {
-    let answer = ScreenAnswer::failed("object IDs look like 0x7c00012a8", Some("try 0x10"), 80);
+    let answer = ScreenAnswer::for_failure("object IDs look like 0x7c00012a8", Some("try 0x10"), 80);
     assert!(answer.is_failed && answer.lines.iter().all(|line| line.links.is_empty()), "{:?}", answer.lines);
 }
 
@@ -123,7 +123,7 @@ fn no_view_writes_a_file_or_reads_a_query_from_stdin() {
     let out = indexes.path().join("out");
     let name = out.to_str().expect("text");
     for command in READING {
-        for argument in cli::one(command).iter().flat_map(clap::Command::get_arguments) {
+        for argument in cli::subcommand(command).iter().flat_map(clap::Command::get_arguments) {
             if cli::is_file(argument) {
                 let option = format!("--{}={name}", argument.get_long().expect("a long option"));
                 let extra = if option.starts_with("--output") { "--init" } else { "--rules=rules.toml" };

@@ -48,7 +48,7 @@ fn a_question_is_not_begun_again_for_another_width() {
 #[test]
 fn an_error_that_is_the_only_answer_is_the_result() {
     let mut browser = browser((80, 24));
-    settle(&mut browser, |_| ScreenAnswer::failed("not a dump", None, 79));
+    settle(&mut browser, |_| ScreenAnswer::for_failure("not a dump", None, 79));
     assert_eq!(browser.failure().as_deref(), Some("error: not a dump"));
     browser.key(Key::Char('h'));
     settle(&mut browser, |question| ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
@@ -226,7 +226,7 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     // No row is left out on the way.
     for row in 1..1_500 {
         press(&mut browser, Key::Down);
-        shows(&browser, &format!("{}/1,000,000", hprof_report::number::grouped(row + 1)));
+        shows(&browser, &format!("{}/1,000,000", hprof_report::number::group_digits(row + 1)));
         shows(&browser, &format!("row {row}\n"));
     }
     for _ in 0..1_400 {

@@ -10,7 +10,7 @@ use super::question;
 use crate::cli::browse::core::{Question, ScreenAnswer};
 use crate::cli::browse::link::{Link, ScreenEvent};
 use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
 
 /// Longer than a shell takes on any machine.
@@ -36,7 +36,7 @@ fn link(dir: &Path, script: &str) -> (Link, Receiver<ScreenEvent>) {
     let script = format!("cd '{}'; echo start >> starts; {script}", dir.display());
     let (sender, heard) = channel();
     let sender = Mutex::new(sender);
-    let hear = Arc::new(move |message| drop(locked(&sender).send(message)));
+    let hear = Arc::new(move |message| drop(lock(&sender).send(message)));
     (Link::new("sh".into(), vec!["-c".into(), script.into()], hear), heard)
 }
 
@@ -61,11 +61,11 @@ fn a_question_that_a_process_did_not_read_goes_to_another() {
     // Before the first answer, as a key that is pressed early.
     link.ask(numbered(2)).expect("a process");
     assert_eq!(next(&heard), "answer 1");
-    link.answered(1);
+    link.note_answer(1);
     fs::write(dir.path().join("go"), "").expect("a file");
-    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", None));
+    assert_eq!((next(&heard).as_str(), link.note_end(1)), ("ended 1", None));
     assert_eq!(next(&heard), "answer 2");
-    link.answered(2);
+    link.note_answer(2);
     assert_eq!(fs::read_to_string(dir.path().join("starts")).expect("a file").lines().count(), 2);
 }
 
@@ -75,11 +75,11 @@ fn a_question_that_a_process_has_read_is_not_asked_again() {
     let (mut link, heard) = link(dir.path(), "read -r line; cat answer1; read -r line; cat progress2; exit");
     link.ask(numbered(1)).expect("a process");
     assert_eq!(next(&heard), "answer 1");
-    link.answered(1);
+    link.note_answer(1);
     link.ask(numbered(2)).expect("a process");
     assert_eq!(next(&heard), "progress 2");
     link.is_read(2);
-    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", Some(2)));
+    assert_eq!((next(&heard).as_str(), link.note_end(1)), ("ended 1", Some(2)));
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn a_question_that_a_process_was_started_for_is_not_asked_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let (mut link, heard) = link(dir.path(), "read -r line; exit");
     link.ask(numbered(1)).expect("a process");
-    assert_eq!((next(&heard).as_str(), link.ended(1)), ("ended 1", Some(1)));
+    assert_eq!((next(&heard).as_str(), link.note_end(1)), ("ended 1", Some(1)));
     // The next one is answered by another process.
     link.ask(numbered(2)).expect("a process");
-    assert_eq!((next(&heard).as_str(), link.ended(2)), ("ended 2", Some(2)));
+    assert_eq!((next(&heard).as_str(), link.note_end(2)), ("ended 2", Some(2)));
 }

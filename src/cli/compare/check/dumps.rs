@@ -6,12 +6,12 @@ use crate::cli::prelude::*;
 use crate::cli::shared::messages;
 use crate::cli::shared::several::OneDump;
 use hprof_index::Heap;
-use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};
+use hprof_query::check::{MeasuredDump, Measurement, RequiredData, Rule, measure};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
 
 /// A checked dump.
-pub(super) struct Subject {
+pub(super) struct CheckSubject {
     /// Path as given.
     pub(super) path: String,
     pub(super) state: CheckedState,
@@ -22,7 +22,7 @@ pub(super) enum CheckedState {
     /// The dump was read.
     Read {
         /// Measured values, one per rule.
-        measured: Vec<Measured>,
+        measured: Vec<Measurement>,
         dump: DumpHeader<'static>,
         one: OneDump,
         /// Description of the damage, if the dump is damaged.
@@ -32,7 +32,7 @@ pub(super) enum CheckedState {
     Unreadable(anyhow::Error),
 }
 
-impl Subject {
+impl CheckSubject {
     /// Opens a dump and measures what the rules require.
     pub(super) fn measure(cx: &RunContext, input: &Input, rules: &[&Rule], frameworks: &Frameworks) -> Self {
         let path = input.path().to_string_lossy().into_owned();
@@ -55,29 +55,29 @@ fn read(
     rules: &[&Rule],
     frameworks: &Frameworks,
 ) -> anyhow::Result<CheckedState> {
-    let needs = rules.iter().map(|rule| rule.measure.needs()).max().unwrap_or(Needs::Summary);
+    let needs = rules.iter().map(|rule| rule.measure.required_data()).max().unwrap_or(RequiredData::Summary);
     let rules = || rules.iter().copied();
     Ok(match needs {
-        Needs::Summary => {
+        RequiredData::Summary => {
             let heap = input.open(cx)?;
             ensure_heap(&heap)?;
             let measured = measure(rules(), MeasuredDump::Summary(&heap), frameworks)?;
             CheckedState::Read {
                 measured,
-                dump: owned(&heap, heap.header()),
-                one: OneDump::of(&heap, created_ms(&heap)),
+                dump: owned_header(&heap, heap.header()),
+                one: OneDump::from_source(&heap, created_ms(&heap)),
                 damage: damage(&heap),
             }
         }
-        Needs::Graph => {
+        RequiredData::Graph => {
             let (session, measured) = Session::ask(cx, input, |dump| {
                 ensure_heap(dump.heap)?;
                 Ok(measure(rules(), MeasuredDump::Graph(dump), frameworks)?)
             })?;
             CheckedState::Read {
                 measured,
-                dump: owned(&session.heap, session.header()),
-                one: OneDump::of(&session, created_ms(&session.heap)),
+                dump: owned_header(&session.heap, session.header()),
+                one: OneDump::from_source(&session, created_ms(&session.heap)),
                 damage: damage(&session.heap),
             }
         }
@@ -102,7 +102,7 @@ fn damage(heap: &Heap) -> Option<String> {
     heap.is_damaged().then(|| messages::account(heap))
 }
 
-fn owned(heap: &Heap, dump: DumpHeader<'_>) -> DumpHeader<'static> {
+fn owned_header(heap: &Heap, dump: DumpHeader<'_>) -> DumpHeader<'static> {
     DumpHeader {
         path: dump.path.into_owned().into(),
         format: Some(heap.summary().version().name()),

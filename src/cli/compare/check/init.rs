@@ -13,10 +13,10 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Dump, Heap};
 use hprof_query::check::{
-    MEASURES, Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit,
+    MEASURES, Measure, MeasureDetails, MeasuredDump, Measurement, Range, Rule, RuleLimits, Severity, Unit,
     measure,
 };
-use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
+use hprof_query::compare::places::{AlignedPlaces, DumpPlaces, Via};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::histogram::{self, Scope};
 use hprof_query::naming::pattern::ClassPattern;
@@ -59,7 +59,7 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
             file.commit()?;
         }
         None => {
-            let mut out = cx.out();
+            let mut out = cx.writer();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }
@@ -153,8 +153,8 @@ fn text_of(dump: &Dump<'_>) -> anyhow::Result<String> {
             .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
     ];
     let examples: Vec<Example> = examples.into_iter().flatten().collect();
-    let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
-    let measured = measure(&made, MeasuredDump::Graph(dump), &Frameworks::bundled())?;
+    let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any_limits())).collect();
+    let measured = measure(&made, MeasuredDump::Graph(dump), &Frameworks::builtin())?;
     let mut text = head(dump.heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match &measured.found {
@@ -183,7 +183,7 @@ const PLACE: &str =
 
 /// Returns the static field that retains most.
 fn largest_static(places: &DumpPlaces) -> Option<String> {
-    let aligned = Aligned::new(std::slice::from_ref(places));
+    let aligned = AlignedPlaces::new(std::slice::from_ref(places));
     let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
     let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
     let is_named = |text: &String| text.len() <= MAX_PLACE && text.trim() == text;
@@ -245,16 +245,16 @@ fn rule(measure: &Measure, limits: RuleLimits) -> Rule {
     }
 }
 
-fn any() -> RuleLimits {
+fn any_limits() -> RuleLimits {
     RuleLimits::Number(Range::Max(u64::MAX))
 }
 
 /// Returns a limit with a margin, and the current value.
-fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
+fn with_room(measured: &Measurement, unit: Unit) -> (String, String) {
     let now = measured.amount.unsigned_abs();
     let limit = now.saturating_add(now.div_ceil(ROOM));
     match unit {
-        Unit::Count => (limit.to_string(), grouped(now)),
+        Unit::Count => (limit.to_string(), group_digits(now)),
         Unit::Bytes => {
             let (size, name) = if limit >= 1 << 20 { (1 << 20, "MiB") } else { (1 << 10, "KiB") };
             (format!("\"{} {name}\"", limit.div_ceil(size)), human_bytes(now))
@@ -263,7 +263,7 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
 }
 
 /// Returns the limit and value in percent, in coarse steps.
-fn percent_with_room(measured: &Measured) -> (String, String) {
+fn percent_with_room(measured: &Measurement) -> (String, String) {
     let (now, whole) = (measured.amount.unsigned_abs(), measured.whole);
     let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;
     let steps = limit.div_ceil(u128::from(whole.max(1)) * u128::from(STEP)).max(1);

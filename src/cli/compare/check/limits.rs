@@ -6,13 +6,13 @@ use hprof_query::objects::condition::size;
 
 /// A limit as given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum LimitValue {
     Number(u64),
     Percent(Percent),
 }
 
 /// Parses a limit. The error text follows the name of its key.
-pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
+pub(super) fn parse(value: &DeValue<'_>, unit: Unit) -> Result<LimitValue, String> {
     let expected = match unit {
         Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a percentage like \"20 %\"",
         Unit::Count => "expected a number of 0 or more, for example 100",
@@ -21,7 +21,7 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
             u64::from_str_radix(digits.strip_prefix('+').unwrap_or(&digits), number.radix())
-                .map(Given::Number)
+                .map(LimitValue::Number)
                 .map_err(|_| format!("is {}; {expected}", quoted(number.as_str())))
         }
         DeValue::String(text) => {
@@ -31,17 +31,17 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
             match (percent, unit) {
                 (Some(_), Unit::Count) => Err(wrong()),
                 (Some(number), Unit::Bytes) => {
-                    Percent::parse(number.trim()).map(Given::Percent).ok_or_else(wrong)
+                    Percent::parse(number.trim()).map(LimitValue::Percent).ok_or_else(wrong)
                 }
-                (None, Unit::Bytes) => size::parse(text).map(Given::Number).map_err(|_| wrong()),
-                (None, Unit::Count) => text.parse().map(Given::Number).map_err(|_| wrong()),
+                (None, Unit::Bytes) => size::parse(text).map(LimitValue::Number).map_err(|_| wrong()),
+                (None, Unit::Count) => text.parse().map(LimitValue::Number).map_err(|_| wrong()),
             }
         }
         other => Err(format!("is of type {}; {expected}", other.type_str())),
     }
 }
 
-impl Given {
+impl LimitValue {
     /// Returns the range; at least one limit must be given. Otherwise describes the error.
     pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<RuleLimits, String> {
         let number = |given: Option<Self>| match given {
@@ -52,8 +52,8 @@ impl Given {
             Some(Self::Percent(percent)) => Some(percent),
             _ => None,
         };
-        let numbers = Range::of(number(min), number(max));
-        let parts = Range::of(percent(min), percent(max));
+        let numbers = Range::new(number(min), number(max));
+        let parts = Range::new(percent(min), percent(max));
         match (numbers, parts) {
             (Some(Range::Both { min, max }), _) if min > max => Err(format!(
                 "`min` is greater than `max`: no value is at least {min} and at most {max}; swap them"

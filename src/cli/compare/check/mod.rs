@@ -19,11 +19,11 @@ use crate::cli::shared::several::{OneDump, SeveralInput};
 use hprof_query::check::{Rule, Severity, Status};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 
-use dumps::{CheckedState, Subject};
+use dumps::{CheckSubject, CheckedState};
 use reports::Reports;
-use rows::{Baseline, Damage, Dumps, RuleRow};
+use rows::{Baseline, Damage, DumpCount, RuleRow};
 use rules::Rules;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -107,7 +107,7 @@ pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> 
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
     let frameworks = args.frameworks.rules(cx)?;
     let mut run = CheckRun { rules, frameworks, baseline: None, subjects: Vec::new(), errors: Vec::new() };
-    let baseline = run.measure_baseline(cx, old.map(|old| first.of(&old)), damage);
+    let baseline = run.measure_baseline(cx, old.map(|old| first.with_dump(&old)), damage);
     for input in &inputs {
         run.check(cx, input, &baseline, damage);
     }
@@ -126,14 +126,14 @@ struct CheckRun {
     /// Rules about frameworks.
     frameworks: Frameworks,
     /// The baseline, if a rule needs it; its only row reports damage.
-    baseline: Option<Looked>,
-    subjects: Vec<Looked>,
+    baseline: Option<CheckedDump>,
+    subjects: Vec<CheckedDump>,
     /// Errors that cause exit code 2.
     errors: Vec<anyhow::Error>,
 }
 
 /// A checked dump.
-struct Looked {
+struct CheckedDump {
     dump: DumpHeader<'static>,
     one: OneDump,
     is_read: bool,
@@ -145,8 +145,8 @@ impl CheckRun {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.kind.needs_baseline).collect();
-        let subject = Subject::measure(cx, &input, &growing, &self.frameworks);
-        let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
+        let subject = CheckSubject::measure(cx, &input, &growing, &self.frameworks);
+        let mut rows: Vec<RuleRow> = RuleRow::for_damage(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
             CheckedState::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
             CheckedState::Unreadable(error) => {
@@ -157,14 +157,14 @@ impl CheckRun {
                 (dumps::only_path(path), OneDump::unread(path), false, Baseline::Unreadable(why))
             }
         };
-        self.baseline = Some(Looked { dump, one, is_read, rows });
+        self.baseline = Some(CheckedDump { dump, one, is_read, rows });
         baseline
     }
 
     fn check(&mut self, cx: &RunContext, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
-        let subject = Subject::measure(cx, input, &rules, &self.frameworks);
-        let rows = RuleRow::of(&subject, &self.rules, baseline, damage);
+        let subject = CheckSubject::measure(cx, input, &rules, &self.frameworks);
+        let rows = RuleRow::for_dump(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
             CheckedState::Read { dump, one, .. } => (dump, one, true),
             CheckedState::Unreadable(error) => {
@@ -172,16 +172,16 @@ impl CheckRun {
                 (dumps::only_path(input.path()), OneDump::unread(input.path()), false)
             }
         };
-        self.subjects.push(Looked { dump, one, is_read, rows });
+        self.subjects.push(CheckedDump { dump, one, is_read, rows });
     }
 
     /// Returns the baseline, then the dumps.
-    fn looked(&self) -> impl Iterator<Item = &Looked> {
+    fn checked_dumps(&self) -> impl Iterator<Item = &CheckedDump> {
         self.baseline.iter().chain(&self.subjects)
     }
 
     fn rows(&self) -> impl Iterator<Item = &RuleRow> {
-        self.looked().flat_map(|looked| &looked.rows)
+        self.checked_dumps().flat_map(|looked| &looked.rows)
     }
 
     fn count(&self, is_one: impl Fn(&RuleRow) -> bool) -> u64 {
@@ -190,9 +190,9 @@ impl CheckRun {
 }
 
 /// `dump` key of JSON: complete if there is only one dump.
-struct Shown<'a>(&'a CheckRun);
+struct CheckSource<'a>(&'a CheckRun);
 
-impl AnswerSource for Shown<'_> {
+impl AnswerSource for CheckSource<'_> {
     fn header(&self) -> DumpHeader<'_> {
         match self.0.subjects.as_slice() {
             [one] => one.dump.clone(),
@@ -218,7 +218,7 @@ fn baseline_path(cx: &RunContext, args: &CheckArgs, rules: &Rules) -> anyhow::Re
         ),
         (None, Some(_)) => {
             if args.baseline.is_some() && !args.input.quiet() {
-                cx.say("note", "no rule measures growth: --baseline is not read");
+                cx.emit("note", "no rule measures growth: --baseline is not read");
             }
             Ok(None)
         }
@@ -227,10 +227,10 @@ fn baseline_path(cx: &RunContext, args: &CheckArgs, rules: &Rules) -> anyhow::Re
 }
 
 fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
-    let dumps = if run.looked().filter(|looked| !looked.rows.is_empty()).count() > 1 {
-        Dumps::Several
+    let dumps = if run.checked_dumps().filter(|looked| !looked.rows.is_empty()).count() > 1 {
+        DumpCount::Several
     } else {
-        Dumps::One
+        DumpCount::One
     };
     let mut rows: Vec<&RuleRow> = run.rows().collect();
     let is_table = args.output.format() == Format::Table;
@@ -238,31 +238,32 @@ fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()>
         rows.sort_by_key(|row| row.rank());
     }
     let told: Vec<String> = rows.iter().filter(|row| row.is_told()).map(|row| sentence(row, dumps)).collect();
-    let mut answer =
-        Answer::new(rows::columns(dumps), rows).beside(&beside(), &run).without_rows(NoRows::Nothing);
+    let mut answer = Answer::new(rows::columns(dumps), rows)
+        .with_summary(&summary_columns(), &run)
+        .without_rows(NoRows::Nothing);
     if is_table {
-        answer = answer.under(Section::Line(String::new()));
+        answer = answer.with_section_below(Section::Line(String::new()));
         for text in told {
-            answer = answer.under(Section::Line(text));
+            answer = answer.with_section_below(Section::Line(text));
         }
-        answer = answer.under(Section::Line(summary(run)));
+        answer = answer.with_section_below(Section::Line(summary(run)));
     }
-    Shown(run).show(cx, "check", &args.output, answer)?;
+    CheckSource(run).show(cx, "check", &args.output, answer)?;
     Ok(())
 }
 
 /// Describes a row in a sentence.
-fn sentence(row: &RuleRow, dumps: Dumps) -> String {
+fn sentence(row: &RuleRow, dumps: DumpCount) -> String {
     let dump = match dumps {
-        Dumps::One => String::new(),
-        Dumps::Several => format!(" ({})", row.dump),
+        DumpCount::One => String::new(),
+        DumpCount::Several => format!(" ({})", row.dump),
     };
     format!("{}: {}{dump}: {}", row.result(), row.rule, row.message)
 }
 
 fn summary(run: &CheckRun) -> String {
-    let rules = counted(run.rules.rules.len() as u64, "rule");
-    let dumps = counted(run.subjects.len() as u64, "dump");
+    let rules = format_count(run.rules.rules.len() as u64, "rule");
+    let dumps = format_count(run.subjects.len() as u64, "dump");
     let parts = [
         (run.count(|row| row.status == Status::Wrong), "errors"),
         (run.count(RuleRow::fails), "failed"),
@@ -275,7 +276,7 @@ fn summary(run: &CheckRun) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| match (count, what.strip_suffix('s')) {
             (1, Some(one)) => format!("1 {one}"),
-            _ => format!("{} {what}", grouped(*count)),
+            _ => format!("{} {what}", group_digits(*count)),
         })
         .collect();
     format!("{rules}, {dumps}: {}", parts.join(", "))
@@ -284,7 +285,7 @@ fn summary(run: &CheckRun) -> String {
 /// Ends the run: invalid rules and unreadable dumps take precedence over a failed rule, and that over allowed damage.
 fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
     let has_failed = run.rows().any(RuleRow::fails);
-    let is_damaged = Shown(&run).is_damaged();
+    let is_damaged = CheckSource(&run).is_damaged();
     let mut errors = run.errors;
     if let Some(last) = errors.pop() {
         errors.iter().for_each(|error| messages::error(cx, error));
@@ -297,38 +298,39 @@ fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
     })
 }
 
-fn beside<'a>() -> Columns<'a, &'a CheckRun> {
-    let is_read = Column::of(names::IS_READABLE, |looked: &Looked| looked.is_read.into());
-    let looked = Columns::new(OneDump::columns(|looked: &Looked| &looked.one).into_iter().chain([is_read]));
+fn summary_columns<'a>() -> Columns<'a, &'a CheckRun> {
+    let is_read = Column::new(names::IS_READABLE, |looked: &CheckedDump| looked.is_read.into());
+    let looked =
+        Columns::new(OneDump::columns(|looked: &CheckedDump| &looked.one).into_iter().chain([is_read]));
     Columns::new([
-        Column::of(names::RULES, |run: &&CheckRun| run.rules.path.to_string_lossy().into_owned().into()),
-        Column::of(names::BASELINE, |run: &&CheckRun| {
+        Column::new(names::RULES, |run: &&CheckRun| run.rules.path.to_string_lossy().into_owned().into()),
+        Column::new(names::BASELINE, |run: &&CheckRun| {
             run.baseline.as_ref().map(|looked| &*looked.dump.path).into()
         })
         .or_null("no rule measures growth"),
         Column::records(names::DUMPS, looked, |run: &&CheckRun| &run.subjects),
-        Column::of(names::TOTAL.dot(names::ROWS), |run: &&CheckRun| run.count(|_| true).into()),
-        Column::of(names::TOTAL.dot(names::PASSED), |run: &&CheckRun| {
+        Column::new(names::TOTAL.dot(names::ROWS), |run: &&CheckRun| run.count(|_| true).into()),
+        Column::new(names::TOTAL.dot(names::PASSED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Passed).into()
         }),
-        Column::of(names::TOTAL.dot(names::FAILED), |run: &&CheckRun| {
+        Column::new(names::TOTAL.dot(names::FAILED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Failed).into()
         }),
-        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&CheckRun| {
+        Column::new(names::TOTAL.dot(names::ERRORS), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Wrong).into()
         }),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "check",
         variant: "",
         about: "A row is a rule and a dump: dumps in the order given, rules in that of the file; [check.md](check.md) describes \
                 it. A damaged dump has a row `damaged`, one that cannot be read only a row `unreadable`. Of several dumps, \
                 `dump` has only the path of the first; `dumps` has all. The exit code is 2 if `total.errors` is not 0, \
                 else 1 if a row of severity `error` failed, else 3 if a dump is damaged.",
-        rows: rows::columns(Dumps::One).fields(),
-        beside: beside().fields(),
+        rows: rows::columns(DumpCount::One).fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::rows::RuleRow;
-use super::{CheckRun, Looked};
+use super::{CheckRun, CheckedDump};
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::check::{Severity, Status};
 use hprof_report::ci::junit;
@@ -70,10 +70,10 @@ fn written(
 
 /// Returns a suite for each dump, and for a damaged baseline.
 fn suites(run: &CheckRun) -> Vec<junit::Suite<'_>> {
-    run.looked().filter(|looked| !looked.rows.is_empty()).map(suite).collect()
+    run.checked_dumps().filter(|looked| !looked.rows.is_empty()).map(suite).collect()
 }
 
-fn suite(Looked { dump, rows, .. }: &Looked) -> junit::Suite<'_> {
+fn suite(CheckedDump { dump, rows, .. }: &CheckedDump) -> junit::Suite<'_> {
     // A rule that passed because nothing matches would otherwise go unnoticed.
     let told = rows.iter().filter(|row| row.is_told() && row.status == Status::Passed);
     junit::Suite {
@@ -120,7 +120,7 @@ fn results(run: &CheckRun) -> (sarif::SarifRun<'_>, Vec<sarif::Failure<'_>>) {
         let rule = row.number.unwrap_or_else(|| {
             let known = rules.iter().position(|rule| rule.id == row.rule);
             known.unwrap_or_else(|| {
-                rules.push(sarif::Rule { id: &row.rule, about: row.about(), level: Level::Error });
+                rules.push(sarif::Rule { id: &row.rule, about: row.subject_text(), level: Level::Error });
                 rules.len() - 1
             })
         });
@@ -134,7 +134,7 @@ fn results(run: &CheckRun) -> (sarif::SarifRun<'_>, Vec<sarif::Failure<'_>>) {
         let message = format!("{}: {}", row.dump, row.message);
         failures.push(sarif::Failure { rule, level, message, line: row.line.unwrap_or(1), properties });
     }
-    let unread = run.looked().filter(|looked| !looked.is_read);
+    let unread = run.checked_dumps().filter(|looked| !looked.is_read);
     let errors = unread.flat_map(|looked| looked.rows.iter().map(|row| &*row.message)).collect();
     (sarif::SarifRun { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, errors }, failures)
 }

@@ -1,10 +1,10 @@
 //! Results of each rule for each dump as rows.
 
-use super::dumps::{CheckedState, Subject};
+use super::dumps::{CheckSubject, CheckedState};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
 use crate::cli::prelude::*;
-use hprof_query::check::{Comparison, MeasureDetails, Measured, Rule, Severity, Status};
+use hprof_query::check::{BaselineComparison, MeasureDetails, Measurement, Rule, Severity, Status};
 
 /// The result of a rule for a dump.
 pub(super) struct RuleRow {
@@ -35,7 +35,7 @@ pub(super) enum Baseline {
     /// No rule needs it.
     None,
     /// Measured values of the rules that need it, in their order.
-    Measured(Vec<Measured>),
+    Measured(Vec<Measurement>),
     /// It cannot be read, and why.
     Unreadable(String),
 }
@@ -49,17 +49,22 @@ pub(super) enum Damage {
 
 impl RuleRow {
     /// Returns the rows of a dump: damage first, then the rules in their order.
-    pub(super) fn of(subject: &Subject, rules: &Rules, baseline: &Baseline, damage: Damage) -> Vec<Self> {
+    pub(super) fn for_dump(
+        subject: &CheckSubject,
+        rules: &Rules,
+        baseline: &Baseline,
+        damage: Damage,
+    ) -> Vec<Self> {
         let measured = match &subject.state {
             CheckedState::Read { measured, .. } => measured,
             CheckedState::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
         };
-        let mut rows: Vec<Self> = Self::damaged(subject, damage).into_iter().collect();
+        let mut rows: Vec<Self> = Self::for_damage(subject, damage).into_iter().collect();
         let mut before = match baseline {
             Baseline::Measured(measured) => measured.iter(),
             _ => [].iter(),
         };
-        let mut comparison = Comparison::default();
+        let mut comparison = BaselineComparison::default();
         for (number, (rule, measured)) in rules.rules.iter().zip(measured).enumerate() {
             let measured = match (rule.measure.kind.needs_baseline, baseline) {
                 (false, _) => Ok(measured.clone()),
@@ -70,13 +75,13 @@ impl RuleRow {
                 },
             };
             let line = rules.lines.get(number).copied();
-            rows.push(Self::judged(rule, number, line, &subject.path, measured));
+            rows.push(Self::for_rule(rule, number, line, &subject.path, measured));
         }
         rows
     }
 
     /// Returns a row if the dump is damaged.
-    pub(super) fn damaged(subject: &Subject, damage: Damage) -> Option<Self> {
+    pub(super) fn for_damage(subject: &CheckSubject, damage: Damage) -> Option<Self> {
         let text = format!("part of the dump is missing or unreadable: {}", subject.damage()?);
         Some(match damage {
             Damage::Fails => Self::without_figure(DAMAGED, &subject.path, Status::Failed, text),
@@ -93,7 +98,7 @@ impl RuleRow {
     }
 
     /// Returns the subject of a row that is not about a rule of the file.
-    pub(super) fn about(&self) -> String {
+    pub(super) fn subject_text(&self) -> String {
         match self.kind {
             DAMAGED => "dumps are complete".to_owned(),
             _ => "dumps can be read".to_owned(),
@@ -119,12 +124,12 @@ impl RuleRow {
         }
     }
 
-    fn judged(
+    fn for_rule(
         rule: &Rule,
         number: usize,
         line: Option<u64>,
         dump: &str,
-        measured: Result<Measured, String>,
+        measured: Result<Measurement, String>,
     ) -> Self {
         let subject = (rule.measure.kind.subject)(&rule.measure);
         let named = |row: Self| Self {
@@ -196,35 +201,35 @@ impl RuleRow {
 
 /// The dumps that a table names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dumps {
+pub(super) enum DumpCount {
     One,
     Several,
 }
 
-pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a RuleRow> {
+pub(super) fn columns<'a>(dumps: DumpCount) -> Columns<'a, &'a RuleRow> {
     let not_measured = "nothing was measured";
     let columns = Columns::new([
-        Column::of(names::RULE, |row: &&RuleRow| (&*row.rule).into()),
-        Column::of(names::SEVERITY, |row: &&RuleRow| row.severity.name().into()),
-        Column::of(names::DUMP, |row: &&RuleRow| (&*row.dump).into()),
-        Column::of(names::IS_PASSED, |row: &&RuleRow| (row.status == Status::Passed).into()),
-        Column::of(names::STATUS, |row: &&RuleRow| row.status_name().into()),
-        Column::of(names::VALUE, |row: &&RuleRow| row.value.clone()).or_null(not_measured),
-        Column::of(names::LIMIT, |row: &&RuleRow| row.limit.clone()).or_null(not_measured),
-        Column::of(names::BOUND, |row: &&RuleRow| row.bound.into()).or_null(not_measured),
-        Column::of(names::UNIT, |row: &&RuleRow| row.unit.into()).or_null(not_measured),
-        Column::of(names::IS_MATCHED, |row: &&RuleRow| (!row.is_unmatched).into()),
-        Column::of(names::MESSAGE, |row: &&RuleRow| (&*row.message).into()),
-        Column::of(names::LINE, |row: &&RuleRow| row.line.into()).or_null("not in the rules file"),
+        Column::new(names::RULE, |row: &&RuleRow| (&*row.rule).into()),
+        Column::new(names::SEVERITY, |row: &&RuleRow| row.severity.name().into()),
+        Column::new(names::DUMP, |row: &&RuleRow| (&*row.dump).into()),
+        Column::new(names::IS_PASSED, |row: &&RuleRow| (row.status == Status::Passed).into()),
+        Column::new(names::STATUS, |row: &&RuleRow| row.status_name().into()),
+        Column::new(names::VALUE, |row: &&RuleRow| row.value.clone()).or_null(not_measured),
+        Column::new(names::LIMIT, |row: &&RuleRow| row.limit.clone()).or_null(not_measured),
+        Column::new(names::BOUND, |row: &&RuleRow| row.bound.into()).or_null(not_measured),
+        Column::new(names::UNIT, |row: &&RuleRow| row.unit.into()).or_null(not_measured),
+        Column::new(names::IS_MATCHED, |row: &&RuleRow| (!row.is_unmatched).into()),
+        Column::new(names::MESSAGE, |row: &&RuleRow| (&*row.message).into()),
+        Column::new(names::LINE, |row: &&RuleRow| row.line.into()).or_null("not in the rules file"),
     ]);
     let mut shown = vec![
-        TableColumn::derived("result", Align::Left, |row: &&RuleRow| row.result().to_owned()),
-        TableColumn::of(names::RULE, "rule").fit(Fit::Shorten { priority: 1 }),
-        TableColumn::of(names::VALUE, "value").cell(|row: &&RuleRow| row.shown[0].clone()),
-        TableColumn::of(names::LIMIT, "limit").cell(|row: &&RuleRow| row.shown[1].clone()),
+        TableColumn::table_only("result", Align::Left, |row: &&RuleRow| row.result().to_owned()),
+        TableColumn::new(names::RULE, "rule").fit(Fit::Shorten { priority: 1 }),
+        TableColumn::new(names::VALUE, "value").cell(|row: &&RuleRow| row.shown[0].clone()),
+        TableColumn::new(names::LIMIT, "limit").cell(|row: &&RuleRow| row.shown[1].clone()),
     ];
-    if dumps == Dumps::Several {
-        shown.push(TableColumn::of(names::DUMP, "dump").fit(Fit::Middle { priority: 0 }));
+    if dumps == DumpCount::Several {
+        shown.push(TableColumn::new(names::DUMP, "dump").fit(Fit::Middle { priority: 0 }));
     }
     columns.table(shown)
 }

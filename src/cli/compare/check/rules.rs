@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::limits::{self, Given};
+use super::limits::{self, LimitValue};
 use super::words;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::rules_file;
-use hprof_query::check::{MEASURES, Measure, MeasureKind, Of, Rule, RuleError, RuleLimits, Severity, Unit};
+use hprof_query::check::{
+    MEASURES, Measure, MeasureKind, OfRequirement, Rule, RuleError, RuleLimits, Severity, Unit,
+};
 use hprof_query::histogram::Scope;
 use hprof_query::naming::toml_file::{self, TomlTable, quoted};
 
@@ -127,8 +129,8 @@ fn measure(table: &TomlTable<'_>) -> Option<Measure> {
     table.require("measure", &format!("expected one of {names}"));
     let kind = table.keyword("measure", &MEASURES.map(|kind| (kind.name, kind)))?;
     let scope = scope(table, kind);
-    let expected = kind.of.expected();
-    if matches!(kind.of, Of::Required(_)) {
+    let expected = kind.of.expected_value();
+    if matches!(kind.of, OfRequirement::Required(_)) {
         table.require("of", &format!("expected {expected}"));
     }
     let of =
@@ -136,7 +138,7 @@ fn measure(table: &TomlTable<'_>) -> Option<Measure> {
     if let Some(of) = &of {
         if of.text.trim().is_empty() {
             of.report(format!("`of` is empty; expected {expected}"));
-        } else if matches!(kind.of, Of::Nothing) {
+        } else if matches!(kind.of, OfRequirement::Nothing) {
             of.report(format!("`of` cannot be used for {}; omit it", kind.name));
         } else {
             match (kind.check)(of.text, &quoted(of.text), table.get("objects").is_some()) {
@@ -169,7 +171,7 @@ fn scope(table: &TomlTable<'_>, kind: &MeasureKind) -> Scope {
 
 fn limits(table: &TomlTable<'_>, kind: &MeasureKind) -> Option<RuleLimits> {
     let limit = |key| {
-        let given = limits::given(table.get(key)?.get_ref(), kind.unit);
+        let given = limits::parse(table.get(key)?.get_ref(), kind.unit);
         given.map_err(|message| table.report_at(key, format!("`{key}` {message}"))).ok()
     };
     let (min, max) = (limit("min"), limit("max"));
@@ -184,7 +186,7 @@ fn limits(table: &TomlTable<'_>, kind: &MeasureKind) -> Option<RuleLimits> {
         table.report(format!("the rule has no limit; write max or min, for example {example}"));
     }
     min.or(max)?;
-    Given::range(min, max).map_err(|message| table.report_at("max", message)).ok()
+    LimitValue::range(min, max).map_err(|message| table.report_at("max", message)).ok()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Descriptions of rules and values in sentences.
 
 use hprof_query::check::{
-    Bound, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
+    LeftOut, Limit, LimitKind, Measure, MeasureDetails, Measurement, NamedKind, Rule, RuleVerdict, Unit,
 };
 use hprof_query::histogram::Scope;
 use hprof_query::naming::suggestions;
-use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
+use hprof_report::number::{format_signed, group_digits, human_bytes, signed_bytes};
 use hprof_report::value::Value;
 
 use crate::cli::retention::leaks::words as leak_words;
@@ -29,7 +29,7 @@ pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
 
 /// Converts a value to the unit of its limit, for programs; `null` for a percentage of zero. Rounded, unless that
 /// would hide the violation.
-pub(super) fn value(measured: &Measured, verdict: &Verdict) -> Value<'static> {
+pub(super) fn value(measured: &Measurement, verdict: &RuleVerdict) -> Value<'static> {
     match verdict.limit {
         Limit::Percent(_, limit) => match (percent(measured), exact_percent(measured)) {
             (Some(rounded), Some(exact)) if verdict.exceeds_limit() && rounded == limit.percent() => {
@@ -50,13 +50,13 @@ pub(super) fn limit(limit: Limit) -> Value<'static> {
 }
 
 /// Returns the percentage, rounded to millionths; `None` for a percentage of zero.
-fn percent(measured: &Measured) -> Option<f64> {
+fn percent(measured: &Measurement) -> Option<f64> {
     exact_percent(measured).map(|percent| (percent * 1e6).round() / 1e6)
 }
 
 /// Returns the percentage, not rounded.
 #[allow(clippy::cast_precision_loss)]
-fn exact_percent(measured: &Measured) -> Option<f64> {
+fn exact_percent(measured: &Measurement) -> Option<f64> {
     match (measured.amount, measured.whole) {
         (0, _) => Some(0.0),
         (_, 0) => None,
@@ -65,7 +65,7 @@ fn exact_percent(measured: &Measured) -> Option<f64> {
 }
 
 /// Formats a value and its limit for people: rounded, unless that would hide the violation.
-pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
+pub(super) fn figures(measure: &Measure, measured: &Measurement, verdict: &RuleVerdict) -> [String; 2] {
     let amount = measured.amount;
     let is_failed = verdict.exceeds_limit();
     match (verdict.limit, measure.kind.unit) {
@@ -76,24 +76,27 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
                 Some(exact) => {
                     let rounded = (exact * 10.0).round() / 10.0;
                     let looks_kept = |value: f64| match bound {
-                        Bound::Max => value <= limit,
-                        Bound::Min => value >= limit,
+                        LimitKind::Max => value <= limit,
+                        LimitKind::Min => value >= limit,
                     };
                     match bound {
                         _ if !is_failed || !looks_kept(rounded) => format!("{rounded:.1} %"),
                         _ if !looks_kept(exact) => format!("{exact} %"),
-                        Bound::Max => format!("more than {limit} %"),
-                        Bound::Min => format!("less than {limit} %"),
+                        LimitKind::Max => format!("more than {limit} %"),
+                        LimitKind::Min => format!("less than {limit} %"),
                     }
                 }
             };
             [value, format!("{limit} %")]
         }
-        (Limit::Number(_, limit), Unit::Count) => [signed_or_plain(amount), grouped(limit)],
+        (Limit::Number(_, limit), Unit::Count) => [signed_or_plain(amount), group_digits(limit)],
         (Limit::Number(_, limit), Unit::Bytes) => {
             let size = human_bytes(amount.unsigned_abs());
             if is_failed && size == human_bytes(limit) {
-                return [format!("{} bytes", signed_or_plain(amount)), format!("{} bytes", grouped(limit))];
+                return [
+                    format!("{} bytes", signed_or_plain(amount)),
+                    format!("{} bytes", group_digits(limit)),
+                ];
             }
             let value = if measure.kind.needs_baseline { signed_bytes(amount) } else { size };
             [value, human_bytes(limit)]
@@ -102,11 +105,11 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
 }
 
 fn signed_or_plain(amount: i64) -> String {
-    u64::try_from(amount).map_or_else(|_| signed(amount), grouped)
+    u64::try_from(amount).map_or_else(|_| format_signed(amount), group_digits)
 }
 
 /// Returns the result of a rule for a dump as a sentence without a full stop.
-pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> String {
+pub(super) fn message(rule: &Rule, measured: &Measurement, verdict: &RuleVerdict) -> String {
     let [value, limit] = figures(&rule.measure, measured, verdict);
     let bytes = match (verdict.limit, rule.measure.kind.needs_baseline) {
         (Limit::Percent(..), false) => format!(" ({})", human_bytes(measured.amount.unsigned_abs())),
@@ -114,15 +117,15 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         (Limit::Number(..), _) => String::new(),
     };
     let bound = match verdict.limit.bound() {
-        Bound::Min => "at least",
-        Bound::Max => "at most",
+        LimitKind::Min => "at least",
+        LimitKind::Max => "at most",
     };
     let subject = match &measured.found {
         MeasureDetails::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
         _ => (rule.measure.kind.subject)(&rule.measure),
     };
     let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
-    if let Some(more) = found(rule, measured) {
+    if let Some(more) = details_text(rule, measured) {
         text += "; ";
         text += &more;
     }
@@ -135,7 +138,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
     text
 }
 
-fn found(rule: &Rule, measured: &Measured) -> Option<String> {
+fn details_text(rule: &Rule, measured: &Measurement) -> Option<String> {
     match &measured.found {
         MeasureDetails::Nothing | MeasureDetails::Places(_) | MeasureDetails::Classes(_) => None,
         MeasureDetails::NoMatch { named, pattern, suggestions } => {
@@ -151,12 +154,12 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             let amount = match (rule.measure.kind.unit, rule.measure.kind.needs_baseline) {
                 (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
                 (Unit::Bytes, false) => human_bytes(*amount),
-                (Unit::Count, _) => grouped(*amount),
+                (Unit::Count, _) => group_digits(*amount),
             };
             Some(match (of, rule.measure.kind.needs_baseline) {
                 (1, false) => name.clone(),
                 (1, true) => format!("{name}, {amount}"),
-                _ => format!("most of {}: {name}, {amount}", grouped(*of)),
+                _ => format!("most of {}: {name}, {amount}", group_digits(*of)),
             })
         }
         MeasureDetails::Grown { place, cause: None } => Some(place.clone()),
@@ -181,9 +184,9 @@ mod tests {
     }
 
     /// Returns a value and its limit for people, and the value for programs.
-    fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
+    fn format_amount(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
         let percent = |text: &str| Percent::parse(text).unwrap();
-        let range = Range::of(limit.min().map(percent), limit.max().map(percent)).unwrap();
+        let range = Range::new(limit.min().map(percent), limit.max().map(percent)).unwrap();
         let rule = Rule {
             name: String::new(),
             severity: Severity::Error,
@@ -191,7 +194,8 @@ mod tests {
             limits: RuleLimits::Percent(range),
             is_optional: false,
         };
-        let measured = Measured { amount, whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing };
+        let measured =
+            Measurement { amount, whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing };
         let verdict = rule.judge(&measured);
         let Value::Float(value) = value(&measured, &verdict) else { panic!() };
         (figures(&rule.measure, &measured, &verdict), value)
@@ -212,7 +216,7 @@ mod tests {
                 pattern: String::new(),
                 suggestions: Vec::new(),
             };
-            let measured = Measured { amount: 0, whole: 1000, found, left_out: LeftOut::Nothing };
+            let measured = Measurement { amount: 0, whole: 1000, found, left_out: LeftOut::Nothing };
             let verdict = rule.judge(&measured);
             assert!(verdict.status == Status::Failed && verdict.fails_by_name);
             assert_eq!(figures(&rule.measure, &measured, &verdict)[0], expected);
@@ -222,14 +226,14 @@ mod tests {
     #[test]
     fn a_figure_that_is_not_allowed_is_not_shown_like_its_limit() {
         let whole = 1_000_000_000_000;
-        let figure = |amount, limit| shown(amount, whole, limit).0[0].clone();
+        let figure = |amount, limit| format_amount(amount, whole, limit).0[0].clone();
         assert_eq!(figure(50_000_000_000, Range::Max("5")), "5.0 %");
         assert_eq!(figure(59_000_000_000, Range::Max("5")), "5.9 %");
         assert_eq!(figure(50_000_010_000, Range::Max("5")), "5.000001 %");
         assert_eq!(figure(50_000_000_001, Range::Max("5")), "more than 5 %");
         assert_eq!(figure(49_999_999_999, Range::Min("5")), "less than 5 %");
-        assert!(shown(50_000_000_001, whole, Range::Max("5")).1 > 5.0);
-        assert!(shown(49_999_999_999, whole, Range::Min("5")).1 < 5.0);
-        assert!(shown(50_000_000_001, whole, Range::Max("6")).1 <= 5.0);
+        assert!(format_amount(50_000_000_001, whole, Range::Max("5")).1 > 5.0);
+        assert!(format_amount(49_999_999_999, whole, Range::Min("5")).1 < 5.0);
+        assert!(format_amount(50_000_000_001, whole, Range::Max("6")).1 <= 5.0);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
 use hprof_query::change::Change;
@@ -16,23 +16,23 @@ use hprof_query::histogram::{HistogramOrder, Scope, With};
 use hprof_query::naming::stable_names;
 use hprof_query::recordings::profile::text;
 use hprof_report::json::DumpHeader;
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts};
 
 /// A file whose objects were counted.
-enum Counted {
+enum CountedFile {
     Heap(Arc<Heap>),
     Graph(Box<Session>),
-    Text(Box<Recorded>),
+    Text(Box<RecordedProfile>),
 }
 
 /// Description of the positional arguments.
 const TAKES: &str = "the command takes two dumps, then patterns";
 
-impl Counted {
+impl CountedFile {
     /// Returns the names of all its classes.
     fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
@@ -56,7 +56,7 @@ fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
     Box::new(summary.classes().iter().map(|class| summary.class_name(class)))
 }
 
-impl AnswerSource for Counted {
+impl AnswerSource for CountedFile {
     fn header(&self) -> DumpHeader<'_> {
         match self {
             Self::Heap(heap) => heap.header(),
@@ -91,7 +91,7 @@ pub(super) const CLASS: DiffKind = DiffKind {
     options: &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
     compare: |cx, args| run(cx, args, ComparedGroupBy::Class),
     rows: || columns(ComparedGroupBy::Class, "class", true, false).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    summary_fields: || Columns::new(summary_columns()).fields(),
 };
 
 /// Definition of the kind `package`.
@@ -132,19 +132,20 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::R
     let scope = if args.live { Scope::Reachable } else { Scope::All };
     let with = if retained { With::Retained } else { With::Counts };
     let count = |input: &RecordedInput| census(cx, input, &question, scope, with);
-    let [old, new] = args.input.recorded();
+    let [old, new] = args.input.recorded_inputs();
     let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
     let rows = ClassCensus::compare(&before, &after, sort_by);
-    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let changed = counts.changed;
-    let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
-    let change = |of: fn(&ComparedFigures) -> u64| signed(beside.change(of).delta());
+    let beside =
+        ClassesDiffSummary { old: Old::from_source(&old), before: before.total, after: after.total, changed };
+    let change = |of: fn(&ComparedFigures) -> u64| format_signed(beside.change(of).delta());
     let source = Pair { old, new };
     let title = args.group_by.name;
     let outcome = shown::show(cx, args, &source, counts, &[], |format| {
         let shown = shown::rows(args, format, &rows, |row| row.status);
         Answer::new(columns(group_by, title, retained, cx.hides_values), shown)
-            .beside(&Columns::new(beside_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &beside)
             .total([
                 ("bytes +/-", change(|figures| figures.shallow_bytes)),
                 ("instances +/-", change(|figures| figures.instances)),
@@ -165,7 +166,7 @@ fn census(
     question: &ComparedQuery,
     scope: Scope,
     with: With,
-) -> anyhow::Result<(Counted, ClassCensus)> {
+) -> anyhow::Result<(CountedFile, ClassCensus)> {
     let needs_graph = (scope, with) != (Scope::All, With::Counts);
     if let Some((file, mut recorded)) = input.open_text(cx)? {
         let path = file.path().display();
@@ -183,17 +184,17 @@ fn census(
             })?;
             census = ClassCensus::of_text(heap, question);
         }
-        return Ok((Counted::Text(Box::new(recorded)), census));
+        return Ok((CountedFile::Text(Box::new(recorded)), census));
     }
     if needs_graph {
         let (session, census) = Session::ask_graph(cx, &input.input, |dump| {
             Ok(ClassCensus::of_graph(dump, question, scope, with))
         })?;
-        return Ok((Counted::Graph(Box::new(session)), census));
+        return Ok((CountedFile::Graph(Box::new(session)), census));
     }
     let heap = input.input.open(cx)?;
     let census = ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
-    Ok((Counted::Heap(heap), census))
+    Ok((CountedFile::Heap(heap), census))
 }
 
 /// Source of the keys besides the rows.
@@ -219,10 +220,10 @@ fn columns<'a>(
     let told =
         move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
-        Column::of(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
+        Column::new(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
             .or_null("the class has no class object in the dump")
     };
-    let name = |key| Column::of(key, |row: &&ClassChange| Value::from(&*row.key.name));
+    let name = |key| Column::new(key, |row: &&ClassChange| Value::from(&*row.key.name));
     let (mut columns, key) = match group_by {
         ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
             (vec![name(names::CLASS), loader()], names::CLASS)
@@ -251,15 +252,16 @@ fn columns<'a>(
     }
     shown.extend([
         shown::status_in_table(|row: &&ClassChange| row.status),
-        TableColumn::of(key, title).fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(key, title).fit(Fit::Shorten { priority: 0 }),
     ]);
     Columns::new(columns).table(shown)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
+fn summary_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
     let mut columns = Vec::from(Old::columns(|beside: &ClassesDiffSummary| &beside.old));
-    columns
-        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| beside.changed.into()));
+    columns.push(Column::new(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| {
+        beside.changed.into()
+    }));
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), |beside: &ClassesDiffSummary| {
             Some(beside.change(|figures| figures.instances))

@@ -2,16 +2,16 @@
 
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::prelude::*;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_samples};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, same_samples};
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
 use hprof_query::dictionary::Side;
-use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
+use hprof_query::recordings::compare::{self, ComparedTimeRow, SampleRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 use hprof_values::TraceSerial;
 
 use super::DiffArgs;
@@ -31,7 +31,7 @@ pub(super) const SAMPLES: DiffKind = DiffKind {
     options: &["PATTERN", "--stack"],
     compare: run,
     rows: || columns(&Traces::default(), &StackArgs::ALL).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    summary_fields: || Columns::new(summary_columns()).fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -59,21 +59,21 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let compared = compare::samples(old, new, &filter(args));
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
     let totals = Change { old: total(old), new: total(new) };
-    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
+    let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
     let event = new.samples.as_ref().and_then(|samples| samples.event);
     let lost = [&source.old, &source.new].map(|recorded| recorded.lost_samples(None));
     let beside = CpuDiffSummary {
-        old: Old::of(&source.old),
+        old: Old::from_source(&source.old),
         changed: counts.changed,
-        totals: SampleTotals { samples: totals, event, lost },
+        totals: SampleDiffTotals { samples: totals, event, lost },
     };
     show(cx, args, &source, counts, (&compared.stacks, |row: &&SampleRow| row.stack), |format| {
         let rows = shown::rows(args, format, &compared.rows, |row| row.status);
         Answer::new(columns(&compared.stacks, &args.stack), rows)
-            .beside(&Columns::new(beside_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &beside)
             .total([
-                ("samples +/-", signed(totals.delta())),
-                ("samples", grouped(totals.new)),
+                ("samples +/-", format_signed(totals.delta())),
+                ("samples", group_digits(totals.new)),
                 (METHOD, "whole run".to_owned()),
             ])
     })
@@ -88,12 +88,12 @@ pub(super) const TIMES: DiffKind = DiffKind {
     options: &["PATTERN", "--stack"],
     compare: run_times,
     rows: || time_columns(&Traces::default(), &StackArgs::ALL).fields(),
-    beside: || Columns::new(beside_times()).fields(),
+    summary_fields: || Columns::new(time_summary_columns()).fields(),
 };
 
 fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(cx, input, |Recorded { profile, .. }| {
+        open(cx, input, |RecordedProfile { profile, .. }| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU SAMPLES, which --group-by cpu compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
@@ -107,12 +107,12 @@ fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let compared = compare::times(old, new, &filter(args));
     let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
     let totals = [total(old), total(new)];
-    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
-    show(cx, args, &source, counts, (&compared.stacks, |row: &&TimeRow| row.stack), |format| {
+    let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
+    let beside = CpuDiffSummary { old: Old::from_source(&source.old), changed: counts.changed, totals };
+    show(cx, args, &source, counts, (&compared.stacks, |row: &&ComparedTimeRow| row.stack), |format| {
         let rows = shown::rows(args, format, &compared.rows, |row| row.status);
         Answer::new(time_columns(&compared.stacks, &args.stack), rows)
-            .beside(&Columns::new(beside_times()), &beside)
+            .with_summary(&Columns::new(time_summary_columns()), &beside)
     })
 }
 
@@ -120,8 +120,8 @@ fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 fn open(
     cx: &RunContext,
     input: &RecordedInput,
-    missing: fn(&Recorded) -> Option<String>,
-) -> anyhow::Result<Recorded> {
+    missing: fn(&RecordedProfile) -> Option<String>,
+) -> anyhow::Result<RecordedProfile> {
     let recorded = input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
     match missing(&recorded) {
         Some(missing) => anyhow::bail!("{} contains {missing}", recorded.header().path),
@@ -146,7 +146,9 @@ fn show<'a, R: 'a>(
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
     };
-    recorded::show(cx, args, source, counts, names, |format| args.stack.below(answer(format), stacks, stack))
+    recorded::show(cx, args, source, counts, names, |format| {
+        args.stack.add_stacks(answer(format), stacks, stack)
+    })
 }
 
 /// Title of the method column.
@@ -155,12 +157,12 @@ const METHOD: &str = "method";
 const EMPTY: &str = "<empty>";
 
 fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> Column<'a, R> {
-    Column::of(names::METHOD, move |row: &R| of(row).into())
+    Column::new(names::METHOD, move |row: &R| of(row).into())
         .or_null("the trace has no frame, or is not in the file")
 }
 
 fn method_in_table<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Send + Sync + 'a) -> TableColumn<'a, R> {
-    TableColumn::of(names::METHOD, METHOD)
+    TableColumn::new(names::METHOD, METHOD)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |row| of(row).unwrap_or_else(|| EMPTY.to_owned()))
 }
@@ -181,22 +183,24 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleR
     Columns::new(columns).table(shown)
 }
 
-fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a TimeRow> {
-    let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack));
-    let count = ChangeColumns::new(names::COUNT, |row: &&TimeRow| Some(row.count));
-    let time = ChangeColumns::new(names::SELF_MS, |row: &&TimeRow| row.self_ms)
+fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a ComparedTimeRow> {
+    let name = |row: &&ComparedTimeRow| {
+        row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack))
+    };
+    let count = ChangeColumns::new(names::COUNT, |row: &&ComparedTimeRow| Some(row.count));
+    let time = ChangeColumns::new(names::SELF_MS, |row: &&ComparedTimeRow| row.self_ms)
         .or_null("the total of a run is negative");
     let mut columns = vec![
         method(name),
-        stack.frames(stacks, |row: &&TimeRow| row.stack),
-        shown::status(|row: &&TimeRow| row.status),
+        stack.frames(stacks, |row: &&ComparedTimeRow| row.stack),
+        shown::status(|row: &&ComparedTimeRow| row.status),
     ];
-    columns.extend(recorded::percents(|row: &&TimeRow| row.self_percent));
+    columns.extend(recorded::percents(|row: &&ComparedTimeRow| row.self_percent));
     columns.extend([&count, &time].into_iter().flat_map(ChangeColumns::columns));
-    let mut shown = Vec::from(recorded::percents_in_table(|row: &&TimeRow| row.self_percent));
+    let mut shown = Vec::from(recorded::percents_in_table(|row: &&ComparedTimeRow| row.self_percent));
     shown.extend(time.in_table(["~ms +/-", "~ms"]));
     shown.extend(count.in_table(["count +/-", "count"]));
-    shown.extend([shown::status_in_table(|row: &&TimeRow| row.status), method_in_table(name)]);
+    shown.extend([shown::status_in_table(|row: &&ComparedTimeRow| row.status), method_in_table(name)]);
     Columns::new(columns).table(shown)
 }
 
@@ -207,15 +211,15 @@ struct CpuDiffSummary<T> {
     totals: T,
 }
 
-fn beside<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
+fn common_columns<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
     let mut columns = Vec::from(Old::columns(|beside: &CpuDiffSummary<T>| &beside.old));
     columns
-        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &CpuDiffSummary<T>| beside.changed.into()));
+        .push(Column::new(names::TOTAL.dot(names::ROWS), |beside: &CpuDiffSummary<T>| beside.changed.into()));
     columns
 }
 
 /// Samples of both runs.
-struct SampleTotals {
+struct SampleDiffTotals {
     /// Number of samples.
     samples: Change,
     /// Events that were counted, if recordings of Flight Recorder were read.
@@ -224,21 +228,21 @@ struct SampleTotals {
     lost: [u64; 2],
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleTotals>>> {
-    let mut columns = beside();
+fn summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleDiffTotals>>> {
+    let mut columns = common_columns();
     let samples =
-        ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), |beside: &CpuDiffSummary<SampleTotals>| {
+        ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), |beside: &CpuDiffSummary<SampleDiffTotals>| {
             Some(beside.totals.samples)
         });
     columns.extend(samples.columns());
     columns.push(
-        Column::of(names::EVENT, |beside: &CpuDiffSummary<SampleTotals>| {
+        Column::new(names::EVENT, |beside: &CpuDiffSummary<SampleDiffTotals>| {
             beside.totals.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
     );
     let lost = |side, of: fn([u64; 2]) -> u64| {
-        Column::of(names::LOST_SAMPLES.of(side), move |beside: &CpuDiffSummary<SampleTotals>| {
+        Column::new(names::LOST_SAMPLES.for_side(side), move |beside: &CpuDiffSummary<SampleDiffTotals>| {
             of(beside.totals.lost).into()
         })
     };
@@ -246,12 +250,13 @@ fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleTotals>>> {
     columns
 }
 
-fn beside_times<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
-    let mut columns = beside();
+fn time_summary_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
+    let mut columns = common_columns();
     let total = |side, of: fn([i64; 2]) -> i64| {
-        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &CpuDiffSummary<[i64; 2]>| {
-            of(beside.totals).into()
-        })
+        Column::new(
+            names::TOTAL.dot(names::SELF_MS.for_side(side)),
+            move |beside: &CpuDiffSummary<[i64; 2]>| of(beside.totals).into(),
+        )
     };
     columns.extend([
         total(Side::Old, |[old, _]| old),

@@ -26,18 +26,18 @@ pub(super) struct DiffKind {
     /// Returns the keys of a row.
     pub(super) rows: fn() -> Vec<JsonField>,
     /// Returns the keys beside the rows.
-    pub(super) beside: fn() -> Vec<JsonField>,
+    pub(super) summary_fields: fn() -> Vec<JsonField>,
 }
 
 impl DiffKind {
     /// Returns the declaration for the reference.
-    pub(super) fn declared(&self) -> Declared {
-        Declared {
+    pub(super) fn row_schema(&self) -> ResultSchema {
+        ResultSchema {
             command: "diff",
             variant: format!("`--group-by {}`", self.name).leak(),
             about: self.about,
             rows: (self.rows)(),
-            beside: (self.beside)(),
+            summary: (self.summary_fields)(),
         }
     }
 }

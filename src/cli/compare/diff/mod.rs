@@ -148,6 +148,6 @@ impl DiffArgs {
     }
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    KINDS.into_iter().map(DiffKind::declared).collect()
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    KINDS.into_iter().map(DiffKind::row_schema).collect()
 }

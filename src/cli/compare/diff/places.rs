@@ -9,7 +9,7 @@ use hprof_index::Dump;
 use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::Side;
 use hprof_report::grid::RowLine;
-use hprof_report::number::{signed, signed_bytes};
+use hprof_report::number::{format_signed, signed_bytes};
 use hprof_report::value::{id, list};
 
 use super::kind::DiffKind;
@@ -24,37 +24,37 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &["--min-change"],
     compare: run,
     rows: || columns(None).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    summary_fields: || Columns::new(summary_columns()).fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let frameworks = args.frameworks.rules(cx)?;
-    let places = |dump: &Dump<'_>| Ok(DumpPlaces::named(dump, &frameworks, None)?);
+    let places = |dump: &Dump<'_>| Ok(DumpPlaces::with_frameworks(dump, &frameworks, None)?);
     let (old, before) = Session::ask(cx, &old_input, places)?;
     let (new, after) = Session::ask(cx, &new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
-    let beside = PlacesDiffSummary { old: Old::of(&old), changes: &changes };
+    let beside = PlacesDiffSummary { old: Old::from_source(&old), changes: &changes };
     let grown = changes.all_grown_bytes();
     let least = human_bytes(changes.least);
     let nothing = format!("no place has changed by {least} or more (--min-change)");
     let width = place_lines::width(cx, &args.output);
     let steps = next(&new_input, &changes);
     let source = Pair { old, new };
-    cx.each(args.output.format(), |cx, format| {
+    cx.for_each_format(args.output.format(), |cx, format| {
         let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)
-            .beside(&Columns::new(beside_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &beside)
             .matching(changes.rows.len() as u64, args.group_by.unit)
             .without_rows(args.output.no_rows(nothing.clone()));
         if format == Format::Table {
             answer = answer
-                .above(Section::Line(headline(&changes)))
-                .below(|row: &PlaceDiffLine<'_>| row.lines(width));
+                .with_section_above(Section::Line(headline(&changes)))
+                .with_lines_below(|row: &PlaceDiffLine<'_>| row.lines(width));
             if !steps.is_empty() {
                 let whole = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
-                answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
+                answer = answer.with_section_below(Section::Unwrapped(commands::lines(&steps, whole)));
             }
         }
         source.show_in(cx, "diff", &args.output, format, answer)?;
@@ -62,10 +62,10 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })?;
     if !args.input.quiet() {
         if is_cut {
-            cx.say("note", "too many distinct places: omitted ones count towards the place above");
+            cx.emit("note", "too many distinct places: omitted ones count towards the place above");
         }
         if changes.rows.is_empty() {
-            cx.say("note", &nothing);
+            cx.emit("note", &nothing);
         }
     }
     Ok(source.outcome(!changes.rows.is_empty()))
@@ -91,7 +91,7 @@ impl PlaceDiffLine<'_> {
         let mut lines = place_lines::lines(&self.change.text, width);
         let own = self.change.retained_bytes.delta();
         if let Some(map) = self.change.map.as_ref().filter(|map| map.retained_bytes.delta() != own) {
-            let whole = signed(map.retained_bytes.delta());
+            let whole = format_signed(map.retained_bytes.delta());
             let text = format!("of {whole} in {}", map.text);
             lines.extend(place_lines::lines(&text, Some(width.unwrap_or(usize::MAX))));
         }
@@ -117,7 +117,7 @@ fn headline(changes: &Changes) -> String {
 
 /// Returns the suggested commands about the largest growth.
 fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
-    let commands = Commands::of(new);
+    let commands = Commands::new(new);
     let grew = |row: &&PlaceChange| row.retained_bytes.delta() > 0 && !row.example.is_null();
     let Some(row) = changes.rows.iter().find(grew) else { return Vec::new() };
     let id = || format!("{:#x}", row.example);
@@ -133,37 +133,39 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
     let retained =
         ChangeColumns::new(names::RETAINED_BYTES, |row: &PlaceDiffLine<'a>| Some(row.change.retained_bytes));
     let mut columns = vec![
-        Column::of(names::PLACE, |row: &PlaceDiffLine<'a>| list(row.change.labels.iter())),
-        Column::of(names::TEXT, |row: &PlaceDiffLine<'a>| Value::from(&*row.change.text)),
+        Column::new(names::PLACE, |row: &PlaceDiffLine<'a>| list(row.change.labels.iter())),
+        Column::new(names::TEXT, |row: &PlaceDiffLine<'a>| Value::from(&*row.change.text)),
         shown::status(|row: &PlaceDiffLine<'a>| row.change.status),
     ];
     columns.extend([&objects, &retained].into_iter().flat_map(ChangeColumns::columns));
     columns.extend([
-        Column::of(names::GROWTH_PERCENT, |row: &PlaceDiffLine<'a>| row.growth_percent().into()),
-        Column::of(names::MAP, |row: &PlaceDiffLine<'a>| {
+        Column::new(names::GROWTH_PERCENT, |row: &PlaceDiffLine<'a>| row.growth_percent().into()),
+        Column::new(names::MAP, |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| &*map.text).into()
         })
         .or_null("it is in none"),
-        Column::of(names::MAP_RETAINED_BYTES.of(Side::Delta), |row: &PlaceDiffLine<'a>| {
+        Column::new(names::MAP_RETAINED_BYTES.for_side(Side::Delta), |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into()
         })
         .or_null("it is in none"),
-        Column::of(names::OBJECT, |row: &PlaceDiffLine<'a>| {
+        Column::new(names::OBJECT, |row: &PlaceDiffLine<'a>| {
             id(Some(row.change.example).filter(|id| !id.is_null()))
         })
         .or_null("there is none"),
     ]);
     let mut shown = Vec::from(retained.in_table(["retained +/-", "retained"]));
-    shown.push(TableColumn::derived("share", Align::Right, |row: &PlaceDiffLine<'a>| {
-        match u64::try_from(row.change.retained_bytes.delta()) {
+    shown.push(TableColumn::table_only(
+        "share",
+        Align::Right,
+        |row: &PlaceDiffLine<'a>| match u64::try_from(row.change.retained_bytes.delta()) {
             Ok(delta) if delta > 0 => percent(delta, row.grown),
             _ => String::new(),
-        }
-    }));
+        },
+    ));
     shown.extend(objects.in_table(["objects +/-", "objects"]));
     shown.push(shown::status_in_table(|row: &PlaceDiffLine<'a>| row.change.status));
     if width.is_none() {
-        shown.push(TableColumn::of(names::TEXT, "place").fit(Fit::Wrap));
+        shown.push(TableColumn::new(names::TEXT, "place").fit(Fit::Wrap));
     }
     Columns::new(columns).table(shown)
 }
@@ -173,20 +175,20 @@ struct PlacesDiffSummary<'a> {
     changes: &'a Changes,
 }
 
-fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
+fn summary_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
     let mut columns = Vec::from(Old::columns(|beside: &PlacesDiffSummary<'a>| &beside.old));
     let reachable =
         ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), |beside: &PlacesDiffSummary<'a>| {
             Some(beside.changes.reachable_bytes)
         });
     columns.extend(reachable.columns());
-    columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
+    columns.push(Column::new(names::TOTAL.dot(names::GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.grown_bytes().into()
     }));
-    columns.push(Column::of(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
+    columns.push(Column::new(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.all_grown_bytes().into()
     }));
-    columns.push(Column::of(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &PlacesDiffSummary<'a>| {
+    columns.push(Column::new(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.least.into()
     }));
     columns

@@ -19,7 +19,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &[],
     compare: run,
     rows: || columns().fields(),
-    beside: || shown::only_beside().fields(),
+    summary_fields: || shown::only_summary_columns().fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -27,8 +27,8 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (old, new) = (old.open(cx)?, new.open(cx)?);
     let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
     let rows = PropertyCensus::compare(&before, &after);
-    let counts = Counts::of(rows.iter().map(|row| row.status));
-    let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
+    let beside = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.is_empty())
@@ -36,24 +36,24 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .collect();
     shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .beside(&shown::only_beside(), &beside)
+            .with_summary(&shown::only_summary_columns(), &beside)
     })
 }
 
 fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
     const ABSENT: &str = "not in that dump";
     let columns = Columns::new([
-        Column::of(names::NAME, |row: &&PropertyChange| (&row.key).into()),
+        Column::new(names::NAME, |row: &&PropertyChange| (&row.key).into()),
         shown::status(|row: &&PropertyChange| row.status),
-        Column::of(names::VALUE.of(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
+        Column::new(names::VALUE.for_side(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
             .or_null(ABSENT),
-        Column::of(names::VALUE.of(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
+        Column::new(names::VALUE.for_side(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
             .or_null(ABSENT),
     ]);
     columns.table([
-        TableColumn::of(names::NAME, "property"),
-        TableColumn::of(names::VALUE.of(Side::Old), "old").fit(Fit::Cut { priority: 0 }),
-        TableColumn::of(names::VALUE.of(Side::New), "new").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::NAME, "property"),
+        TableColumn::new(names::VALUE.for_side(Side::Old), "old").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::VALUE.for_side(Side::New), "new").fit(Fit::Cut { priority: 0 }),
         shown::status_in_table(|row: &&PropertyChange| row.status),
     ])
 }

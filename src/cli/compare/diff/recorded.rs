@@ -3,7 +3,7 @@
 use crate::cli::compare::pair::Pair;
 use crate::cli::prelude::*;
 use crate::cli::shared::messages;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
 use hprof_query::dictionary::Side;
 use hprof_query::recordings::compare::Percent;
 
@@ -11,21 +11,21 @@ use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
 
 /// Two recordings.
-pub(super) type Recordings = Pair<Recorded, Recorded>;
+pub(super) type Recordings = Pair<RecordedProfile, RecordedProfile>;
 
 /// Opens both files.
 pub(super) fn open(
     args: &DiffArgs,
-    open: impl Fn(&RecordedInput) -> anyhow::Result<Recorded>,
+    open: impl Fn(&RecordedInput) -> anyhow::Result<RecordedProfile>,
 ) -> anyhow::Result<Recordings> {
-    let [old, new] = args.input.recorded();
+    let [old, new] = args.input.recorded_inputs();
     Ok(Pair { old: open(&old)?, new: open(&new)? })
 }
 
 /// Prints a note, unless --quiet is given.
 pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     if !args.input.quiet() {
-        cx.say("note", text);
+        cx.emit("note", text);
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
 ) -> anyhow::Result<Outcome> {
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
-    cx.each(args.output.format(), |cx, format| {
+    cx.for_each_format(args.output.format(), |cx, format| {
         let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
         let answer = answer.without_rows(args.output.no_rows(nothing));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
@@ -60,7 +60,7 @@ const TAKES: &str = "the command takes two files, then patterns";
 /// Returns the columns of a row's share of its run: `self_percent_old`, `_new`, `_delta`.
 pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
     let column = |side, value: fn(Percent) -> f64| {
-        Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into())
+        Column::new(names::SELF_PERCENT.for_side(side), move |row: &R| value(of(row)).into())
     };
     [
         column(Side::Old, |percent| percent.old),
@@ -71,8 +71,9 @@ pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
 
 /// Returns those of a table: the difference, and the new share.
 pub(super) fn percents_in_table<'a, R: 'a>(of: fn(&R) -> Percent) -> [TableColumn<'a, R>; 2] {
-    let column =
-        |side, title: &'static str| TableColumn::of(names::SELF_PERCENT.of(side), title).align(Align::Right);
+    let column = |side, title: &'static str| {
+        TableColumn::new(names::SELF_PERCENT.for_side(side), title).align(Align::Right)
+    };
     [
         column(Side::Delta, "self +/-").cell(move |row| match of(row).delta() {
             0.0 => "0.00".to_owned(),

@@ -17,7 +17,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &[],
     compare: run,
     rows: || columns().fields(),
-    beside: || shown::only_beside().fields(),
+    summary_fields: || shown::only_summary_columns().fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -25,11 +25,11 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let (old, before) = Session::ask_graph(cx, &old, |dump| Ok(RootCensus::new(dump.graph)))?;
     let (new, after) = Session::ask_graph(cx, &new, |dump| Ok(RootCensus::new(dump.graph)))?;
     let rows = RootCensus::compare(&before, &after);
-    let counts = Counts::of(rows.iter().map(|row| row.status));
-    let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
+    let beside = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .beside(&shown::only_beside(), &beside)
+            .with_summary(&shown::only_summary_columns(), &beside)
     })
 }
 
@@ -38,7 +38,7 @@ fn columns<'a>() -> Columns<'a, &'a RootChange> {
     let objects = ChangeColumns::new(names::OBJECTS, |row: &&RootChange| Some(row.objects));
     let retained = ChangeColumns::new(names::RETAINED_BYTES, |row: &&RootChange| Some(row.retained_bytes));
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&RootChange| row.kind.name().into()),
+        Column::new(names::KIND, |row: &&RootChange| row.kind.name().into()),
         shown::status(|row: &&RootChange| row.status),
     ];
     columns.extend([&roots, &objects, &retained].into_iter().flat_map(ChangeColumns::columns));
@@ -47,7 +47,7 @@ fn columns<'a>() -> Columns<'a, &'a RootChange> {
     shown.extend(objects.in_table(["objects +/-", "objects"]));
     shown.extend([
         shown::status_in_table(|row: &&RootChange| row.status),
-        TableColumn::of(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
+        TableColumn::new(names::KIND, "kind").fit(Fit::Shorten { priority: 0 }),
     ]);
     Columns::new(columns).table(shown)
 }

@@ -17,7 +17,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Counts these rows.
-    pub(super) fn of(statuses: impl IntoIterator<Item = Status>) -> Self {
+    pub(super) fn from_statuses(statuses: impl IntoIterator<Item = Status>) -> Self {
         statuses.into_iter().fold(Self { all: 0, changed: 0 }, |counts, status| Self {
             all: counts.all + 1,
             changed: counts.changed + u64::from(status != Status::Same),
@@ -58,7 +58,7 @@ pub(super) fn show<'a, R>(
     notes: &[String],
     answer: impl Fn(Format) -> Answer<'a, R>,
 ) -> anyhow::Result<Outcome> {
-    cx.each(args.output.format(), |cx, format| {
+    cx.for_each_format(args.output.format(), |cx, format| {
         let answer = answer(format).matching(counts.matching(format), args.group_by.unit);
         let answer = answer.without_rows(args.output.no_rows(NOTHING));
         source.show_in(cx, "diff", &args.output, format, answer).map(drop)
@@ -66,19 +66,19 @@ pub(super) fn show<'a, R>(
     if !args.input.quiet() {
         let nothing = (counts.changed == 0).then_some(NOTHING);
         let notes = notes.iter().map(String::as_str).chain(nothing);
-        notes.for_each(|note| cx.say("note", note));
+        notes.for_each(|note| cx.emit("note", note));
     }
     Ok(source.outcome(counts.changed > 0))
 }
 
 /// Returns the status column.
 pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status) -> Column<'c, R> {
-    Column::of(names::STATUS, move |row: &R| of(row).name().into())
+    Column::new(names::STATUS, move |row: &R| of(row).name().into())
 }
 
 /// Returns the status column of a table, which contains only what the figures do not say.
 pub(super) fn status_in_table<'c, R: 'c>(of: fn(&R) -> Status) -> TableColumn<'c, R> {
-    TableColumn::of(names::STATUS, "").cell(move |row| match of(row) {
+    TableColumn::new(names::STATUS, "").cell(move |row| match of(row) {
         status @ (Status::New | Status::Gone) => status.name().to_owned(),
         Status::Changed | Status::Same => String::new(),
     })
@@ -99,20 +99,23 @@ pub(super) struct DiffTotal {
 impl DiffTotal {
     /// Returns the keys, with the total of `name`.
     pub(super) fn columns<'c>(name: Name) -> Columns<'c, Self> {
-        let mut columns = beside(|all: &Self| &all.summary, |all| &all.summary.old);
+        let mut columns = summary_columns(|all: &Self| &all.summary, |all| &all.summary.old);
         columns.extend(ChangeColumns::new(names::TOTAL.dot(name), |all: &Self| Some(all.total)).columns());
         Columns::new(columns)
     }
 }
 
 /// Returns the keys besides the rows of an answer that contains a [`DiffSummary`].
-pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &DiffSummary, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
+pub(super) fn summary_columns<'c, B: 'c>(
+    of: fn(&B) -> &DiffSummary,
+    old: fn(&B) -> &Old,
+) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
-    columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
+    columns.push(Column::new(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
     columns
 }
 
-/// Like [`beside`], for an answer with no other keys.
-pub(super) fn only_beside<'c>() -> Columns<'c, DiffSummary> {
-    Columns::new(beside(|beside: &DiffSummary| beside, |beside| &beside.old))
+/// Like [`summary_columns`], for an answer with no other keys.
+pub(super) fn only_summary_columns<'c>() -> Columns<'c, DiffSummary> {
+    Columns::new(summary_columns(|beside: &DiffSummary| beside, |beside| &beside.old))
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::prelude::*;
-use crate::cli::shared::recording::{Recorded, RecordedInput, same_sites};
+use crate::cli::shared::recording::{RecordedInput, RecordedProfile, same_sites};
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::change::Change;
 use hprof_query::dictionary::{ColumnKey, Name};
@@ -11,7 +11,7 @@ use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Traces};
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
@@ -31,7 +31,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &["PATTERN", "--sort", "--stack"],
     compare: run,
     rows: || columns(&Traces::default(), &StackArgs::ALL, [None; 2]).fields(),
-    beside: || Columns::new(beside_columns()).fields(),
+    summary_fields: || Columns::new(summary_columns()).fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -52,28 +52,29 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
-    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
+    let counts = Counts::from_statuses(compared.rows.iter().map(|row| row.status));
     let beside = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
-    let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
+    let change =
+        |change: Option<Change>| change.map(|change| format_signed(change.delta())).unwrap_or_default();
     let sites =
         || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
     let names = || sites().map(|site| &*site.class);
     recorded::show(cx, args, &source, counts, names, |format| {
         let shown = shown::rows(args, format, &compared.rows, |row| row.status);
         let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
-            .beside(&Columns::new(beside_columns()), &beside)
+            .with_summary(&Columns::new(summary_columns()), &beside)
             .total([
                 ("live +/-", change(Some(beside.live_bytes))),
                 ("objects +/-", change(Some(beside.live_instances))),
                 ("allocated +/-", change(beside.allocated_bytes)),
                 (NAME, "total".to_owned()),
             ]);
-        args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack)
+        args.stack.add_stacks(answer, &compared.stacks, |row: &&SiteRow| row.stack)
     })
 }
 
 /// Opens a file that contains sites, or objects to count them over.
-fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<Recorded> {
+fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<RecordedProfile> {
     let mut recorded = input.open(cx, Want { sites: true, traces: true, ..Want::default() })?;
     input.count_sites(cx, &mut recorded)?;
     anyhow::ensure!(
@@ -89,7 +90,7 @@ type Origins = [Option<Origin>; 2];
 
 /// Notes figures that are not recorded.
 fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
-    let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
+    let origin = |recorded: &RecordedProfile| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
     match origins {
         [Some(Origin::Objects), Some(Origin::Objects)] => recorded::note(
@@ -104,7 +105,7 @@ fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
     origins
 }
 
-fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &Recorded) {
+fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &RecordedProfile) {
     let path = recorded.header().path;
     recorded::note(
         cx,
@@ -133,7 +134,7 @@ impl SitesDiffSummary {
         let [old, new] = origins;
         let allocated = |of: fn(&SiteRow) -> Change| (old == new).then(|| sum(of));
         Self {
-            old: Old::of(&source.old),
+            old: Old::from_source(&source.old),
             origins,
             event: source.new.profile.sites.as_ref().and_then(|sites| sites.event),
             changed,
@@ -154,8 +155,8 @@ const NOT_RECORDED: &str = "one of the files records no allocation sites: its fr
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
-        Column::of(names::CLASS, |row: &&SiteRow| Value::from(&*row.class)),
-        Column::of(names::METHOD, move |row: &&SiteRow| method(row).into())
+        Column::new(names::CLASS, |row: &&SiteRow| Value::from(&*row.class)),
+        Column::new(names::METHOD, move |row: &&SiteRow| method(row).into())
             .or_null("the trace has no frame, or is not in the file"),
         stack.frames(stacks, |row: &&SiteRow| row.stack),
         shown::status(|row: &&SiteRow| row.status),
@@ -184,7 +185,7 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
     }
     shown.extend([
         shown::status_in_table(|row: &&SiteRow| row.status),
-        TableColumn::of(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(move |row: &&SiteRow| {
+        TableColumn::new(names::CLASS, NAME).fit(Fit::Shorten { priority: 0 }).cell(move |row: &&SiteRow| {
             let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
             format!("{}{method}", row.class)
         }),
@@ -192,12 +193,12 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
     Columns::new(columns).table(shown)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
+fn summary_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     let mut columns = Vec::from(Old::columns(|beside: &SitesDiffSummary| &beside.old));
     columns.extend([
         origin(names::OLD.dot(names::ORIGIN), |[old, _]| old),
         origin(names::ORIGIN, |[_, new]| new),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
     ]);
     let total = |name: Name, of| ChangeColumns::new(names::TOTAL.dot(name), of);
     let totals = [
@@ -208,13 +209,13 @@ fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
     ];
     columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(
-        Column::of(names::EVENT, |beside: &SitesDiffSummary| beside.event.map(SiteEvent::name).into())
+        Column::new(names::EVENT, |beside: &SitesDiffSummary| beside.event.map(SiteEvent::name).into())
             .or_null("unless of Flight Recorder"),
     );
     columns
 }
 
 fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
-    Column::of(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
+    Column::new(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }

@@ -6,11 +6,11 @@ use crate::cli::prelude::*;
 use crate::cli::shared::limit::limit;
 use hprof_index::Dump;
 use hprof_query::change::Change;
-use hprof_query::compare::strings::{ChangeReader, Compared, Keep, StringCensus, StringChange, Text};
+use hprof_query::compare::strings::{ChangeReader, Keep, StringCensus, StringChange, StringComparison, Text};
 use hprof_query::dictionary::Name;
-use hprof_query::strings::Totals;
+use hprof_query::strings::StringTotals;
 use hprof_report::escape;
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
@@ -25,7 +25,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &[],
     compare: run,
     rows: || columns().fields(),
-    beside: || beside().fields(),
+    summary_fields: || summary_columns().fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -60,7 +60,7 @@ fn show(
     cx: &RunContext,
     args: &DiffArgs,
     source: &Pair<Session, Session>,
-    found: &Compared,
+    found: &StringComparison,
     (old, new): (Dump<'_>, Dump<'_>),
 ) -> anyhow::Result<Outcome> {
     let texts = |format| {
@@ -69,15 +69,15 @@ fn show(
     };
     let counts = Counts { all: found.matching, changed: found.changed };
     let all = All {
-        beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
+        beside: DiffSummary { old: Old::from_source(&source.old), changed: counts.changed },
         totals: found.totals,
     };
-    let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
+    let change = |of: fn(&StringTotals) -> u64| format_signed(all.change(of).delta());
     shown::show(cx, args, source, counts, &[], |format| {
         let texts = texts(format);
         let rows = shown::rows(args, format, &found.rows, |row| row.status)
             .map(move |row| StringDiffLine { row: *row, text: texts.text(row) });
-        Answer::new(columns(), rows).beside(&beside(), &all).total([
+        Answer::new(columns(), rows).with_summary(&summary_columns(), &all).total([
             ("bytes +/-", change(|totals| totals.bytes)),
             ("copies +/-", change(|totals| totals.strings)),
             ("text", "all Strings".to_owned()),
@@ -94,11 +94,11 @@ struct StringDiffLine {
 /// Source of the keys besides the rows.
 struct All {
     beside: DiffSummary,
-    totals: [Totals; 2],
+    totals: [StringTotals; 2],
 }
 
 impl All {
-    fn change(&self, of: fn(&Totals) -> u64) -> Change {
+    fn change(&self, of: fn(&StringTotals) -> u64) -> Change {
         let [old, new] = &self.totals;
         Change { old: of(old), new: of(new) }
     }
@@ -108,18 +108,18 @@ fn columns<'a>() -> Columns<'a, StringDiffLine> {
     let copies = ChangeColumns::new(names::STRINGS, |line: &StringDiffLine| Some(line.row.count));
     let bytes = ChangeColumns::new(names::TOTAL_BYTES, |line: &StringDiffLine| Some(line.row.total_bytes));
     let mut columns = vec![
-        Column::of(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text)),
+        Column::new(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text)),
         shown::status(|line: &StringDiffLine| line.row.status),
-        Column::of(names::LENGTH, |line: &StringDiffLine| line.text.length.into()),
-        Column::of(names::IS_TRUNCATED, |line: &StringDiffLine| line.text.is_cut.into()),
+        Column::new(names::LENGTH, |line: &StringDiffLine| line.text.length.into()),
+        Column::new(names::IS_TRUNCATED, |line: &StringDiffLine| line.text.is_cut.into()),
     ];
     columns.extend([&copies, &bytes].into_iter().flat_map(ChangeColumns::columns));
     let mut shown = Vec::from(bytes.in_table(["bytes +/-", "bytes"]));
     shown.extend(copies.in_table(["copies +/-", "copies"]));
     shown.extend([
-        TableColumn::of(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 }),
+        TableColumn::new(names::LENGTH, "length").fit(Fit::Secondary { priority: 0 }),
         shown::status_in_table(|line: &StringDiffLine| line.row.status),
-        TableColumn::of(names::TEXT, "text").fit(Fit::Cut { priority: 0 }).cell(|line: &StringDiffLine| {
+        TableColumn::new(names::TEXT, "text").fit(Fit::Cut { priority: 0 }).cell(|line: &StringDiffLine| {
             let more = if line.text.is_cut { "…" } else { "" };
             escape::quoted(&format!("{}{more}", line.text.text))
         }),
@@ -130,8 +130,8 @@ fn columns<'a>() -> Columns<'a, StringDiffLine> {
 /// A total over all Strings: its name and the function that returns it.
 type Total = (Name, fn(&All) -> Option<Change>);
 
-fn beside<'c>() -> Columns<'c, All> {
-    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
+fn summary_columns<'c>() -> Columns<'c, All> {
+    let mut columns = shown::summary_columns(|all: &All| &all.beside, |all| &all.beside.old);
     let totals: [Total; 4] = [
         (names::STRINGS, |all| Some(all.change(|totals| totals.strings))),
         (names::DISTINCT, |all| Some(all.change(|totals| totals.distinct))),

@@ -7,7 +7,7 @@ use hprof_query::compare;
 use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
 use hprof_query::dictionary::Side;
 use hprof_query::threads::ThreadState;
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
@@ -23,7 +23,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &[],
     compare: run,
     rows: || columns().fields(),
-    beside: || DiffTotal::columns(names::THREADS).fields(),
+    summary_fields: || DiffTotal::columns(names::THREADS).fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -31,9 +31,9 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let seed = compare::random_seed();
     let ((old, before), (new, after)) = (census(cx, &old, seed)?, census(cx, &new, seed)?);
     let rows = ThreadCensus::compare(&before, &after);
-    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
-    let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     let beside = DiffTotal { summary, total: threads };
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
@@ -42,8 +42,8 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         .collect();
     shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .beside(&DiffTotal::columns(names::THREADS), &beside)
-            .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())])
+            .with_summary(&DiffTotal::columns(names::THREADS), &beside)
+            .total([("threads +/-", format_signed(threads.delta())), ("name", "total".to_owned())])
     })
 }
 
@@ -53,13 +53,15 @@ fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session,
 
 fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
     let state = |side, of: fn(&ThreadChange) -> Option<ThreadState>| {
-        Column::of(names::STATE.of(side), move |row: &&ThreadChange| of(row).map(ThreadState::name).into())
-            .or_null("there are none, it is not known, or they are in several")
+        Column::new(names::STATE.for_side(side), move |row: &&ThreadChange| {
+            of(row).map(ThreadState::name).into()
+        })
+        .or_null("there are none, it is not known, or they are in several")
     };
     let threads = ChangeColumns::new(names::THREADS, |row: &&ThreadChange| Some(row.threads));
     let retained = ChangeColumns::new(names::RETAINED_BYTES, |row: &&ThreadChange| Some(row.retained_bytes));
     let mut columns = vec![
-        Column::of(names::NAME, |row: &&ThreadChange| row.name.as_deref().into())
+        Column::new(names::NAME, |row: &&ThreadChange| row.name.as_deref().into())
             .or_null("the dump has none"),
         shown::status(|row: &&ThreadChange| row.status),
     ];
@@ -67,24 +69,24 @@ fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
     columns.extend([
         state(Side::Old, |row| row.state_old),
         state(Side::New, |row| row.state_new),
-        Column::of(names::STACK_STATUS, |row: &&ThreadChange| {
+        Column::new(names::STACK_STATUS, |row: &&ThreadChange| {
             row.stack.map(compare::threads::Stack::name).into()
         })
         .or_null("one of the dumps has no stack of them"),
-        Column::of(names::THREAD_GROUP, |row: &&ThreadChange| row.group.as_deref().into())
+        Column::new(names::THREAD_GROUP, |row: &&ThreadChange| row.group.as_deref().into())
             .or_null("they are of several, or the dump does not say"),
-        Column::of(names::IS_DAEMON, |row: &&ThreadChange| row.is_daemon.into())
+        Column::new(names::IS_DAEMON, |row: &&ThreadChange| row.is_daemon.into())
             .or_null("only some are daemons, or the dump does not say"),
-        Column::of(names::IS_VIRTUAL, |row: &&ThreadChange| Value::from(row.is_virtual)),
+        Column::new(names::IS_VIRTUAL, |row: &&ThreadChange| Value::from(row.is_virtual)),
     ]);
     let mut shown = Vec::from(threads.in_table(["threads +/-", "threads"]));
     shown.extend(retained.in_table(["retained +/-", "retained"]));
     shown.extend([
-        TableColumn::derived("state", Align::Left, |row: &&ThreadChange| states(row))
+        TableColumn::table_only("state", Align::Left, |row: &&ThreadChange| states(row))
             .fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::STACK_STATUS, "stack").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::STACK_STATUS, "stack").fit(Fit::Secondary { priority: 1 }),
         shown::status_in_table(|row: &&ThreadChange| row.status),
-        TableColumn::of(names::NAME, "name").fit(Fit::Cut { priority: 0 }).cell(|row: &&ThreadChange| {
+        TableColumn::new(names::NAME, "name").fit(Fit::Cut { priority: 0 }).cell(|row: &&ThreadChange| {
             match row.name.as_deref() {
                 Some("") => "<empty name>".to_owned(),
                 Some(name) => name.to_owned(),

@@ -5,7 +5,7 @@ use crate::cli::prelude::*;
 use hprof_query::change::Change;
 use hprof_query::compare::waste::{WasteCensus, WasteChange};
 use hprof_query::waste::{self, FieldGroupBy, WasteQuery};
-use hprof_report::number::signed;
+use hprof_report::number::format_signed;
 
 use super::DiffArgs;
 use super::kind::DiffKind;
@@ -20,22 +20,22 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     options: &[],
     compare: run,
     rows: || columns().fields(),
-    beside: || DiffTotal::columns(names::WASTED_BYTES).fields(),
+    summary_fields: || DiffTotal::columns(names::WASTED_BYTES).fields(),
 };
 
 fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
     let ((old, before), (new, after)) = (census(cx, &old)?, census(cx, &new)?);
     let rows = WasteCensus::compare(&before, &after);
-    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let counts = Counts::from_statuses(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
-    let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let summary = DiffSummary { old: Old::from_source(&old), changed: counts.changed };
     let beside = DiffTotal { summary, total: wasted_bytes };
     shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
         Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
-            .beside(&DiffTotal::columns(names::WASTED_BYTES), &beside)
+            .with_summary(&DiffTotal::columns(names::WASTED_BYTES), &beside)
             .total([
-                ("wasted +/-", signed(wasted_bytes.delta())),
+                ("wasted +/-", format_signed(wasted_bytes.delta())),
                 ("kind", "total, no byte counted twice".to_owned()),
             ])
     })
@@ -50,7 +50,7 @@ fn columns<'a>() -> Columns<'a, &'a WasteChange> {
     let count = ChangeColumns::new(names::OBJECTS, |row: &&WasteChange| Some(row.count));
     let wasted = ChangeColumns::new(names::WASTED_BYTES, |row: &&WasteChange| Some(row.wasted_bytes));
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&WasteChange| row.kind.name.into()),
+        Column::new(names::KIND, |row: &&WasteChange| row.kind.name.into()),
         shown::status(|row: &&WasteChange| row.status),
     ];
     columns.extend([&count, &wasted].into_iter().flat_map(ChangeColumns::columns));
@@ -58,7 +58,7 @@ fn columns<'a>() -> Columns<'a, &'a WasteChange> {
     shown.extend(count.in_table(["count +/-", "count"]));
     shown.extend([
         shown::status_in_table(|row: &&WasteChange| row.status),
-        TableColumn::of(names::KIND, "kind"),
+        TableColumn::new(names::KIND, "kind"),
     ]);
     Columns::new(columns).table(shown)
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
     File(input.path()).show(cx, "index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        cx.say("note", "the index is complete: there is nothing to build");
+        cx.emit("note", "the index is complete: there is nothing to build");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
@@ -50,17 +50,17 @@ fn table(estimate: &Estimate) -> TableBuilder {
     let mut row = |what: &str, (least, most): (String, String), there: String, note: &str| {
         table.row([what, &least, &most, &there, note]);
     };
-    let bytes = |(least, most): (u64, u64)| (grouped(least), grouped(most));
+    let bytes = |(least, most): (u64, u64)| (group_digits(least), group_digits(most));
     let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
     let about = if estimate.objects_exact { "" } else { "about " };
-    let found = format!("{about}{} objects, {} threads", grouped(estimate.objects), estimate.threads);
+    let found = format!("{about}{} objects, {} threads", group_digits(estimate.objects), estimate.threads);
     let (least, most) = estimate.time_ms;
     row("time", (seconds(least), seconds(most)), String::new(), &found);
     let available = estimate.memory_available.as_ref();
     let limit = available.map(|there| advice::limit(there.limit)).unwrap_or_default();
-    let there = available.map_or_else(unknown, |there| grouped(there.bytes));
+    let there = available.map_or_else(unknown, |there| group_digits(there.bytes));
     row("memory, bytes", bytes(estimate.memory_bytes), there, limit);
-    let free = estimate.disk_free_bytes.map_or_else(unknown, grouped);
+    let free = estimate.disk_free_bytes.map_or_else(unknown, group_digits);
     row("index, bytes", bytes(estimate.index_bytes), free, &estimate.dir.to_string_lossy());
     row(
         "scratch files, bytes",
@@ -74,10 +74,10 @@ fn table(estimate: &Estimate) -> TableBuilder {
 fn columns<'a>() -> Columns<'a, &'a Estimate> {
     type EstimateRow<'a> = &'a Estimate;
     let integer = |name: Name, value: fn(&Estimate) -> u64| {
-        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+        Column::new(name, move |of: &EstimateRow<'a>| value(of).into())
     };
     let flag = |name: Name, value: fn(&Estimate) -> bool| {
-        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+        Column::new(name, move |of: &EstimateRow<'a>| value(of).into())
     };
     let nobody_knows = "not known";
     Columns::new([
@@ -91,11 +91,11 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::TIME_MOST_MS, |of| of.time_ms.1),
         integer(names::MEMORY_LEAST_BYTES, |of| of.memory_bytes.0),
         integer(names::MEMORY_BEST_BYTES, |of| of.memory_bytes.1),
-        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
+        Column::new(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
         .or_null("no limit, or unknown"),
-        Column::of(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
+        Column::new(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
         .or_null("as above"),
@@ -103,19 +103,19 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::INDEX_MOST_BYTES, |of| of.index_bytes.1),
         integer(names::SCRATCH_LEAST_BYTES, |of| of.scratch_bytes.0),
         integer(names::SCRATCH_MOST_BYTES, |of| of.scratch_bytes.1),
-        Column::of(names::DISK_FREE_BYTES, |of: &EstimateRow<'a>| of.disk_free_bytes.into())
+        Column::new(names::DISK_FREE_BYTES, |of: &EstimateRow<'a>| of.disk_free_bytes.into())
             .or_null(nobody_knows),
-        Column::of(names::INDEX_DIR, |of: &EstimateRow<'a>| of.dir.to_string_lossy().into()),
+        Column::new(names::INDEX_DIR, |of: &EstimateRow<'a>| of.dir.to_string_lossy().into()),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "index",
         variant: "`--estimate`",
         about: "Builds nothing. The only row contains what building would take; exit code 1 if the index certainly does not fit.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
     let disk = estimate.index_bytes.1.saturating_add(estimate.scratch_bytes.1);
     let text = format!(
         "about {} objects: {} to {} s, up to {} of memory and {} on the disk",
-        grouped(estimate.objects),
+        group_digits(estimate.objects),
         least / 1000,
         most / 1000,
         human_bytes(
@@ -140,5 +140,5 @@ pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
         ),
         human_bytes(disk)
     );
-    cx.say("note", &text);
+    cx.emit("note", &text);
 }

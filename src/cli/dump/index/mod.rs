@@ -64,7 +64,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
         return estimate::run(cx, &args.input, &args.output, &options);
     }
     if args.verify {
-        refused(cx, args, &options);
+        warn_refused(cx, args, &options);
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
@@ -75,7 +75,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
         let bar = Bar::new(cx, args.input.quiet);
         let heap = args.input.with_threads(|| build(args.input.path(), &options, &bar))??;
         drop(bar);
-        messages::about(cx, &heap, args.input.quiet);
+        messages::print_notes(cx, &heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
         thorough = !heap.is_fresh();
     }
@@ -107,18 +107,18 @@ fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
 }
 
 /// Warns about index directories that are not used.
-fn refused(cx: &RunContext, args: &IndexArgs, options: &Options) {
+fn warn_refused(cx: &RunContext, args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
-        lines.iter().for_each(|text| cx.say("note", text));
+        lines.iter().for_each(|text| cx.emit("note", text));
     }
 }
 
 fn remove(cx: &RunContext, args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
-    refused(cx, args, options);
+    warn_refused(cx, args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
-        cx.say("note", &format!("{} has no index", args.input.path().display()));
+        cx.emit("note", &format!("{} has no index", args.input.path().display()));
     }
     let rows = removed.iter().map(|(dir, freed)| StageRow {
         stage: "all",
@@ -153,21 +153,21 @@ fn show(cx: &RunContext, args: &IndexArgs, rows: impl Iterator<Item = StageRow>)
 
 fn columns() -> Columns<'static, StageRow> {
     Columns::new([
-        Column::of(names::STAGE, |row: &StageRow| row.stage.into()).header("stage"),
-        Column::of(names::STATE, |row: &StageRow| row.state.into()).header("state"),
-        Column::of(names::INDEX_BYTES, |row: &StageRow| row.index_bytes.into()).header("bytes"),
-        Column::of(names::FILE, |row: &StageRow| Value::from(&row.file)).header("file").fit(Fit::Wrap),
+        Column::new(names::STAGE, |row: &StageRow| row.stage.into()).header("stage"),
+        Column::new(names::STATE, |row: &StageRow| row.state.into()).header("state"),
+        Column::new(names::INDEX_BYTES, |row: &StageRow| row.index_bytes.into()).header("bytes"),
+        Column::new(names::FILE, |row: &StageRow| Value::from(&row.file)).header("file").fit(Fit::Wrap),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let stages = Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let stages = ResultSchema {
         command: "index",
         variant: "",
         about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
                 row for each directory from which it removed files.",
         rows: columns().fields(),
-        beside: Vec::new(),
+        summary: Vec::new(),
     };
-    vec![stages, estimate::declared()]
+    vec![stages, estimate::row_schema()]
 }

@@ -15,7 +15,7 @@ pub(super) struct CommandAnalyses;
 
 impl ProofAnalyses for CommandAnalyses {
     fn suspects(&self, dump: &Dump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>> {
-        let places = HeapPlaces::new(dump, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+        let places = HeapPlaces::new(dump, &Frameworks::builtin(), DEFAULT_THRESHOLD)?;
         let leaks = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
         // Labels have texts of the dump.
         let named = |object: &NamedObject| NamedObject {
@@ -51,7 +51,7 @@ impl ProofAnalyses for CommandAnalyses {
     }
 
     fn credentials(&self, dump: &Dump<'_>) -> Vec<FoundCredential> {
-        let rules = SecretRules::bundled();
+        let rules = SecretRules::builtin();
         let found = secrets(dump, &rules, SecretQuery::new(false));
         let texts = rules.about_texts();
         let credential = |row: &SecretRow| FoundCredential {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use hprof_query::redact::proof::{KeptNumbers, ProofRow};
 use hprof_report::json::DumpHeader;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::table::TableBuilder;
 
 use super::manifest::Manifest;
-use super::{Done, RedactArgs, mapping};
+use super::{RedactArgs, RedactionResult, mapping};
 use crate::cli::dump::account::exact;
 use crate::cli::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::cli::prelude::*;
 pub(super) struct RedactedDump<'a> {
     pub(super) args: &'a RedactArgs,
     pub(super) output: &'a Path,
-    pub(super) done: Done,
+    pub(super) done: RedactionResult,
     pub(super) output_bytes: u64,
     pub(super) output_hash: String,
     pub(super) manifest: &'a Path,
@@ -27,7 +27,7 @@ pub(super) struct RedactedDump<'a> {
 impl RedactedDump<'_> {
     /// Returns why nothing is written, if nothing is.
     pub(super) fn unwritten(&self) -> Option<&'static str> {
-        if !self.done.redacted.renames.unmatched().is_empty() {
+        if !self.done.redacted.renames.unmatched_patterns().is_empty() {
             return Some("a pattern of --classes matches no class");
         }
         let is_proved = self.proof.iter().flatten().all(ProofRow::is_equal);
@@ -66,7 +66,8 @@ pub(super) fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     table_lines(result, &mut |key, value| table.row([key, value]));
     let rows = result.proof.as_deref().unwrap_or_default();
-    let answer = Answer::new(columns(), rows).beside(&beside(), result).instead_of_table(table);
+    let answer =
+        Answer::new(columns(), rows).with_summary(&summary_columns(), result).instead_of_table(table);
     result.show(cx, "redact", &args.format, answer)?;
     Ok(())
 }
@@ -85,26 +86,30 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
         "arrays",
         &format!(
             "{}: {} mapped, {} kept as names, {} without values",
-            grouped(counts.arrays),
-            grouped(counts.arrays_mapped + counts.arrays_repeated),
-            grouped(kept),
-            grouped(counts.arrays_without_values)
+            group_digits(counts.arrays),
+            group_digits(counts.arrays_mapped + counts.arrays_repeated),
+            group_digits(kept),
+            group_digits(counts.arrays_without_values)
         ),
     );
     line(
         "numbers",
         &format!(
             "{} mapped, {} kept",
-            grouped(counts.numbers_mapped + counts.hashes_mapped),
-            grouped(counts.numbers_kept)
+            group_digits(counts.numbers_mapped + counts.hashes_mapped),
+            group_digits(counts.numbers_kept)
         ),
     );
     line(
         "symbols",
-        &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
+        &format!(
+            "{} mapped, {} kept as names",
+            group_digits(counts.symbols_mapped),
+            group_digits(counts.symbols_kept)
+        ),
     );
     if !result.args.what.classes.is_empty() {
-        let count = grouped(result.done.redacted.renames.old_names().len() as u64);
+        let count = group_digits(result.done.redacted.renames.old_names().len() as u64);
         let path = mapping::path(result.output);
         let mapping = unwritten.map_or_else(|| format!(", mapping in {}", path.display()), |_| String::new());
         line("classes", &format!("{count} renamed{mapping}"));
@@ -117,10 +122,10 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
         line("damage", error);
     }
     if counts.damaged_regions > 0 {
-        line("damage", &format!("{} not copied", counted(counts.damaged_regions, "damaged region")));
+        line("damage", &format!("{} not copied", format_count(counts.damaged_regions, "damaged region")));
     }
     if counts.unknown_instances > 0 {
-        let text = counted(counts.unknown_instances, "instance");
+        let text = format_count(counts.unknown_instances, "instance");
         line("damage", &format!("fields of {text} set to 0: their class is not dumped before them"));
     }
 }
@@ -132,12 +137,12 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
             (0, false) if !row.kept.is_empty() => numbers_that_stay(row),
             (0, false) => "equal".to_owned(),
             (0, true) => "nothing found".to_owned(),
-            (count, false) => format!("FAILED: {}", counted(count, "difference")),
-            (count, true) => format!("FAILED: {} found", grouped(count)),
+            (count, false) => format!("FAILED: {}", format_count(count, "difference")),
+            (count, true) => format!("FAILED: {} found", group_digits(count)),
         };
         if row.allowed > 0 {
             let reason = row.reason.unwrap_or_default();
-            verdict.push_str(&format!("; {} that may differ or stay: {reason}", grouped(row.allowed)));
+            verdict.push_str(&format!("; {} that may differ or stay: {reason}", group_digits(row.allowed)));
         }
         line(row.what, &verdict);
     }
@@ -148,7 +153,7 @@ fn numbers_that_stay(row: &ProofRow) -> String {
     let sum = |is_boolean: bool, word: &str| {
         let kept = || row.kept.iter().filter(|kept| kept.is_boolean == is_boolean);
         let numbers = kept().map(|kept| kept.count).sum();
-        format!("{} of {}", counted(numbers, word), counted(kept().count() as u64, "field"))
+        format!("{} of {}", format_count(numbers, word), format_count(kept().count() as u64, "field"))
     };
     format!("{} and {} stay: see docs/redact.md", sum(false, "number"), sum(true, "boolean"))
 }
@@ -156,14 +161,15 @@ fn numbers_that_stay(row: &ProofRow) -> String {
 /// Case in which nothing was written.
 const UNWRITTEN: &str = "the proof does not hold, or a pattern of `--classes` matches no class";
 
-fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
+fn summary_columns<'a>() -> Columns<'a, RedactedDump<'a>> {
     let path = |of: &RedactedDump<'a>, path: &Path| -> Value<'a> {
         of.unwritten().is_none().then(|| path.to_string_lossy().into_owned()).into()
     };
     Columns::new([
-        Column::of(names::REDACTED_FILE, move |of: &RedactedDump<'a>| path(of, of.output)).or_null(UNWRITTEN),
-        Column::of(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
-        Column::of(names::MANIFEST_FILE, move |of: &RedactedDump<'a>| path(of, of.manifest))
+        Column::new(names::REDACTED_FILE, move |of: &RedactedDump<'a>| path(of, of.output))
+            .or_null(UNWRITTEN),
+        Column::new(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
+        Column::new(names::MANIFEST_FILE, move |of: &RedactedDump<'a>| path(of, of.manifest))
             .or_null(UNWRITTEN),
     ])
 }
@@ -173,32 +179,32 @@ const NOTHING_STAYS: &str = "nothing may stay";
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a ProofRow> {
     Columns::new([
-        Column::of(names::WHAT, |row: &&'a ProofRow| row.what.into()),
-        Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
-        Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
-        Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
-        Column::of(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
+        Column::new(names::WHAT, |row: &&'a ProofRow| row.what.into()),
+        Column::new(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
+        Column::new(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
+        Column::new(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
+        Column::new(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
         Column::records(names::KEPT_NUMBERS, kept_numbers(), |row: &&'a ProofRow| &row.kept),
     ])
 }
 
 fn kept_numbers<'a>() -> Columns<'a, KeptNumbers> {
     Columns::new([
-        Column::of(names::CLASS, |kept: &KeptNumbers| (&kept.class).into()),
-        Column::of(names::KEPT_FIELD, |kept: &KeptNumbers| (&kept.field).into()),
-        Column::of(names::NUMBERS, |kept: &KeptNumbers| kept.count.into()),
-        Column::of(names::IS_BOOLEAN, |kept: &KeptNumbers| kept.is_boolean.into()),
-        Column::of(names::NEEDED_BY, |kept: &KeptNumbers| kept.commands.into()),
-        Column::of(names::NEEDED_FOR, |kept: &KeptNumbers| (&kept.answer).into()),
+        Column::new(names::CLASS, |kept: &KeptNumbers| (&kept.class).into()),
+        Column::new(names::KEPT_FIELD, |kept: &KeptNumbers| (&kept.field).into()),
+        Column::new(names::NUMBERS, |kept: &KeptNumbers| kept.count.into()),
+        Column::new(names::IS_BOOLEAN, |kept: &KeptNumbers| kept.is_boolean.into()),
+        Column::new(names::NEEDED_BY, |kept: &KeptNumbers| kept.commands.into()),
+        Column::new(names::NEEDED_FOR, |kept: &KeptNumbers| (&kept.answer).into()),
     ])
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "redact",
         variant: "",
         about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts; there are no rows without them, and nothing beside `rows` with `--check`.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }]
 }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use hprof_query::redact::KeptReason;
 use hprof_query::redact::proof::ProofRow;
 
-use super::{Done, WhatGoes};
+use super::{RedactionResult, WhatGoes};
 
 /// Facts of a manifest.
 pub(crate) struct Manifest<'a> {
     /// Name of the input.
     pub(crate) input: Cow<'a, str>,
-    pub(crate) done: &'a Done,
+    pub(crate) done: &'a RedactionResult,
     pub(crate) output: &'a Path,
     pub(crate) output_bytes: u64,
     pub(crate) output_hash: &'a str,

@@ -7,13 +7,13 @@ use xxhash_rust::xxh3::Xxh3;
 use hprof_query::recover::RecoverSource;
 
 /// A reader or writer with the hash of what passed.
-pub(crate) struct Hashed<T> {
+pub(crate) struct HashingStream<T> {
     pub(crate) inner: T,
     hash: Xxh3,
     pub(crate) bytes: u64,
 }
 
-impl<T> Hashed<T> {
+impl<T> HashingStream<T> {
     pub(crate) fn new(inner: T) -> Self {
         Self { inner, hash: Xxh3::new(), bytes: 0 }
     }
@@ -28,7 +28,7 @@ impl<T> Hashed<T> {
     }
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.pass(bytes.get(..written).unwrap_or_default());
@@ -40,7 +40,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.pass(buffer.get(..read).unwrap_or_default());

@@ -8,10 +8,10 @@ use hprof_query::objects::collections;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::meaning;
 use hprof_query::show::{
-    ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
-    Shown, ShownPart, ShownValue,
+    ClassShown, ContentEntry, Contents, DeclaredField, Dominator, ReferencedObject, Referrer, RootShown,
+    ShownLoader, ShownObject, ShownPart, ShownValue,
 };
-use hprof_report::value::{Each, id, list};
+use hprof_report::value::{LazyList, id, list};
 use hprof_values::ObjectId;
 
 use crate::cli::shared::{frameworks, object};
@@ -19,13 +19,13 @@ use crate::cli::shared::{frameworks, object};
 /// An object.
 pub(super) struct Object<'a> {
     /// The object without its elements.
-    pub(super) shown: Shown,
+    pub(super) shown: ShownObject,
     /// Fields, then elements.
     pub(super) parts: Items<'a, PartLine>,
     /// Referrers, with `--incoming`.
     pub(super) referrers: Option<Items<'a, Referrer>>,
     /// Encoded array, with `--as`.
-    pub(super) data: Option<Encoded>,
+    pub(super) data: Option<ArrayText>,
     /// If a rule of a framework is about it.
     pub(super) known: Option<FrameworkDescription>,
 }
@@ -52,7 +52,7 @@ impl PartLine {
 
 /// The bytes of an array as one text.
 #[derive(Debug, Clone)]
-pub(super) struct Encoded {
+pub(super) struct ArrayText {
     pub(super) text: String,
     /// `hex`, or the detected encoding.
     pub(super) form: &'static str,
@@ -94,12 +94,12 @@ fn value_text(shows: &ShownValue) -> String {
 }
 
 /// Describes a referenced object in a table.
-pub(super) fn describe(to: &Referred) -> String {
+pub(super) fn describe(to: &ReferencedObject) -> String {
     object::describe(to.class.as_deref(), to.object, to.label.as_deref())
 }
 
 /// Returns the ID of the object that a value references.
-fn referred(shows: &ShownValue) -> Value<'static> {
+fn referenced_id(shows: &ShownValue) -> Value<'static> {
     match shows {
         ShownValue::Reference(Some(to)) => id(to.object),
         _ => Value::Null,
@@ -107,24 +107,24 @@ fn referred(shows: &ShownValue) -> Value<'static> {
 }
 
 /// Formats a class loader as in `histo`.
-pub(super) fn loader_text(loader: &Loader) -> String {
+pub(super) fn loader_text(loader: &ShownLoader) -> String {
     match loader {
-        Loader::Boot => object::loader(ObjectId::NULL, None),
-        Loader::Object(to) => object::loader(to.object, to.class.as_deref()),
+        ShownLoader::Boot => object::loader(ObjectId::NULL, None),
+        ShownLoader::Object(to) => object::loader(to.object, to.class.as_deref()),
     }
 }
 
-fn loader_object(loader: &Loader) -> Value<'static> {
+fn loader_object(loader: &ShownLoader) -> Value<'static> {
     match loader {
-        Loader::Boot => Value::Null,
-        Loader::Object(to) => id(to.object),
+        ShownLoader::Boot => Value::Null,
+        ShownLoader::Object(to) => id(to.object),
     }
 }
 
 /// Returns a list of records that are computed while they are written.
-fn each<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
+fn lazy_records<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
     let columns = columns.clone();
-    Value::Each(Each::new(move || {
+    Value::LazyList(LazyList::new(move || {
         let columns = columns.clone();
         items().map(move |item| columns.record(&item))
     }))
@@ -133,7 +133,7 @@ fn each<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> V
 pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
     let (parts, referrers) = (Arc::new(part_columns("field")), Arc::new(referrer_columns()));
     let (roots, contents, class) = (root_columns(), content_columns(), class_columns());
-    fn dominator<'r>(object: &'r Object<'_>) -> Option<&'r Referred> {
+    fn dominator<'r>(object: &'r Object<'_>) -> Option<&'r ReferencedObject> {
         match &object.shown.dominator {
             Some(Dominator::Object(to)) => Some(to),
             _ => None,
@@ -142,138 +142,147 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
     const NO_RULE: &str = "no rule of a framework is about it; in texts";
     const NOT_IN_TEXTS: &str = "it is unreachable; in text reports";
     Columns::new([
-        Column::of(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
-        Column::of(names::CLASS, |object: &Object<'a>| object.shown.class.as_ref().into())
+        Column::new(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
+        Column::new(names::CLASS, |object: &Object<'a>| object.shown.class.as_ref().into())
             .or_null("the dump does not name it"),
-        Column::of(names::LABEL, |object: &Object<'a>| object.shown.label.as_ref().into())
+        Column::new(names::LABEL, |object: &Object<'a>| object.shown.label.as_ref().into())
             .or_null("it has none; in text reports"),
-        Column::of(names::KIND, |object: &Object<'a>| object.shown.kind.name().into()),
-        Column::of(names::SHALLOW_BYTES, |object: &Object<'a>| object.shown.shallow_bytes.into())
+        Column::new(names::KIND, |object: &Object<'a>| object.shown.kind.name().into()),
+        Column::new(names::SHALLOW_BYTES, |object: &Object<'a>| object.shown.shallow_bytes.into())
             .or_null("in text reports"),
-        Column::of(names::RETAINED_BYTES, |object: &Object<'a>| object.shown.retained_bytes.into())
+        Column::new(names::RETAINED_BYTES, |object: &Object<'a>| object.shown.retained_bytes.into())
             .or_null(NOT_IN_TEXTS),
-        Column::of(names::FRAMEWORK, |object: &Object<'a>| {
+        Column::new(names::FRAMEWORK, |object: &Object<'a>| {
             object.known.as_ref().map(|known| &*known.framework).into()
         })
         .or_null(NO_RULE),
-        Column::of(names::CALLED, |object: &Object<'a>| {
+        Column::new(names::CALLED, |object: &Object<'a>| {
             object.known.as_ref().and_then(|known| known.called.as_ref()).into()
         })
         .or_null(NO_RULE),
-        Column::of(names::FRAMEWORK_FACTS, |object: &Object<'a>| {
+        Column::new(names::FRAMEWORK_FACTS, |object: &Object<'a>| {
             object.known.as_ref().map(|known| frameworks::facts(&known.facts)).into()
         })
         .or_null(NO_RULE),
-        Column::of(names::TEXT, |object: &Object<'a>| {
+        Column::new(names::TEXT, |object: &Object<'a>| {
             object.known.as_ref().and_then(|known| known.text.as_ref()).into()
         })
         .or_null("its rule has no sentence for it, or no rule is about it; in texts"),
-        Column::of(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
-        Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
-        Column::of(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
+        Column::new(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
+        Column::new(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
+        Column::new(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
             .or_null("not known"),
-        Column::nested(names::ROOTS, roots.fields(), move |object: &Object<'a>| {
+        Column::with_fields(names::ROOTS, roots.fields(), move |object: &Object<'a>| {
             list(object.shown.roots.iter().map(|root| roots.record(root)))
         }),
-        Column::nested(names::FIELDS, parts.fields(), move |object: &Object<'a>| each(&parts, object.parts)),
-        Column::nested(names::CONTENTS, contents.fields(), move |object: &Object<'a>| {
+        Column::with_fields(names::FIELDS, parts.fields(), move |object: &Object<'a>| {
+            lazy_records(&parts, object.parts)
+        }),
+        Column::with_fields(names::CONTENTS, contents.fields(), move |object: &Object<'a>| {
             object.shown.contents.as_ref().map(|held| contents.record(held)).into()
         })
         .or_null("not a known collection; in text reports"),
-        Column::nested(names::INCOMING, referrers.fields(), move |object: &Object<'a>| {
-            object.referrers.map(|items| each(&referrers, items)).into()
+        Column::with_fields(names::INCOMING, referrers.fields(), move |object: &Object<'a>| {
+            object.referrers.map(|items| lazy_records(&referrers, items)).into()
         })
         .or_null("without `--incoming`"),
-        Column::of(names::VALUE, |object: &Object<'a>| {
+        Column::new(names::VALUE, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| &value.text).into()
         })
         .or_null("its class is not known; arrays and class objects; in text reports"),
-        Column::of(names::IS_VALUE_TRUNCATED, |object: &Object<'a>| {
+        Column::new(names::IS_VALUE_TRUNCATED, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| value.is_cut).into()
         })
         .or_null("no `value`"),
-        Column::of(names::STACK, |object: &Object<'a>| {
+        Column::new(names::STACK, |object: &Object<'a>| {
             object.shown.stack.as_ref().map(|stack| list(&stack.frames)).into()
         })
         .or_null("it is none, or has none; in text reports"),
-        Column::of(names::DOMINATOR_OR_ROOT, |object: &Object<'a>| match &object.shown.dominator {
+        Column::new(names::DOMINATOR_OR_ROOT, |object: &Object<'a>| match &object.shown.dominator {
             Some(Dominator::Roots) => "root".into(),
             Some(Dominator::Object(to)) => id(to.object),
             None => Value::Null,
         })
         .or_null(NOT_IN_TEXTS),
-        Column::of(names::DOMINATOR_CLASS, |object: &Object<'a>| {
+        Column::new(names::DOMINATOR_CLASS, |object: &Object<'a>| {
             dominator(object).map(|to| to.class.as_ref()).into()
         })
         .or_null("`dominator` is not an ID, or its class is not known"),
-        Column::of(names::DOMINATOR_LABEL, |object: &Object<'a>| {
+        Column::new(names::DOMINATOR_LABEL, |object: &Object<'a>| {
             dominator(object).map(|to| to.label.as_ref()).into()
         })
         .or_null("`dominator` is not an ID, or has no label"),
-        Column::of(names::LOADER, |object: &Object<'a>| object.shown.loader.as_ref().map(loader_text).into())
-            .or_null("the class has no class object in the dump; in text reports"),
-        Column::of(names::LOADER_OBJECT, |object: &Object<'a>| {
+        Column::new(names::LOADER, |object: &Object<'a>| {
+            object.shown.loader.as_ref().map(loader_text).into()
+        })
+        .or_null("the class has no class object in the dump; in text reports"),
+        Column::new(names::LOADER_OBJECT, |object: &Object<'a>| {
             object.shown.loader.as_ref().map(loader_object).into()
         })
         .or_null("the boot loader, or `loader` is null"),
-        Column::nested(names::DESCRIBES, class.fields(), move |object: &Object<'a>| {
+        Column::with_fields(names::DESCRIBES, class.fields(), move |object: &Object<'a>| {
             object.shown.of_class.as_ref().map(|of| class.record(of)).into()
         })
         .or_null("it is none; in text reports"),
-        Column::of(names::DATA, |object: &Object<'a>| object.data.as_ref().map(|data| &data.text).into())
+        Column::new(names::DATA, |object: &Object<'a>| object.data.as_ref().map(|data| &data.text).into())
             .or_null("without `--as`"),
-        Column::of(names::DATA_FORM, |object: &Object<'a>| object.data.as_ref().map(|data| data.form).into())
-            .or_null("without `--as`"),
+        Column::new(names::DATA_FORM, |object: &Object<'a>| {
+            object.data.as_ref().map(|data| data.form).into()
+        })
+        .or_null("without `--as`"),
     ])
 }
 
 /// Returns the columns of fields or elements; `title` is the table's title of the name column.
 pub(super) fn part_columns(title: &'static str) -> Columns<'static, PartLine> {
     Columns::new([
-        Column::of(names::NAME, |line: &PartLine| line.part().map(|part| &part.name).into())
+        Column::new(names::NAME, |line: &PartLine| line.part().map(|part| &part.name).into())
             .header(title)
             .fit(Fit::Shorten { priority: 1 })
             .cell(|line| match line {
                 PartLine::Part(part) => part.name.clone(),
                 PartLine::Superclass(class) => format!("of {class}:"),
             }),
-        Column::of(names::CLASS, |line: &PartLine| line.part().map(|part| part.class.as_ref()).into())
+        Column::new(names::CLASS, |line: &PartLine| line.part().map(|part| part.class.as_ref()).into())
             .or_null("of elements, and what no class declares; in text reports"),
-        Column::of(names::TYPE, |line: &PartLine| line.part().map(|part| part.kind.java_name()).into())
+        Column::new(names::TYPE, |line: &PartLine| line.part().map(|part| part.kind.java_name()).into())
             .header("type"),
-        Column::of(names::VALUE, |line: &PartLine| line.part().map(|part| value(&part.value)).into())
+        Column::new(names::VALUE, |line: &PartLine| line.part().map(|part| value(&part.value)).into())
             .or_null("a null reference; an element that the dump omits")
             .header("value")
             .cell(|line| line.part().map(|part| value_text(&part.value)).unwrap_or_default())
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECT, |line: &PartLine| line.part().map(|part| referred(&part.value)).into())
-            .or_null("it refers to none"),
+        Column::new(names::OBJECT, |line: &PartLine| {
+            line.part().map(|part| referenced_id(&part.value)).into()
+        })
+        .or_null("it refers to none"),
     ])
 }
 
 /// Returns the columns of CSV with `--as`.
-pub(super) fn data_columns() -> Columns<'static, Encoded> {
+pub(super) fn data_columns() -> Columns<'static, ArrayText> {
     Columns::new([
-        Column::of(names::DATA_FORM, |data: &Encoded| data.form.into()),
-        Column::of(names::DATA, |data: &Encoded| Value::from(&data.text)),
+        Column::new(names::DATA_FORM, |data: &ArrayText| data.form.into()),
+        Column::new(names::DATA, |data: &ArrayText| Value::from(&data.text)),
     ])
 }
 
 fn root_columns() -> Columns<'static, RootShown> {
     Columns::new([
-        Column::of(names::KIND, |root: &RootShown| root.kind.name().into()),
-        Column::of(names::THREAD_NAME, |root: &RootShown| root.thread.as_ref().into())
+        Column::new(names::KIND, |root: &RootShown| root.kind.name().into()),
+        Column::new(names::THREAD_NAME, |root: &RootShown| root.thread.as_ref().into())
             .or_null("it belongs to none"),
-        Column::of(names::FRAME, |root: &RootShown| root.frame.as_ref().into()).or_null("it belongs to none"),
+        Column::new(names::FRAME, |root: &RootShown| root.frame.as_ref().into())
+            .or_null("it belongs to none"),
     ])
 }
 
 fn content_columns() -> Columns<'static, Contents> {
     let entries = entry_columns(collections::CollectionKind::Map);
     Columns::new([
-        Column::of(names::KIND, |held: &Contents| held.kind.name().into()),
-        Column::of(names::SIZE, |held: &Contents| held.size.into()).or_null("it states none"),
-        Column::nested(names::ENTRIES, entries.fields(), move |held: &Contents| {
+        Column::new(names::KIND, |held: &Contents| held.kind.name().into()),
+        Column::new(names::SIZE, |held: &Contents| held.size.into()).or_null("it states none"),
+        Column::with_fields(names::ENTRIES, entries.fields(), move |held: &Contents| {
             list(held.entries.iter().map(|entry| entries.record(entry)))
         }),
     ])
@@ -282,33 +291,33 @@ fn content_columns() -> Columns<'static, Contents> {
 /// Returns the columns of the elements of a collection of this kind.
 pub(super) fn entry_columns(kind: collections::CollectionKind) -> Columns<'static, ContentEntry> {
     let is_map = kind == collections::CollectionKind::Map;
-    let key = Column::of(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
+    let key = Column::new(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
         .or_null("no map; a null key");
     let key_text = |entry: &ContentEntry| entry.key.as_ref().map(value_text).unwrap_or_default();
     Columns::new([
-        Column::of(names::INDEX, |entry: &ContentEntry| entry.index.into())
+        Column::new(names::INDEX, |entry: &ContentEntry| entry.index.into())
             .header("")
             .cell(|entry| entry.index.to_string()),
         if is_map { key.header("key").fit(Fit::Shorten { priority: 1 }).cell(key_text) } else { key },
-        Column::of(names::KEY_OBJECT, |entry: &ContentEntry| entry.key.as_ref().map(referred).into())
+        Column::new(names::KEY_OBJECT, |entry: &ContentEntry| entry.key.as_ref().map(referenced_id).into())
             .or_null("no map; a null key"),
-        Column::of(names::VALUE, |entry: &ContentEntry| value(&entry.value))
+        Column::new(names::VALUE, |entry: &ContentEntry| value(&entry.value))
             .or_null("null")
             .header(if is_map { "value" } else { "element" })
             .cell(|entry| value_text(&entry.value))
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECT, |entry: &ContentEntry| referred(&entry.value)).or_null("it is none"),
+        Column::new(names::OBJECT, |entry: &ContentEntry| referenced_id(&entry.value)).or_null("it is none"),
     ])
 }
 
 pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
     Columns::new([
-        Column::of(names::OBJECT, |referrer: &Referrer| id(referrer.object)).header("referrer"),
-        Column::of(names::CLASS, |referrer: &Referrer| referrer.class.as_ref().into())
+        Column::new(names::OBJECT, |referrer: &Referrer| id(referrer.object)).header("referrer"),
+        Column::new(names::CLASS, |referrer: &Referrer| referrer.class.as_ref().into())
             .or_null("the dump does not name it"),
-        Column::of(names::LABEL, |referrer: &Referrer| referrer.label.as_ref().into())
+        Column::new(names::LABEL, |referrer: &Referrer| referrer.label.as_ref().into())
             .or_null("it has none; in text reports"),
-        Column::of(names::REFERENCE, |referrer: &Referrer| referrer.reference.as_ref().into())
+        Column::new(names::REFERENCE, |referrer: &Referrer| referrer.reference.as_ref().into())
             .or_null("not known")
             .header("field")
             .fit(Fit::Shorten { priority: 1 }),
@@ -322,23 +331,23 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
 fn class_columns() -> Columns<'static, ClassShown> {
     let fields = declared_columns();
     Columns::new([
-        Column::of(names::CLASS, |class: &ClassShown| Value::from(&class.name)),
-        Column::of(names::SUPERCLASS, |class: &ClassShown| {
+        Column::new(names::CLASS, |class: &ClassShown| Value::from(&class.name)),
+        Column::new(names::SUPERCLASS, |class: &ClassShown| {
             class.superclass.as_ref().map(|to| to.label.as_ref()).into()
         })
         .or_null("it has none"),
-        Column::of(names::SUPERCLASS_OBJECT, |class: &ClassShown| {
+        Column::new(names::SUPERCLASS_OBJECT, |class: &ClassShown| {
             id(class.superclass.as_ref().map(|to| to.object))
         })
         .or_null("it has none"),
-        Column::of(names::LOADER, |class: &ClassShown| loader_text(&class.loader).into()),
-        Column::of(names::LOADER_OBJECT, |class: &ClassShown| loader_object(&class.loader))
+        Column::new(names::LOADER, |class: &ClassShown| loader_text(&class.loader).into()),
+        Column::new(names::LOADER_OBJECT, |class: &ClassShown| loader_object(&class.loader))
             .or_null("the boot loader"),
-        Column::of(names::INSTANCES, |class: &ClassShown| class.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |class: &ClassShown| class.shallow_bytes.into()),
-        Column::of(names::INSTANCE_BYTES, |class: &ClassShown| class.instance_bytes.into())
+        Column::new(names::INSTANCES, |class: &ClassShown| class.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |class: &ClassShown| class.shallow_bytes.into()),
+        Column::new(names::INSTANCE_BYTES, |class: &ClassShown| class.instance_bytes.into())
             .or_null("arrays and java.lang.Class, whose instances differ"),
-        Column::nested(names::FIELDS, fields.fields(), move |class: &ClassShown| {
+        Column::with_fields(names::FIELDS, fields.fields(), move |class: &ClassShown| {
             list(class.fields.iter().map(|field| fields.record(field)))
         }),
     ])
@@ -346,8 +355,8 @@ fn class_columns() -> Columns<'static, ClassShown> {
 
 pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
     Columns::new([
-        Column::of(names::NAME, |field: &DeclaredField| Value::from(&field.name)).header("declared field"),
-        Column::of(names::TYPE, |field: &DeclaredField| field.kind.java_name().into())
+        Column::new(names::NAME, |field: &DeclaredField| Value::from(&field.name)).header("declared field"),
+        Column::new(names::TYPE, |field: &DeclaredField| field.kind.java_name().into())
             .header("type")
             .fit(Fit::Shorten { priority: 0 }),
     ])
@@ -355,11 +364,17 @@ pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
 
 /// Returns the columns of suggested IDs or names if the object does not exist.
 pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
-    Columns::new([Column::of(names::NEAR, |near: &Vec<String>| list(near))])
+    Columns::new([Column::new(names::NEAR, |near: &Vec<String>| list(near))])
 }
 
-pub(super) fn declared() -> Vec<Declared> {
-    let declared = |variant, about, rows, beside| Declared { command: "show", variant, about, rows, beside };
+pub(super) fn row_schema() -> Vec<ResultSchema> {
+    let declared = |variant, about, rows, beside| ResultSchema {
+        command: "show",
+        variant,
+        about,
+        rows,
+        summary: beside,
+    };
     vec![
         declared(
             "",

@@ -15,18 +15,18 @@ use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::naming::suggestions;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
-use hprof_query::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
-use hprof_report::number::counted;
+use hprof_query::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, ShownObject, ShownPart};
+use hprof_report::number::format_count;
 use hprof_values::{ObjectId, TraceSerial};
 
 use crate::cli::prelude::*;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
 use crate::cli::shared::object;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile};
 use crate::cli::shared::session::KEPT;
-use columns::{Encoded, Object, PartLine};
-use table::Extent;
+use columns::{ArrayText, Object, PartLine};
+use table::TableDetails;
 use target::{ShowSubject, ShowTarget, range, target};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -171,7 +171,7 @@ enum Missing {
 }
 
 fn find(args: &ShowArgs, dump: &Dump<'_>) -> Result<ObjectIndex, Missing> {
-    let target = &args.object.settled(dump.summary);
+    let target = &args.object.resolve(dump.summary);
     let pattern = match &target.what {
         ShowSubject::Object(id) => {
             let found = dump.graph.objects.addresses.index_of(*id);
@@ -190,9 +190,9 @@ fn find(args: &ShowArgs, dump: &Dump<'_>) -> Result<ObjectIndex, Missing> {
     }
 }
 
-fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
+fn encode_array(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<ArrayText> {
     if args.form == As::Hex {
-        return Ok(Encoded { text: data.hexadecimal(), form: "hex" });
+        return Ok(ArrayText { text: data.hexadecimal(), form: "hex" });
     }
     let Some((text, form)) = data.text() else {
         anyhow::bail!(
@@ -201,13 +201,13 @@ fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
             data.kind.java_name()
         );
     };
-    Ok(Encoded { text, form: form.name() })
+    Ok(ArrayText { text, form: form.name() })
 }
 
 /// The part of an object that is read before anything is shown: of its elements and referrers the first [`KEPT`].
-struct Looked {
+struct ObjectPreview {
     /// The object without fields.
-    shown: Shown,
+    shown: ShownObject,
     /// Fields, then elements.
     parts: Vec<ShownPart>,
     /// Elements that are not computed yet.
@@ -220,7 +220,13 @@ fn shower<'a>(dump: &Dump<'a>) -> Shower<'a> {
     Shower::new(dump, View::new(dump))
 }
 
-fn look(args: &ShowArgs, format: Format, dump: &Dump<'_>, shower: &Shower<'_>, index: ObjectIndex) -> Looked {
+fn look(
+    args: &ShowArgs,
+    format: Format,
+    dump: &Dump<'_>,
+    shower: &Shower<'_>,
+    index: ObjectIndex,
+) -> ObjectPreview {
     let mut shown = shower.show(index);
     // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = dump.summary.facts().max_trace.get() > 1;
@@ -242,7 +248,7 @@ fn look(args: &ShowArgs, format: Format, dump: &Dump<'_>, shower: &Shower<'_>, i
     let most = args.most_referrers(format);
     let more_referrers = dump.graph.referrers(index).count().saturating_sub(most);
     let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
-    Looked { shown, parts, rest: made..end, referrers, more_referrers }
+    ObjectPreview { shown, parts, rest: made..end, referrers, more_referrers }
 }
 
 fn of_binary(
@@ -250,20 +256,20 @@ fn of_binary(
     args: &ShowArgs,
     session: &Session,
     index: ObjectIndex,
-    looked: Vec<Looked>,
+    looked: Vec<ObjectPreview>,
     known: Option<&FrameworkDescription>,
 ) -> anyhow::Result<Outcome> {
     let shower = shower(&session.dump()?);
     let length = looked.first().and_then(|looked| looked.shown.length);
     let mut looked = looked.into_iter();
     let mut is_cut = false;
-    cx.each(args.output.format(), |cx, format| {
+    cx.for_each_format(args.output.format(), |cx, format| {
         let Some(looked) = looked.next() else { return Ok(()) };
-        let Looked { shown, parts, rest, referrers, more_referrers } = looked;
+        let ObjectPreview { shown, parts, rest, referrers, more_referrers } = looked;
         let data = data(args, format, &shower, index)?;
         is_cut |= data.as_ref().is_some_and(|(_, is_cut)| *is_cut);
         let data = data.map(|(data, _)| data);
-        let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
+        let encoded = data.as_ref().map(|data| encode_array(args, data)).transpose()?;
         let elements = || shower.elements(index, rest.start, rest.end);
         let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
         let left = args.most_referrers(format).saturating_sub(KEPT);
@@ -281,7 +287,8 @@ fn of_binary(
         write(cx, args, format, session, object, hex, more_referrers)
     })?;
     if is_cut {
-        args.input.note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
+        args.input
+            .note(cx, &format!("the first {} bytes; --range A..B shows others", group_digits(MAX_BYTES)));
     }
     Ok(outcome(cx, args, session, length))
 }
@@ -312,7 +319,7 @@ fn of_text(
     cx: &RunContext,
     args: &ShowArgs,
     file: &TextFile,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
 ) -> anyhow::Result<Outcome> {
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
@@ -342,7 +349,7 @@ fn of_text(
     // A table has fewer elements than JSON. All are read before one is shown.
     let others = cx.formats(args.output.format()).iter().skip(1).map(|format| read(*format));
     let mut found = std::iter::once(Ok(found)).chain(others).collect::<Result<Vec<_>, _>>()?.into_iter();
-    cx.each(args.output.format(), |cx, format| {
+    cx.for_each_format(args.output.format(), |cx, format| {
         let Some(found) = found.next() else { return Ok(()) };
         let mut shown = found.shown.unwrap_or_default();
         let fields = std::mem::take(&mut shown.fields);
@@ -375,7 +382,7 @@ fn write(
         (Format::Table, _) => {
             let Range { start, end } = args.elements(format);
             let default_end = (!args.has_range()).then_some(end);
-            let extent = Extent { start, default_end, hex, more_referrers };
+            let extent = TableDetails { start, default_end, hex, more_referrers };
             source.show_in(cx, "show", &args.output, format, table::answer(object, &extent))?
         }
         (Format::Json, _) => {
@@ -398,7 +405,7 @@ fn write(
 fn outcome(cx: &RunContext, args: &ShowArgs, source: &impl AnswerSource, length: Option<u64>) -> Outcome {
     let beyond = args.given_range().zip(length).filter(|(range, length)| range.start >= *length);
     if let Some((range, length)) = &beyond {
-        let (start, length) = (grouped(range.start), counted(*length, "element"));
+        let (start, length) = (group_digits(range.start), format_count(*length, "element"));
         let text = &args.object.text;
         args.input
             .note(cx, &format!("index {start} is out of range: {text} has {length}; indices start at 0"));
@@ -440,20 +447,20 @@ fn nothing(
             let mut listed: Vec<String> = listed.collect();
             let more = total.saturating_sub(classes.len() as u64);
             if more > 0 {
-                listed.push(format!("{} more", grouped(more)));
+                listed.push(format!("{} more", group_digits(more)));
             }
             let text = format!(
                 "{text} is {} classes; name one by the ID of its class object: {}",
-                grouped(*total),
+                group_digits(*total),
                 listed.join(", ")
             );
             (text, classes.iter().map(|class| format!("{:#x}", class.id)).collect())
         }
     };
-    cx.say("error", &text);
+    cx.emit("error", &text);
     if args.output.format() == Format::Json {
-        let answer =
-            Answer::new(columns::object_columns(), []).beside(&columns::suggestion_columns(), &suggestions);
+        let answer = Answer::new(columns::object_columns(), [])
+            .with_summary(&columns::suggestion_columns(), &suggestions);
         source.show(cx, "show", &args.output, answer)?;
     } else {
         let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
@@ -462,6 +469,6 @@ fn nothing(
     Ok(source.outcome(false))
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    columns::declared()
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    columns::row_schema()
 }

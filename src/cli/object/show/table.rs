@@ -1,9 +1,11 @@
 //! An object as text for people: the lines above and below the table of its fields or elements.
 
 use hprof_query::frameworks::FrameworkDescription;
-use hprof_query::show::{ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown};
+use hprof_query::show::{
+    ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, ShownObject,
+};
 use hprof_report::answer::{Answer, NoRows, Section};
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 use hprof_report::table::TableBuilder;
 use hprof_values::TraceSerial;
 
@@ -23,7 +25,7 @@ const LINE_CHARS: usize = 60;
 const LINE: usize = 16;
 
 /// Data that a table shows besides the object.
-pub(super) struct Extent<'a> {
+pub(super) struct TableDetails<'a> {
     /// First requested element of an array or collection.
     pub(super) start: u64,
     /// Default end of the elements shown; `None` if a range was given.
@@ -35,7 +37,7 @@ pub(super) struct Extent<'a> {
 }
 
 /// Returns the table of an object.
-pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, PartLine> {
+pub(super) fn answer<'a>(object: Object<'a>, extent: &TableDetails<'_>) -> Answer<'a, PartLine> {
     let shown = &object.shown;
     let mut above = head(shown, object.known.as_ref());
     if let Some(class) = &shown.of_class {
@@ -61,7 +63,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
     if let (Some(length), Some(end)) = (shown.length, extent.default_end)
         && length > end
     {
-        let (first, length) = (grouped(end), grouped(length));
+        let (first, length) = (group_digits(end), group_digits(length));
         under.push(Section::Line(format!(
             "the first {first} of {length} elements; --range A..B shows others"
         )));
@@ -72,7 +74,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
         under.extend([line(""), line(what)]);
         under.extend(stack.frames.iter().map(|frame| Section::Line(format!("  {frame}"))));
         if stack.more > 0 {
-            let more = grouped(stack.more);
+            let more = group_digits(stack.more);
             under.push(Section::Line(format!("  {more} more; --format json shows all")));
         }
     }
@@ -82,7 +84,9 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
     let is_array = matches!(shown.kind, ObjectKind::ObjectArray | ObjectKind::PrimitiveArray);
     let columns = part_columns(if is_array { "index" } else { "field" });
     let answer = Answer::new(columns, rows).without_rows(NoRows::Nothing);
-    under.into_iter().fold(above.into_iter().fold(answer, Answer::above), Answer::under)
+    under
+        .into_iter()
+        .fold(above.into_iter().fold(answer, Answer::with_section_above), Answer::with_section_below)
 }
 
 fn line(text: &str) -> Section {
@@ -114,8 +118,8 @@ fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
 }
 
 /// Returns the sections that every object has.
-fn head(shown: &Shown, known: Option<&FrameworkDescription>) -> Vec<Section> {
-    let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", grouped(bytes)));
+fn head(shown: &ShownObject, known: Option<&FrameworkDescription>) -> Vec<Section> {
+    let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", group_digits(bytes)));
     let class = shown.class.as_deref().unwrap_or("<unknown class>");
     let class = match shown.class_object {
         Some(id) => format!("{class}, class object {id:#x}"),
@@ -144,14 +148,14 @@ fn head(shown: &Shown, known: Option<&FrameworkDescription>) -> Vec<Section> {
         ("retained", size(shown.retained_bytes)),
         ("dominator", dominator),
         ("trace", Some(shown.trace.to_string()).filter(|_| shown.trace != TraceSerial::NONE)),
-        ("length", shown.length.map(grouped)),
+        ("length", shown.length.map(group_digits)),
     ];
     let rows = rows.into_iter().filter_map(|(name, text)| Some((name, text?)));
     let mut sections = vec![pairs(rows.chain(shown.roots.iter().map(|root| ("root", root_text(root)))))];
     if let Some(value) = long {
         sections.extend([line(""), line("value"), Section::Text(value.text.clone())]);
         if value.is_cut {
-            let shown = grouped(value.text.chars().count() as u64);
+            let shown = group_digits(value.text.chars().count() as u64);
             sections.push(Section::Line(format!(
                 "the first {shown} characters of the value; --format json shows more"
             )));
@@ -165,9 +169,9 @@ fn of_class(class: &ClassShown) -> Vec<Section> {
     let rows = [
         ("of class", Some(class.name.clone())),
         ("superclass", class.superclass.as_ref().map(describe)),
-        ("instances", Some(grouped(class.instances))),
-        ("bytes each", class.instance_bytes.map(grouped)),
-        ("bytes of all", Some(grouped(class.shallow_bytes))),
+        ("instances", Some(group_digits(class.instances))),
+        ("bytes each", class.instance_bytes.map(group_digits)),
+        ("bytes of all", Some(group_digits(class.shallow_bytes))),
     ];
     let mut sections = vec![pairs(rows.into_iter().filter_map(|(name, text)| Some((name, text?))))];
     if !class.fields.is_empty() {
@@ -199,12 +203,12 @@ fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
         sections.push(Section::table(&entry_columns(contents.kind), contents.entries.iter().cloned()));
     }
     let more = contents.size.filter(|size| *size > shown);
-    let text = match more.map(grouped) {
+    let text = match more.map(group_digits) {
         Some(size) if contents.has_more || (start > 0 && shown > 0) => {
-            format!("{} of {size} elements of the {kind}; --range A..B shows others", grouped(shown))
+            format!("{} of {size} elements of the {kind}; --range A..B shows others", group_digits(shown))
         }
         None if contents.has_more => {
-            format!("the first {} elements of the {kind}; --range A..B shows others", grouped(shown))
+            format!("the first {} elements of the {kind}; --range A..B shows others", group_digits(shown))
         }
         _ if shown == 0 && start > 0 => format!("the {kind} has no elements from {start} on"),
         Some(size) => format!("the {kind} states {size} elements; {shown} could be read"),
@@ -224,7 +228,7 @@ fn of_referrers(referrers: impl Iterator<Item = Referrer>, more: usize) -> Vec<S
     };
     let mut sections = vec![line(""), table];
     if more > 0 {
-        let more = grouped(more as u64);
+        let more = group_digits(more as u64);
         sections.push(Section::Line(format!("{more} more referrers (--top 0 shows all)")));
     }
     sections

@@ -53,7 +53,7 @@ impl ShowTarget {
     }
 
     /// Resolves the target in this dump: an ID that is also a class name selects the class.
-    pub(super) fn settled(&self, summary: &Summary) -> Self {
+    pub(super) fn resolve(&self, summary: &Summary) -> Self {
         let is_class = matches!(self.what, ShowSubject::Object(_))
             && object_id::is_ambiguous(&self.text)
             && selection::is_class(summary, &self.text);

@@ -19,7 +19,7 @@ pub(super) fn of_rows(named: &[SqlColumn], first: &[SqlRow]) -> Columns<'static,
         let is_number =
             |row: &SqlRow| matches!(cell(row, at), SqlValue::Null | SqlValue::Integer(_) | SqlValue::Real(_));
         let is_right = kind == ColumnKind::Other && !first.is_empty() && first.iter().all(is_number);
-        Column::of(ColumnKey::chosen(named.name.clone(), ValueKind::Any), move |row: &SqlRow| {
+        Column::new(ColumnKey::chosen(named.name.clone(), ValueKind::Any), move |row: &SqlRow| {
             value(cell(row, at), kind)
         })
         .csv(move |row| csv(cell(row, at), kind))
@@ -111,16 +111,16 @@ impl SqlSummary {
     }
 }
 
-pub(super) fn beside() -> Columns<'static, SqlSummary> {
+pub(super) fn summary_columns() -> Columns<'static, SqlSummary> {
     let attached = vec![
-        JsonField::of(names::NAME),
-        JsonField::of(names::PATH),
-        JsonField::of(names::CREATED).or_null("the dump does not say"),
-        JsonField::of(names::IS_DAMAGED),
+        JsonField::new(names::NAME),
+        JsonField::new(names::PATH),
+        JsonField::new(names::CREATED).or_null("the dump does not say"),
+        JsonField::new(names::IS_DAMAGED),
     ];
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &SqlSummary| list(beside.names.iter().cloned())),
-        Column::nested(names::ATTACHED, attached, |beside: &SqlSummary| {
+        Column::new(names::COLUMNS, |beside: &SqlSummary| list(beside.names.iter().cloned())),
+        Column::with_fields(names::ATTACHED, attached, |beside: &SqlSummary| {
             list(beside.attached.iter().cloned())
         }),
     ])

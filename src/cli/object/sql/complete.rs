@@ -104,7 +104,7 @@ impl Helper {
         if let Some(quote) = quote {
             let typed = text.get(quote + 1..).unwrap_or_default();
             let found = self.classes_like(typed);
-            return (quote, found.iter().map(|name| sql::quoted(name)).collect());
+            return (quote, found.iter().map(|name| sql::quoted_name(name)).collect());
         }
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
         let start =
@@ -117,7 +117,7 @@ impl Helper {
         let all = self.names.iter().map(String::as_str).chain(KEYWORDS.iter().copied());
         let mut found = starting(all, typed);
         if found.is_empty() {
-            found.extend(self.classes_like(typed).iter().map(|name| sql::quoted(name)));
+            found.extend(self.classes_like(typed).iter().map(|name| sql::quoted_name(name)));
         }
         (start, found)
     }

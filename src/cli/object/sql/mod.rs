@@ -142,10 +142,10 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     match found {
         Ok(first) => show(cx, args, &sessions, &query, first),
         Err(error) if error.kind == ErrorKind::Unknown => {
-            cx.say("error", &say(cx, &query, error).to_string());
+            cx.emit("error", &report_error(cx, &query, error).to_string());
             Ok(sessions.outcome(false))
         }
-        Err(error) => Err(say(cx, &query, error)),
+        Err(error) => Err(report_error(cx, &query, error)),
     }
 }
 
@@ -161,7 +161,7 @@ fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
         let is_again = args.attach.iter().take(at).any(|(other, _)| other.eq_ignore_ascii_case(name));
         anyhow::ensure!(!is_again, "--attach gives the name {name} to two dumps");
     }
-    let others = args.attach.iter().map(|(_, path)| args.input.of(path));
+    let others = args.attach.iter().map(|(_, path)| args.input.with_dump(path));
     Ok(std::iter::once(args.input.clone()).chain(others).collect())
 }
 
@@ -222,7 +222,7 @@ fn dumps(
 }
 
 /// Shows the position of an error and returns the error.
-fn say(cx: &RunContext, query: &str, error: SqlError) -> anyhow::Error {
+fn report_error(cx: &RunContext, query: &str, error: SqlError) -> anyhow::Error {
     if let Some((line, column)) = error.line(query) {
         query_text::show_place(cx, line, column);
     }
@@ -238,7 +238,7 @@ struct First {
 
 impl First {
     fn new(args: &SqlArgs, mut found: sql::SqlResult) -> Result<Self, SqlError> {
-        let most = made(args);
+        let most = max_first_rows(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && left > 0 {
             let Some(row) = found.next_row()? else { break };
@@ -250,15 +250,15 @@ impl First {
 }
 
 /// Returns the maximum number of rows shown.
-fn most(args: &SqlArgs) -> usize {
+fn max_rows(args: &SqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
 /// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
 /// rows were omitted.
-fn made(args: &SqlArgs) -> usize {
+fn max_first_rows(args: &SqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
-    most(args).saturating_add(is_table.into()).min(KEPT)
+    max_rows(args).saturating_add(is_table.into()).min(KEPT)
 }
 
 /// Estimates the memory of a row.
@@ -318,12 +318,12 @@ impl AnswerSource for Sessions {
 }
 
 /// Rows after the first ones, computed on demand.
-struct Rest<'s> {
+struct RemainingRows<'s> {
     found: sql::SqlResult,
     sessions: &'s Sessions,
 }
 
-impl Iterator for Rest<'_> {
+impl Iterator for RemainingRows<'_> {
     type Item = SqlRow;
 
     fn next(&mut self) -> Option<SqlRow> {
@@ -345,35 +345,36 @@ fn show(
     query: &str,
     first: First,
 ) -> anyhow::Result<Outcome> {
-    let most = most(args);
+    let most = max_rows(args);
     let First { rows: first, found } = first;
     let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
     let beside = columns::SqlSummary::new(&found.columns, &sessions.others);
-    let rows = first.into_iter().chain(Rest { found, sessions });
-    let answer = Answer::new(columns, rows).beside(&columns::beside(), &beside).first_of(most, "rows");
+    let rows = first.into_iter().chain(RemainingRows { found, sessions });
+    let answer =
+        Answer::new(columns, rows).with_summary(&columns::summary_columns(), &beside).first_of(most, "rows");
     let rows = match sessions.show(cx, "sql", &args.output, answer) {
         Ok(rows) => rows,
         Err(error) => {
             return Err(match error.downcast::<SqlError>() {
-                Ok(error) => say(cx, query, error),
+                Ok(error) => report_error(cx, query, error),
                 Err(error) => error,
             });
         }
     };
     if rows == 0 && !args.input.quiet {
-        cx.say("note", "no rows");
+        cx.emit("note", "no rows");
     }
     Ok(sessions.outcome(rows > 0))
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "sql",
         variant: "",
         about: "A row has a key for each column of the query, named as SQLite names it: by `AS`, as it is written, or by its \
                 column; a second column of the same name gets `_2`. Columns that contain unchanged object IDs or booleans are shown as such; values computed from them are numbers.",
         rows: columns::of_rows(&[columns::example()], &[]).fields(),
-        beside: columns::beside().fields(),
+        summary: columns::summary_columns().fields(),
     }]
 }
 

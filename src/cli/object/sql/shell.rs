@@ -53,13 +53,13 @@ pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         let _ = editor.load_history(&history.path_to(HISTORY_FILE));
     }
     if !args.input.quiet {
-        cx.say("note", ".help lists the other commands; .tables lists the tables");
+        cx.emit("note", ".help lists the other commands; .tables lists the tables");
     }
     let mut shell = Shell { cx, args, sessions, dumps, timing: true };
     loop {
         match editor.readline(PROMPT) {
             Ok(text) => {
-                if shell.one(text.trim())? == Next::Quit {
+                if shell.run_line(text.trim())? == Next::Quit {
                     break;
                 }
             }
@@ -72,7 +72,7 @@ pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         && let Err(error) = editor.save_history(&history.path_to(HISTORY_FILE))
     {
         let path = history.path().join(HISTORY_FILE);
-        cx.say("note", &format!("cannot write the history to {}: {error}", path.display()));
+        cx.emit("note", &format!("cannot write the history to {}: {error}", path.display()));
     }
     Ok(Outcome::Fine)
 }
@@ -109,7 +109,7 @@ struct Shell<'a> {
 
 impl Shell<'_> {
     /// Handles a line: a query, or a dot command.
-    fn one(&mut self, text: &str) -> anyhow::Result<Next> {
+    fn run_line(&mut self, text: &str) -> anyhow::Result<Next> {
         if let Some(command) = text.strip_prefix('.') {
             let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
             let argument = argument.trim().trim_end_matches(';').trim();
@@ -120,19 +120,19 @@ impl Shell<'_> {
                 ("schema", table) => self.schema(table.trim_matches('"'))?,
                 ("timing", "on") => self.timing = true,
                 ("timing", "off") => self.timing = false,
-                ("timing", _) => self.cx.say("error", ".timing takes on or off"),
-                _ => self.cx.say("error", &format!("there is no command .{name}; .help lists them")),
+                ("timing", _) => self.cx.emit("error", ".timing takes on or off"),
+                _ => self.cx.emit("error", &format!("there is no command .{name}; .help lists them")),
             }
             return Ok(Next::GoOn);
         }
         let Some(query) = statement(text) else { return Ok(Next::GoOn) };
         let start = Instant::now();
         let answered = super::answer(self.args, &self.dumps, query)
-            .map_err(|error| super::say(self.cx, query, error))
+            .map_err(|error| super::report_error(self.cx, query, error))
             .and_then(|first| super::show(self.cx, self.args, &self.sessions, query, first));
         match answered {
             Ok(_) if self.timing => {
-                self.cx.say("note", &format!("{:.3} s", start.elapsed().as_secs_f64()));
+                self.cx.emit("note", &format!("{:.3} s", start.elapsed().as_secs_f64()));
             }
             Ok(_) => {}
             Err(error) => messages::error(self.cx, &error),
@@ -162,13 +162,13 @@ impl Shell<'_> {
             found.extend(class.map(|table| (format!("\"{name}\""), table)));
         }
         if found.is_empty() {
-            self.cx.say("error", &format!("no table or class named {name}"));
+            self.cx.emit("error", &format!("no table or class named {name}"));
             return Ok(());
         }
         for (name, table) in found {
             let lines = table.columns.iter().map(|column| {
                 let null = column.null.as_ref().map(|when| format!("; null if {when}")).unwrap_or_default();
-                format!("  {:<16} {:<8} {}{null}", column.name, column.kind.declared(), column.meaning)
+                format!("  {:<16} {:<8} {}{null}", column.name, column.kind.sql_type(), column.meaning)
             });
             print(
                 self.cx,
@@ -189,7 +189,7 @@ impl Shell<'_> {
 /// Writes lines to stdout. Text that does not fit the terminal continues on a line indented by `hanging` columns,
 /// where its last column starts.
 fn print(cx: &RunContext, text: &str, hanging: usize) -> anyhow::Result<()> {
-    let mut out = cx.out();
+    let mut out = cx.writer();
     let width = cx.style(ColorArg::Auto).width.map_or(usize::MAX, usize::from);
     for line in text.split('\n') {
         for line in fit::wrap(&escape::text(line), width, hanging) {

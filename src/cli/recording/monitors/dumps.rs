@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
-use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::recording::RecordedProfile;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::dictionary::Name;
 use hprof_query::naming::pattern::{self, ClassPattern};
@@ -19,7 +19,7 @@ const LISTED: usize = 6;
 /// Shows MONITOR DUMPs: those of their monitors whose classes match.
 pub(super) fn show(
     cx: &RunContext,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     monitors: &[ClassPattern],
     top: Option<usize>,
     stack: &StackArgs,
@@ -42,11 +42,11 @@ pub(super) fn show(
     } else {
         let beside = RecordingSummary { matching: all.len() as u64, shown, of: () };
         let mut answer = Answer::new(columns(traces, stack), dumps())
-            .beside(&beside_columns(), &beside)
+            .with_summary(&summary_columns(), &beside)
             .matching(beside.matching, "dumps");
         if output.format() == Format::Table {
             let sections = dumps().flat_map(|dump| dump.sections(traces, stack));
-            answer = sections.fold(answer, Answer::above);
+            answer = sections.fold(answer, Answer::with_section_above);
         }
         recorded.show(cx, "monitors", output, answer)?;
     }
@@ -168,18 +168,19 @@ impl MonitorDumpLine<'_> {
 }
 
 /// Returns the serial number of a thread, if the agent knew it.
-fn known(serial: u32) -> Option<u32> {
+fn known_thread(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
 }
 
 /// Returns waiting threads as a list.
 fn waiters(threads: &[u32]) -> Value<'static> {
-    list(threads.iter().map(|serial| known(*serial)))
+    list(threads.iter().map(|serial| known_thread(*serial)))
 }
 
 /// Formats threads for a table cell.
-fn listed(threads: &[u32]) -> String {
-    let name = |serial: &u32| known(*serial).map_or_else(|| "?".to_owned(), |serial| serial.to_string());
+fn threads_text(threads: &[u32]) -> String {
+    let name =
+        |serial: &u32| known_thread(*serial).map_or_else(|| "?".to_owned(), |serial| serial.to_string());
     let mut names: Vec<String> = threads.iter().take(LISTED).map(name).collect();
     if threads.len() > LISTED {
         names.push(format!("… {} more", threads.len() - LISTED));
@@ -197,50 +198,50 @@ const NOT_OWNED: &str = "no thread owns it";
 
 fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownThread<'a>> {
     let columns = [
-        Column::of(names::THREAD_SERIAL, |thread: &ShownThread<'a>| thread.serial.into()),
-        Column::of(names::THREAD_NAME, |thread: &ShownThread<'a>| thread.name.into()).or_null(NOT_STARTED),
-        Column::of(names::STATE, |thread: &ShownThread<'a>| thread.state.into()),
-        Column::of(names::TRACE, |thread: &ShownThread<'a>| thread.trace.into()),
+        Column::new(names::THREAD_SERIAL, |thread: &ShownThread<'a>| thread.serial.into()),
+        Column::new(names::THREAD_NAME, |thread: &ShownThread<'a>| thread.name.into()).or_null(NOT_STARTED),
+        Column::new(names::STATE, |thread: &ShownThread<'a>| thread.state.into()),
+        Column::new(names::TRACE, |thread: &ShownThread<'a>| thread.trace.into()),
     ];
     let stack = stack.column(traces, |thread: &ShownThread<'a>| thread.trace);
     Columns::new(columns.into_iter().chain(stack)).table([
-        TableColumn::of(names::THREAD_SERIAL, "thread")
+        TableColumn::new(names::THREAD_SERIAL, "thread")
             .cell(|thread: &ShownThread<'a>| thread.serial.to_string()),
-        TableColumn::of(names::STATE, "state"),
+        TableColumn::new(names::STATE, "state"),
         columns::trace_in_table(|thread: &ShownThread<'a>| thread.trace),
-        TableColumn::of(names::THREAD_NAME, "name").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::THREAD_NAME, "name").fit(Fit::Cut { priority: 0 }),
     ])
 }
 
 fn monitor_columns<'a>() -> Columns<'a, ShownMonitor<'a>> {
     let waiting = |name: Name, threads: fn(&Monitor) -> &[u32]| {
-        Column::of(name, move |named: &ShownMonitor<'a>| waiters(threads(named.monitor)))
+        Column::new(name, move |named: &ShownMonitor<'a>| waiters(threads(named.monitor)))
     };
     let columns = Columns::new([
-        Column::of(names::MONITOR, |named: &ShownMonitor<'a>| named.monitor.name.as_str().into()),
-        Column::of(names::OBJECT, |named: &ShownMonitor<'a>| id(named.monitor.id.map(ObjectId)))
+        Column::new(names::MONITOR, |named: &ShownMonitor<'a>| named.monitor.name.as_str().into()),
+        Column::new(names::OBJECT, |named: &ShownMonitor<'a>| id(named.monitor.id.map(ObjectId)))
             .or_null("not stated (JDK 5 and later)"),
-        Column::of(names::IS_RAW, |named: &ShownMonitor<'a>| named.monitor.raw.into()),
-        Column::of(names::OWNER_SERIAL, |named: &ShownMonitor<'a>| named.owner().into()).or_null(NOT_OWNED),
-        Column::of(names::OWNER_NAME, |named: &ShownMonitor<'a>| named.owner_name.into())
+        Column::new(names::IS_RAW, |named: &ShownMonitor<'a>| named.monitor.raw.into()),
+        Column::new(names::OWNER_SERIAL, |named: &ShownMonitor<'a>| named.owner().into()).or_null(NOT_OWNED),
+        Column::new(names::OWNER_NAME, |named: &ShownMonitor<'a>| named.owner_name.into())
             .or_null("no thread owns it, or the thread has no start record"),
-        Column::of(names::ENTRY_COUNT, |named: &ShownMonitor<'a>| named.entry_count().into())
+        Column::new(names::ENTRY_COUNT, |named: &ShownMonitor<'a>| named.entry_count().into())
             .or_null(NOT_OWNED),
         waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
         waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ]);
     columns.table([
-        TableColumn::of(names::OBJECT, "id"),
-        TableColumn::of(names::OWNER_SERIAL, "owner").cell(|named: &ShownMonitor<'a>| number(named.owner())),
-        TableColumn::of(names::ENTRY_COUNT, "entered")
+        TableColumn::new(names::OBJECT, "id"),
+        TableColumn::new(names::OWNER_SERIAL, "owner").cell(|named: &ShownMonitor<'a>| number(named.owner())),
+        TableColumn::new(names::ENTRY_COUNT, "entered")
             .cell(|named: &ShownMonitor<'a>| number(named.entry_count())),
-        TableColumn::of(names::WAITING_TO_ENTER, "waiting to enter")
+        TableColumn::new(names::WAITING_TO_ENTER, "waiting to enter")
             .fit(Fit::Cut { priority: 1 })
-            .cell(|named: &ShownMonitor<'a>| listed(&named.monitor.waiting_to_enter)),
-        TableColumn::of(names::WAITING_TO_BE_NOTIFIED, "to be notified")
+            .cell(|named: &ShownMonitor<'a>| threads_text(&named.monitor.waiting_to_enter)),
+        TableColumn::new(names::WAITING_TO_BE_NOTIFIED, "to be notified")
             .fit(Fit::Cut { priority: 1 })
-            .cell(|named: &ShownMonitor<'a>| listed(&named.monitor.waiting_to_be_notified)),
-        TableColumn::of(names::MONITOR, "monitor").fit(Fit::Shorten { priority: 0 }).cell(
+            .cell(|named: &ShownMonitor<'a>| threads_text(&named.monitor.waiting_to_be_notified)),
+        TableColumn::new(names::MONITOR, "monitor").fit(Fit::Shorten { priority: 0 }).cell(
             |named: &ShownMonitor<'a>| {
                 format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)
             },
@@ -250,7 +251,7 @@ fn monitor_columns<'a>() -> Columns<'a, ShownMonitor<'a>> {
 
 fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownDump<'a>> {
     Columns::new([
-        Column::of(names::MONITOR_DUMP, |dump: &ShownDump<'a>| dump.number.into()),
+        Column::new(names::MONITOR_DUMP, |dump: &ShownDump<'a>| dump.number.into()),
         Column::records(names::THREAD_ENTRIES, thread_columns(traces, stack), |dump: &ShownDump<'a>| {
             &dump.threads
         }),
@@ -262,33 +263,33 @@ fn item_columns<'a>() -> Columns<'a, MonitorDumpLine<'a>> {
     const MONITOR: &str = "a monitor";
     const THREAD: &str = "a thread";
     let waiting = |name: Name, threads: fn(&Monitor) -> &[u32]| {
-        Column::of(name, move |item: &MonitorDumpLine<'a>| {
+        Column::new(name, move |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().map(|named| waiters(threads(named.monitor))).unwrap_or_default()
         })
         .or_null(THREAD)
     };
     Columns::new([
-        Column::of(names::MONITOR_DUMP, |item: &MonitorDumpLine<'a>| item.number.into()),
-        Column::of(names::KIND, |item: &MonitorDumpLine<'a>| item.kind().into()),
-        Column::of(names::THREAD_SERIAL, |item: &MonitorDumpLine<'a>| item.serial.into()).or_null(NOT_OWNED),
-        Column::of(names::THREAD_NAME, |item: &MonitorDumpLine<'a>| item.name.into()).or_null(NOT_STARTED),
-        Column::of(names::STATE, |item: &MonitorDumpLine<'a>| {
+        Column::new(names::MONITOR_DUMP, |item: &MonitorDumpLine<'a>| item.number.into()),
+        Column::new(names::KIND, |item: &MonitorDumpLine<'a>| item.kind().into()),
+        Column::new(names::THREAD_SERIAL, |item: &MonitorDumpLine<'a>| item.serial.into()).or_null(NOT_OWNED),
+        Column::new(names::THREAD_NAME, |item: &MonitorDumpLine<'a>| item.name.into()).or_null(NOT_STARTED),
+        Column::new(names::STATE, |item: &MonitorDumpLine<'a>| {
             item.thread.as_ref().map(|thread| thread.state).into()
         })
         .or_null(MONITOR),
-        Column::of(names::TRACE, |item: &MonitorDumpLine<'a>| {
+        Column::new(names::TRACE, |item: &MonitorDumpLine<'a>| {
             item.thread.as_ref().map(|thread| thread.trace).into()
         })
         .or_null(MONITOR),
-        Column::of(names::MONITOR, |item: &MonitorDumpLine<'a>| {
+        Column::new(names::MONITOR, |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().map(|named| named.monitor.name.as_str()).into()
         })
         .or_null(THREAD),
-        Column::of(names::OBJECT, |item: &MonitorDumpLine<'a>| {
+        Column::new(names::OBJECT, |item: &MonitorDumpLine<'a>| {
             id(item.monitor.as_ref().and_then(|named| named.monitor.id).map(ObjectId))
         })
         .or_null("a thread, or not stated (JDK 5 and later)"),
-        Column::of(names::ENTRY_COUNT, |item: &MonitorDumpLine<'a>| {
+        Column::new(names::ENTRY_COUNT, |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().and_then(ShownMonitor::entry_count).into()
         })
         .or_null("a thread, or no thread owns it"),
@@ -297,13 +298,13 @@ fn item_columns<'a>() -> Columns<'a, MonitorDumpLine<'a>> {
     ])
 }
 
-fn beside_columns() -> Columns<'static, RecordingSummary<()>> {
+fn summary_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([columns::matching(), columns::left_out()])
 }
 
-pub(super) fn declared() -> [Declared; 2] {
+pub(super) fn row_schema() -> [ResultSchema; 2] {
     [
-        Declared {
+        ResultSchema {
             command: "monitors",
             variant: "`--dumps`",
             about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
@@ -311,14 +312,14 @@ pub(super) fn declared() -> [Declared; 2] {
                     enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a monitor, \
                     as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
-            beside: beside_columns().fields(),
+            summary: summary_columns().fields(),
         },
-        Declared {
+        ResultSchema {
             command: "monitors",
             variant: "`--dumps --format csv`",
             about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are omitted.",
             rows: item_columns().fields(),
-            beside: Vec::new(),
+            summary: Vec::new(),
         },
     ]
 }

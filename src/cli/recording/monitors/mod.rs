@@ -6,7 +6,7 @@ mod waits;
 use crate::cli::prelude::*;
 use crate::cli::shared::args;
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, RecordedProfile, WITH_FLIGHT};
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::naming::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
@@ -171,7 +171,7 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
 fn note_events(
     cx: &RunContext,
     args: &MonitorsArgs,
-    (recorded, facts): (&Recorded, &FlightFacts),
+    (recorded, facts): (&RecordedProfile, &FlightFacts),
     shown: Option<MonitorEvent>,
 ) {
     if args.dumps || args.waits {
@@ -183,7 +183,7 @@ fn note_events(
     let others = others.map(|event| (event, facts.events_of(event.name()))).filter(|(_, events)| *events > 0);
     let others: Vec<String> = others
         .map(|(event, events)| {
-            format!("{} {} events (--event {})", grouped(events), event.name(), word_of(EVENT, event))
+            format!("{} {} events (--event {})", group_digits(events), event.name(), word_of(EVENT, event))
         })
         .collect();
     let others = others.join(" and ");
@@ -215,9 +215,9 @@ fn missing(what: MonitorView, first: Option<MonitorView>) -> String {
     format!("the file contains no {missing}; omit --dumps and --waits to see other monitor data")
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    let mut declared = vec![times::declared(TimeKind::Contention)];
-    declared.extend(dumps::declared());
-    declared.push(waits::declared());
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    let mut declared = vec![times::row_schema(TimeKind::Contention)];
+    declared.extend(dumps::row_schema());
+    declared.push(waits::row_schema());
     declared
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::prelude::*;
 use crate::cli::recording::columns::{self, RecordingSummary};
-use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::recording::RecordedProfile;
 use hprof_query::dictionary::Name;
 use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use hprof_query::recordings::traces;
@@ -11,7 +11,7 @@ use hprof_report::escape;
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
 pub(super) fn show(
     cx: &RunContext,
-    recorded: &Recorded,
+    recorded: &RecordedProfile,
     question: &WaitQuestion,
     output: &Output,
 ) -> anyhow::Result<Outcome> {
@@ -24,7 +24,7 @@ pub(super) fn show(
         waits: row,
     });
     let answer = Answer::new(columns(), rows)
-        .beside(&beside_columns(), &beside)
+        .with_summary(&summary_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
     let rows = recorded.show(cx, "monitors", output, answer)?;
@@ -46,17 +46,17 @@ impl WaitLine<'_> {
 
 fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
     let count = |name: Name, of: fn(&WaitRow) -> u64| {
-        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into())
+        Column::new(name, move |row: &WaitLine<'a>| of(&row.waits).into())
     };
     let time = |name: Name, of: fn(&WaitRow) -> i64| {
-        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into())
+        Column::new(name, move |row: &WaitLine<'a>| of(&row.waits).into())
     };
     let columns = Columns::new([
-        Column::of(names::MONITOR, |row: &WaitLine<'a>| row.waits.monitor.as_deref().into())
+        Column::new(names::MONITOR, |row: &WaitLine<'a>| row.waits.monitor.as_deref().into())
             .or_null("asleep, not at a monitor"),
-        Column::of(names::THREAD_SERIAL, |row: &WaitLine<'a>| row.waits.thread.into())
+        Column::new(names::THREAD_SERIAL, |row: &WaitLine<'a>| row.waits.thread.into())
             .or_null("the agent did not know it"),
-        Column::of(names::THREAD_NAME, |row: &WaitLine<'a>| row.name.into())
+        Column::new(names::THREAD_NAME, |row: &WaitLine<'a>| row.name.into())
             .or_null("the thread has no start record"),
         count(names::WAITS, |row| row.waits),
         count(names::TIMED, |row| row.timed),
@@ -66,39 +66,39 @@ fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
         time(names::TIME_SLEPT, |row| row.time_slept),
         count(names::EXITS, |row| row.exits),
     ]);
-    let shown = |name: Name| TableColumn::of(name, name.key);
+    let shown = |name: Name| TableColumn::new(name, name.key);
     columns.table([
         shown(names::WAITS),
         shown(names::TIMED).fit(Fit::Secondary { priority: 2 }),
         shown(names::WAITED),
-        TableColumn::of(names::TIME_WAITED, "time waited")
+        TableColumn::new(names::TIME_WAITED, "time waited")
             .cell(|row: &WaitLine<'a>| row.waits.time_waited.to_string()),
         shown(names::SLEEPS).fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::TIME_SLEPT, "time slept")
+        TableColumn::new(names::TIME_SLEPT, "time slept")
             .cell(|row: &WaitLine<'a>| row.waits.time_slept.to_string())
             .fit(Fit::Secondary { priority: 3 }),
         shown(names::EXITS).fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::THREAD_SERIAL, "thread")
+        TableColumn::new(names::THREAD_SERIAL, "thread")
             .cell(|row: &WaitLine<'a>| row.waits.thread.map(|serial| serial.to_string()).unwrap_or_default()),
-        TableColumn::derived("monitor, and thread's name", Align::Left, WaitLine::title)
+        TableColumn::table_only("monitor, and thread's name", Align::Left, WaitLine::title)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-fn beside_columns() -> Columns<'static, RecordingSummary<usize>> {
+fn summary_columns() -> Columns<'static, RecordingSummary<usize>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::LINES), |beside: &RecordingSummary<usize>| beside.of.into()),
+        Column::new(names::TOTAL.dot(names::LINES), |beside: &RecordingSummary<usize>| beside.of.into()),
         columns::matching(),
         columns::left_out(),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "monitors",
         variant: "`--waits`",
         about: "WAIT, WAITED, SLEEP and EXIT lines. A row is a class of monitors and a thread, most lines first.",
         rows: columns().fields(),
-        beside: beside_columns().fields(),
+        summary: summary_columns().fields(),
     }
 }

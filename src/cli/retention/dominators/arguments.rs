@@ -7,7 +7,7 @@ use hprof_query::dominators::preorder::Start;
 use hprof_query::histogram::HistogramGroupBy;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::size;
-use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::objects::selection::{Selection, SelectionKind};
 
 use super::reachable;
 use crate::cli::prelude::*;
@@ -143,7 +143,7 @@ impl DominatorsArgs {
     pub(super) fn note_too_small(&self, cx: &RunContext) {
         if self.min_retained > 0 && !self.input.quiet {
             let bytes = human_bytes(self.min_retained);
-            cx.say("note", &format!("no object retains {bytes} or more"));
+            cx.emit("note", &format!("no object retains {bytes} or more"));
         }
     }
 
@@ -155,7 +155,7 @@ impl DominatorsArgs {
         columns: Columns<'_, R>,
     ) -> anyhow::Result<Outcome> {
         let none = Answer::new(columns, None)
-            .beside(&reachable::beside(), &session.graph.tree)
+            .with_summary(&reachable::summary_columns(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
         session.show(cx, "dominators", &self.output, none)?;
         self.note_no_start(cx, &session.dump_graph());
@@ -170,8 +170,8 @@ impl DominatorsArgs {
 
 /// Returns the start of an answer; `None` if there is no such object, or none of them is reachable.
 pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'_>) -> Option<From> {
-    let Some(of) = of.map(|of| of.settled(dump.summary)) else { return Some(From::Roots) };
-    if let Selected::Object(id) = &of.what {
+    let Some(of) = of.map(|of| of.resolve(dump.summary)) else { return Some(From::Roots) };
+    if let SelectionKind::Object(id) = &of.what {
         return dump
             .graph
             .tree
@@ -190,21 +190,21 @@ pub(in crate::cli::retention) fn note_no_start(
     of: Option<&Selection>,
     dump: &DumpGraph<'_>,
 ) {
-    let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(dump.summary)) else {
+    let Some(of) = of.filter(|_| !input.quiet).map(|of| of.resolve(dump.summary)) else {
         return;
     };
     let text = &of.text;
     match &of.what {
-        Selected::Object(id) if dump.graph.objects.addresses.index_of(*id).is_none() => {
+        SelectionKind::Object(id) if dump.graph.objects.addresses.index_of(*id).is_none() => {
             messages::about_no_object(cx, input.path(), dump.graph, *id);
         }
-        Selected::Object(id) => {
-            cx.say("note", &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"))
+        SelectionKind::Object(id) => {
+            cx.emit("note", &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"))
         }
-        Selected::Classes(_) if of.objects(dump).is_empty() => {
+        SelectionKind::Classes(_) if of.objects(dump).is_empty() => {
             messages::about_no_class(cx, dump.summary, &of)
         }
-        Selected::Classes(_) => cx.say(
+        SelectionKind::Classes(_) => cx.emit(
             "note",
             &format!(
                 "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"

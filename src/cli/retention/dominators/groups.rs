@@ -2,13 +2,13 @@
 
 use hprof_query::dictionary::Name;
 use hprof_query::histogram::HistogramGroupBy;
-use hprof_query::histogram::listing::{self, GroupRow};
+use hprof_query::histogram::listing::{self, DominatedGroupRow};
 
 use super::arguments::DominatorsArgs;
-use super::reachable::{self, Whole};
+use super::reachable::{self, ReachableTotal};
 use crate::cli::class::histo::{loader_label, title};
 use crate::cli::prelude::*;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(super) fn run(
     cx: &RunContext,
@@ -19,43 +19,44 @@ pub(super) fn run(
         let Some(from) = args.from(dump) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(dump, &from.starts(), group_by)))
     })?;
-    let whole = Whole::new(cx, &session.graph, &args.output);
-    let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+    let whole = ReachableTotal::new(cx, &session.graph, &args.output);
+    let sum = |of: fn(&DominatedGroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
     let retained = sum(retained_bytes);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let answer = Answer::new(columns(group_by, whole), shown.cloned())
-        .beside(&reachable::beside(), &session.graph.tree)
+        .with_summary(&reachable::summary_columns(), &session.graph.tree)
         .matching(rows.len() as u64, "rows")
         .total([
-            ("retained", grouped(retained)),
+            ("retained", group_digits(retained)),
             ("%", whole.percent(retained)),
             ("", whole.bar(retained)),
-            ("objects", grouped(sum(|row| row.group.instances))),
-            ("shallow", grouped(sum(|row| row.group.shallow_bytes))),
+            ("objects", group_digits(sum(|row| row.group.instances))),
+            ("shallow", group_digits(sum(|row| row.group.shallow_bytes))),
             (title(group_by), "total".to_owned()),
         ]);
     let rows = session.show(cx, "dominators", &args.output, answer)?;
     if !has_start {
         args.note_no_start(cx, &session.dump_graph());
     }
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
-fn retained_bytes(row: &GroupRow) -> u64 {
+fn retained_bytes(row: &DominatedGroupRow) -> u64 {
     row.group.retained_bytes.unwrap_or(0)
 }
 
 /// Returns the name of a class or package.
-fn name(row: &GroupRow) -> Option<&str> {
+fn name(row: &DominatedGroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
 }
 
-fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRow> {
+fn columns(group_by: HistogramGroupBy, whole: ReachableTotal) -> Columns<'static, DominatedGroupRow> {
     let class = "the dump does not contain the class of the objects";
-    let named = |of: Name| Column::of(of, |row: &GroupRow| name(row).into()).or_null(class);
+    let named = |of: Name| Column::new(of, |row: &DominatedGroupRow| name(row).into()).or_null(class);
     let loaders = || {
-        Column::of(names::LOADER, |row: &GroupRow| loader_label(&row.group).into()).or_null("as in `histo`")
+        Column::new(names::LOADER, |row: &DominatedGroupRow| loader_label(&row.group).into())
+            .or_null("as in `histo`")
     };
     let (mut columns, key) = match group_by {
         HistogramGroupBy::Class => (vec![named(names::CLASS), loaders()], names::CLASS),
@@ -63,20 +64,20 @@ fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRo
         HistogramGroupBy::Loader => (vec![loaders()], names::LOADER),
     };
     columns.extend([
-        Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()),
-        Column::of(names::SHALLOW_BYTES, |row: &GroupRow| row.group.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |row: &GroupRow| retained_bytes(row).into()),
-        Column::of(names::RETAINED_OBJECTS, |row: &GroupRow| row.retained_objects.into()),
+        Column::new(names::OBJECTS, |row: &DominatedGroupRow| row.group.instances.into()),
+        Column::new(names::SHALLOW_BYTES, |row: &DominatedGroupRow| row.group.shallow_bytes.into()),
+        Column::new(names::RETAINED_BYTES, |row: &DominatedGroupRow| retained_bytes(row).into()),
+        Column::new(names::RETAINED_OBJECTS, |row: &DominatedGroupRow| row.retained_objects.into()),
     ]);
     let [share, bar] = whole.columns(retained_bytes);
     Columns::new(columns).table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
         share,
         bar,
-        TableColumn::of(names::OBJECTS, "objects"),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(key, title(group_by)).fit(Fit::Shorten { priority: 0 }).cell(
-            move |row: &GroupRow| {
+        TableColumn::new(names::OBJECTS, "objects"),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(key, title(group_by)).fit(Fit::Shorten { priority: 0 }).cell(
+            move |row: &DominatedGroupRow| {
                 let name = match group_by {
                     HistogramGroupBy::Class | HistogramGroupBy::Package => name(row).map(str::to_owned),
                     HistogramGroupBy::Loader => loader_label(&row.group),
@@ -87,7 +88,7 @@ fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRo
     ])
 }
 
-pub(super) fn declared() -> [Declared; 3] {
+pub(super) fn row_schema() -> [ResultSchema; 3] {
     let variants = [
         (
             "`--group-by class`",
@@ -109,11 +110,11 @@ pub(super) fn declared() -> [Declared; 3] {
              loader itself are among them.",
         ),
     ];
-    variants.map(|(variant, group_by, about)| Declared {
+    variants.map(|(variant, group_by, about)| ResultSchema {
         command: "dominators",
         variant,
         about,
-        rows: columns(group_by, Whole::default()).fields(),
-        beside: reachable::beside().fields(),
+        rows: columns(group_by, ReachableTotal::default()).fields(),
+        summary: reachable::summary_columns().fields(),
     })
 }

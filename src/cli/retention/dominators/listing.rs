@@ -12,12 +12,12 @@ use hprof_query::objects::label::Labels;
 use hprof_report::tree::{self, Branch};
 
 use super::arguments::{DominatorsArgs, From};
-use super::reachable::{self, Whole};
+use super::reachable::{self, ReachableTotal};
 use crate::cli::prelude::*;
 use crate::cli::shared::object;
 use crate::cli::shared::object_columns::{self, NamedObject};
 use crate::cli::shared::session::LazyRows;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -53,7 +53,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     })?;
     let Session { heap, graph } = &session;
     let Some((from, listing, depths, rows)) = found else {
-        return args.without_start(cx, &session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(ReachableTotal::default()));
     };
     let labels = Labels::new(&session.dump()?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
@@ -75,14 +75,14 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             row,
         })
     });
-    let whole = Whole::new(cx, graph, &args.output);
-    let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
+    let whole = ReachableTotal::new(cx, graph, &args.output);
+    let answer = Answer::new(columns(whole), lines).with_summary(&reachable::summary_columns(), &graph.tree);
     let answer = with_totals(answer, args, whole, &from, &listing, graph.tree.reachable().into());
     let rows = session.show(cx, "dominators", &args.output, answer)?;
     if rows == 0 {
         args.note_too_small(cx);
     }
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
@@ -90,27 +90,27 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
 fn with_totals<'a>(
     mut answer: Answer<'a, DominatorTreeLine<'a>>,
     args: &DominatorsArgs,
-    whole: Whole,
+    whole: ReachableTotal,
     from: &From,
     listing: &Listing,
     reachable: u64,
 ) -> Answer<'a, DominatorTreeLine<'a>> {
     if listing.others > 0 && !matches!(from, From::Object(_)) {
         answer = answer.total([
-            ("retained", grouped(listing.others_bytes)),
+            ("retained", group_digits(listing.others_bytes)),
             ("%", whole.percent(listing.others_bytes)),
-            ("object", format!("{} others", grouped(listing.others))),
+            ("object", format!("{} others", group_digits(listing.others))),
         ]);
     }
     answer = answer.total([
-        ("retained", grouped(whole.bytes)),
+        ("retained", group_digits(whole.bytes)),
         ("%", whole.percent(whole.bytes)),
-        ("objects", grouped(reachable)),
+        ("objects", group_digits(reachable)),
         ("object", "all reachable objects".to_owned()),
     ]);
     if listing.others > 0 && args.min_retained == 0 {
         let deeper = if args.depth() == 1 { "; --depth 2 shows what they dominate" } else { "" };
-        answer = answer.under(Section::Options(format!("--top 0 shows all{deeper}")));
+        answer = answer.with_section_below(Section::Options(format!("--top 0 shows all{deeper}")));
     }
     answer
 }
@@ -146,12 +146,12 @@ struct DominatorTreeLine<'a> {
 /// Suffix for objects that no object dominates and that are not roots.
 pub(super) const HELD_BY_SEVERAL: &str = " (no single owner)";
 
-fn named<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
+fn named_object<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
-    let [object, class, label] = object_columns::named(named);
+fn columns<'a>(whole: ReachableTotal) -> Columns<'a, DominatorTreeLine<'a>> {
+    let [object, class, label] = object_columns::identity_columns(named_object);
     let [percent, bar] = whole.columns(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
     let shallow = object_columns::shallow_bytes(|line: &DominatorTreeLine<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
@@ -161,36 +161,36 @@ fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
         label,
         shallow,
         retained,
-        Column::of(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into()),
-        Column::of(names::DOMINATED, |line: &DominatorTreeLine<'a>| line.row.dominated.into()),
-        Column::of(names::DEPTH, |line: &DominatorTreeLine<'a>| line.row.depth.into()),
+        Column::new(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into()),
+        Column::new(names::DOMINATED, |line: &DominatorTreeLine<'a>| line.row.dominated.into()),
+        Column::new(names::DEPTH, |line: &DominatorTreeLine<'a>| line.row.depth.into()),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
         percent,
         bar,
-        TableColumn::of(names::RETAINED_OBJECTS, "objects").fit(Fit::Secondary { priority: 2 }),
-        TableColumn::of(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
-        TableColumn::of(names::OBJECT, "id"),
-        object_columns::described(|line: &DominatorTreeLine<'a>| {
-            let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
+        TableColumn::new(names::RETAINED_OBJECTS, "objects").fit(Fit::Secondary { priority: 2 }),
+        TableColumn::new(names::SHALLOW_BYTES, "shallow").fit(Fit::Secondary { priority: 1 }),
+        TableColumn::new(names::OBJECT, "id"),
+        object_columns::description(|line: &DominatorTreeLine<'a>| {
+            let of = |shown: u64| format!(" ({shown} of {})", group_digits(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
             let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };
-            format!("{}{several}{some}", named(line).describe_without_id())
+            format!("{}{several}{some}", named_object(line).describe_without_id())
         })
         .tree(|line: &DominatorTreeLine<'a>| &line.branch),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "dominators",
         variant: "",
         about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
                 siblings by `retained_bytes`, largest first; `depth` is the level. With `--of OBJECT` the first row is \
                 that object; an unreachable object has no row, since it retains nothing. With `--of CLASS` the objects of the \
                 class that no other of them dominates start the tree.",
-        rows: columns(Whole::default()).fields(),
-        beside: reachable::beside().fields(),
+        rows: columns(ReachableTotal::default()).fields(),
+        summary: reachable::summary_columns().fields(),
     }
 }

@@ -6,22 +6,22 @@ use hprof_index::Dump;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::dominators::holder_field;
 use hprof_query::dominators::merged_by_class::{
-    self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
+    self, MergedDominators, MergedNode, MergedQuery, NodeClass, OmittedNodes, Tops,
 };
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
 use hprof_values::ObjectId;
 
 use super::arguments::{DominatorsArgs, From};
 use super::listing::HELD_BY_SEVERAL;
-use super::reachable::{self, Whole};
+use super::reachable::{self, ReachableTotal};
 use crate::cli::prelude::*;
 use crate::cli::shared::object;
 use crate::cli::shared::session::LazyRows;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -40,10 +40,11 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let Merged { nodes, others } = merged_by_class::merged(dump, &question);
+        let MergedDominators { nodes, others } = merged_by_class::merge_by_class(dump, &question);
         let make = MergedTreeMaker::new(dump);
         let rows = |format: &Format| {
-            let drawn = if *format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
+            let drawn =
+                if *format == Format::Table { table_rows(&nodes, others) } else { plain_rows(&nodes) };
             LazyRows::new(drawn, |drawn| make.line(drawn))
         };
         let rows: Vec<_> = cx.formats(format).iter().map(rows).collect();
@@ -51,23 +52,26 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         Ok(Some((nodes.len(), left_out, rows)))
     })?;
     let Session { heap: _, graph } = &session;
-    let whole = Whole::new(cx, graph, &args.output);
+    let whole = ReachableTotal::new(cx, graph, &args.output);
     let Some((nodes, left_out, rows)) = found else {
-        return args.without_start(cx, &session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(ReachableTotal::default()));
     };
     let make = MergedTreeMaker::new(&session.dump()?);
     let mut rows = rows.into_iter();
-    cx.each(format, |cx, format| {
+    cx.for_each_format(format, |cx, format| {
         let Some(rows) = rows.next() else { return Ok(()) };
         let rows = rows.into_all(|drawn| make.line(drawn), |_, line| Some(line));
-        let mut answer = Answer::new(columns(whole), rows).beside(&reachable::beside(), &graph.tree).total([
-            ("retained", grouped(whole.bytes)),
-            ("%", whole.percent(whole.bytes)),
-            ("object", "all reachable objects".to_owned()),
-        ]);
+        let mut answer = Answer::new(columns(whole), rows)
+            .with_summary(&reachable::summary_columns(), &graph.tree)
+            .total([
+                ("retained", group_digits(whole.bytes)),
+                ("%", whole.percent(whole.bytes)),
+                ("object", "all reachable objects".to_owned()),
+            ]);
         if left_out {
-            answer =
-                answer.under(Section::Options("--top 0 shows all; --depth N shows more levels".to_owned()));
+            answer = answer.with_section_below(Section::Options(
+                "--top 0 shows all; --depth N shows more levels".to_owned(),
+            ));
         }
         session.show_in(cx, "dominators", &args.output, format, answer)?;
         Ok(())
@@ -75,7 +79,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     if nodes == 0 {
         args.note_too_small(cx);
     }
-    unreachable::note(cx, &session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, ReachableScope::Reachable);
     Ok(session.outcome(nodes > 0))
 }
 
@@ -84,27 +88,30 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
 enum MergedTreeItem {
     Node(MergedNode),
     /// The nodes omitted below the row above: only in tables.
-    Others(Others),
+    Others(OmittedNodes),
 }
 
 /// A row, with the branch lines of a table.
 #[derive(Debug, Clone)]
-struct Drawn {
+struct MergedTreeRow {
     of: MergedTreeItem,
     branch: Branch,
 }
 
 /// Returns all nodes, for programs.
-fn listed(nodes: &[MergedNode]) -> Vec<Drawn> {
-    nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: Branch::default() }).collect()
+fn plain_rows(nodes: &[MergedNode]) -> Vec<MergedTreeRow> {
+    nodes
+        .iter()
+        .map(|node| MergedTreeRow { of: MergedTreeItem::Node(*node), branch: Branch::default() })
+        .collect()
 }
 
 /// Returns all nodes, with a line for omitted ones after the last shown node of each level.
-fn drawn(nodes: &[MergedNode], others: Others) -> Vec<Drawn> {
+fn table_rows(nodes: &[MergedNode], others: OmittedNodes) -> Vec<MergedTreeRow> {
     let mut rows: Vec<(MergedTreeItem, u32)> = Vec::new();
     // Nodes that the pass is inside of; their omitted siblings follow everything below them.
-    let mut open: Vec<(u32, Others)> = Vec::new();
-    let close = |rows: &mut Vec<(MergedTreeItem, u32)>, open: &mut Vec<(u32, Others)>, depth: u32| {
+    let mut open: Vec<(u32, OmittedNodes)> = Vec::new();
+    let close = |rows: &mut Vec<(MergedTreeItem, u32)>, open: &mut Vec<(u32, OmittedNodes)>, depth: u32| {
         while let Some((above, others)) = open.pop_if(|(above, _)| *above >= depth) {
             if others.nodes > 0 {
                 rows.push((MergedTreeItem::Others(others), above + 1));
@@ -121,7 +128,10 @@ fn drawn(nodes: &[MergedNode], others: Others) -> Vec<Drawn> {
         rows.push((MergedTreeItem::Others(others), 0));
     }
     let depths: Vec<u32> = rows.iter().map(|(_, depth)| *depth).collect();
-    rows.into_iter().zip(tree::branches(&depths)).map(|((of, _), branch)| Drawn { of, branch }).collect()
+    rows.into_iter()
+        .zip(tree::branches(&depths))
+        .map(|((of, _), branch)| MergedTreeRow { of, branch })
+        .collect()
 }
 
 /// Builds rows.
@@ -142,7 +152,7 @@ impl<'a> MergedTreeMaker<'a> {
         }
     }
 
-    fn line(&self, drawn: &Drawn) -> MergedTreeLine {
+    fn line(&self, drawn: &MergedTreeRow) -> MergedTreeLine {
         let MergedTreeItem::Node(node) = &drawn.of else {
             return MergedTreeLine { drawn: drawn.clone(), ..MergedTreeLine::default() };
         };
@@ -177,7 +187,7 @@ impl<'a> MergedTreeMaker<'a> {
 
 /// A row with its name.
 struct MergedTreeLine {
-    drawn: Drawn,
+    drawn: MergedTreeRow,
     class: Option<String>,
     label: Option<String>,
     object: Option<ObjectId>,
@@ -188,7 +198,8 @@ struct MergedTreeLine {
 
 impl Default for MergedTreeLine {
     fn default() -> Self {
-        let drawn = Drawn { of: MergedTreeItem::Others(Others::default()), branch: Branch::default() };
+        let drawn =
+            MergedTreeRow { of: MergedTreeItem::Others(OmittedNodes::default()), branch: Branch::default() };
         Self {
             drawn,
             class: None,
@@ -228,18 +239,19 @@ impl MergedTreeLine {
                 let rows = if others.nodes == 1 {
                     "1 other".to_owned()
                 } else {
-                    format!("{} others", grouped(others.nodes))
+                    format!("{} others", group_digits(others.nodes))
                 };
-                return format!("{rows}: {}", counted(others.objects, "object"));
+                return format!("{rows}: {}", format_count(others.objects, "object"));
             }
         };
         let name = object::describe_without_id(self.class.as_deref(), self.label.as_deref());
-        let count = if node.objects > 1 { format!("{} x ", grouped(node.objects)) } else { String::new() };
+        let count =
+            if node.objects > 1 { format!("{} x ", group_digits(node.objects)) } else { String::new() };
         let field = self.field.as_ref().map(|field| format!(" ({field})")).unwrap_or_default();
         let several = if self.is_held_by_several { HELD_BY_SEVERAL } else { "" };
         let by = self.link.as_ref().map(|link| format!(", field {link}")).unwrap_or_default();
         let chain = if node.chain > 1 {
-            format!(" (up to {} in a row{by})", grouped(node.chain.into()))
+            format!(" (up to {} in a row{by})", group_digits(node.chain.into()))
         } else {
             String::new()
         };
@@ -247,57 +259,58 @@ impl MergedTreeLine {
     }
 }
 
-fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
+fn columns(whole: ReachableTotal) -> Columns<'static, MergedTreeLine> {
     let [percent, bar] = whole.columns(|line: &MergedTreeLine| line.retained_bytes());
     let columns = Columns::new([
-        Column::of(names::CLASS, |line: &MergedTreeLine| line.class.as_deref().into())
+        Column::new(names::CLASS, |line: &MergedTreeLine| line.class.as_deref().into())
             .or_null("the dump does not say"),
-        Column::of(names::LABEL, |line: &MergedTreeLine| line.label.as_deref().into())
+        Column::new(names::LABEL, |line: &MergedTreeLine| line.label.as_deref().into())
             .or_null("there is none, or there are several objects"),
-        Column::of(names::OBJECT, |line: &MergedTreeLine| id(line.object))
+        Column::new(names::OBJECT, |line: &MergedTreeLine| id(line.object))
             .or_null("there are several objects"),
-        Column::of(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
+        Column::new(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
             "several objects refer to it, or only objects of the JDK do, or the row has several objects",
         ),
-        Column::of(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects)),
-        Column::of(names::CHAIN, |line: &MergedTreeLine| line.figure(|node| node.chain.into())),
-        Column::of(names::CHAIN_FIELD, |line: &MergedTreeLine| line.link.as_deref().into())
+        Column::new(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects)),
+        Column::new(names::CHAIN, |line: &MergedTreeLine| line.figure(|node| node.chain.into())),
+        Column::new(names::CHAIN_FIELD, |line: &MergedTreeLine| line.link.as_deref().into())
             .or_null("there is no chain, or they hold one another through others"),
-        Column::of(names::SHALLOW_BYTES, |line: &MergedTreeLine| line.figure(|node| node.shallow_bytes)),
-        Column::of(names::RETAINED_BYTES, |line: &MergedTreeLine| line.retained_bytes().into()),
-        Column::of(names::RETAINED_OBJECTS, |line: &MergedTreeLine| {
+        Column::new(names::SHALLOW_BYTES, |line: &MergedTreeLine| line.figure(|node| node.shallow_bytes)),
+        Column::new(names::RETAINED_BYTES, |line: &MergedTreeLine| line.retained_bytes().into()),
+        Column::new(names::RETAINED_OBJECTS, |line: &MergedTreeLine| {
             line.figure(|node| node.retained_objects)
         }),
-        Column::of(names::DEPTH, |line: &MergedTreeLine| line.figure(|node| node.depth.into())),
-        Column::of(names::PARENT_ROW, |line: &MergedTreeLine| {
+        Column::new(names::DEPTH, |line: &MergedTreeLine| line.figure(|node| node.depth.into())),
+        Column::new(names::PARENT_ROW, |line: &MergedTreeLine| {
             line.node().and_then(|node| node.parent).map(|parent| parent as u64).into()
         })
         .or_null("it is at the top"),
-        Column::of(names::OTHER_ROWS, |line: &MergedTreeLine| line.figure(|node| node.others.nodes)),
-        Column::of(names::OTHER_BYTES, |line: &MergedTreeLine| {
+        Column::new(names::OTHER_ROWS, |line: &MergedTreeLine| line.figure(|node| node.others.nodes)),
+        Column::new(names::OTHER_BYTES, |line: &MergedTreeLine| {
             line.figure(|node| node.others.retained_bytes)
         }),
     ]);
     columns.table([
-        TableColumn::of(names::RETAINED_BYTES, "retained"),
+        TableColumn::new(names::RETAINED_BYTES, "retained"),
         percent,
         bar,
-        TableColumn::of(names::OBJECTS, "objects")
-            .cell(|line: &MergedTreeLine| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
-        TableColumn::derived("object", Align::Left, MergedTreeLine::in_table)
+        TableColumn::new(names::OBJECTS, "objects").cell(|line: &MergedTreeLine| {
+            line.node().map(|node| group_digits(node.objects)).unwrap_or_default()
+        }),
+        TableColumn::table_only("object", Align::Left, MergedTreeLine::in_table)
             .tree(|line: &MergedTreeLine| &line.drawn.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "dominators",
         variant: "`--group-by class-tree`",
         about: "A row is all objects of one class below the same classes in the dominator tree; class objects are rows of their \
                 own. Objects of a class that objects of the same class dominate immediately are in the same row, so a linked \
                 list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` describe the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
-        rows: columns(Whole::default()).fields(),
-        beside: reachable::beside().fields(),
+        rows: columns(ReachableTotal::default()).fields(),
+        summary: reachable::summary_columns().fields(),
     }
 }

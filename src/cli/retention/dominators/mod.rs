@@ -36,6 +36,9 @@ pub(crate) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     }
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    [listing::declared(), merged::declared(), all::declared()].into_iter().chain(groups::declared()).collect()
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    [listing::row_schema(), merged::row_schema(), all::row_schema()]
+        .into_iter()
+        .chain(groups::row_schema())
+        .collect()
 }

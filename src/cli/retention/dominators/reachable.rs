@@ -11,23 +11,23 @@ use crate::cli::shared::output;
 const ROOM_FOR_BARS: u16 = 100;
 
 /// Returns the keys besides the rows.
-pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
+pub(in crate::cli::retention) fn summary_columns() -> Columns<'static, Tree> {
     Columns::new([
-        Column::of(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
-        Column::of(names::REACHABLE.dot(names::SHALLOW_BYTES), |tree: &Tree| tree.reachable_bytes().into()),
+        Column::new(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
+        Column::new(names::REACHABLE.dot(names::SHALLOW_BYTES), |tree: &Tree| tree.reachable_bytes().into()),
     ])
 }
 
 /// Total that retained sizes are a share of.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::cli::retention) struct Whole {
+pub(in crate::cli::retention) struct ReachableTotal {
     /// Total size of all reachable objects in bytes.
     pub(in crate::cli::retention) bytes: u64,
     /// `true` if the terminal is wide enough for bars.
     has_bars: bool,
 }
 
-impl Whole {
+impl ReachableTotal {
     pub(in crate::cli::retention) fn new(cx: &RunContext, graph: &ObjectGraph, output: &Output) -> Self {
         let width = output::style(cx, output).width;
         Self {
@@ -52,8 +52,8 @@ impl Whole {
         retained_bytes: fn(&R) -> u64,
     ) -> [TableColumn<'c, R>; 2] {
         [
-            TableColumn::derived("%", Align::Right, move |row| self.percent(retained_bytes(row))),
-            TableColumn::derived("", Align::Left, move |row| self.bar(retained_bytes(row)))
+            TableColumn::table_only("%", Align::Right, move |row| self.percent(retained_bytes(row))),
+            TableColumn::table_only("", Align::Left, move |row| self.bar(retained_bytes(row)))
                 .drawn()
                 .fit(Fit::Secondary { priority: 0 }),
         ]

@@ -5,7 +5,7 @@ use crate::cli::shared::facts;
 use hprof_query::leaks::Suspect;
 use hprof_query::leaks::allocated_in::{AllocatedIn, AllocationStatus, Certainty, LeakSite};
 use hprof_query::recordings::allocation_sites::{AllocationRate, AllocationSite};
-use hprof_report::number::{counted, hundredths};
+use hprof_report::number::{format_count, hundredths};
 use hprof_report::value::list;
 
 /// Maximum number of lines in a few words.
@@ -46,7 +46,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     match of.status {
         AllocationStatus::None => return Some(format!("{recording} has no allocation sample of {class}.")),
         AllocationStatus::TooFew => {
-            let samples = counted(of.sum.samples.max(of.old_objects), "allocation sample");
+            let samples = format_count(of.sum.samples.max(of.old_objects), "allocation sample");
             return Some(format!("{recording} has {samples} of {class}, too few to name a line."));
         }
         AllocationStatus::Found => {}
@@ -58,11 +58,11 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             "{} of its {} in the recording ({} of {} samples)",
             percent(first.like.bytes, of.sum.bytes),
             human_bytes(of.sum.bytes),
-            grouped(first.like.samples),
-            grouped(samples)
+            group_digits(first.like.samples),
+            group_digits(samples)
         ),
     };
-    let line = called(first);
+    let line = line_with_caller(first);
     let mut alive = human_bytes(of.recorded_live_bytes);
     if of.recorded_live_bytes < of.live_bytes {
         alive += &format!(" for the recorded time, of {}", human_bytes(of.live_bytes));
@@ -72,17 +72,17 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             "is allocated",
             format!(
                 "{} of {} sampled objects that stayed alive are from there, {} of them held by the same field",
-                grouped(first.old_objects),
-                grouped(of.old_objects),
-                grouped(first.held_alike)
+                group_digits(first.old_objects),
+                group_digits(of.old_objects),
+                group_digits(first.held_alike)
             ),
         ),
         Certainty::OldObjects => (
             "is allocated",
             format!(
                 "{} of {} sampled objects that stayed alive are from there",
-                grouped(first.old_objects),
-                grouped(of.old_objects)
+                group_digits(first.old_objects),
+                group_digits(of.old_objects)
             ),
         ),
         Certainty::OnlyLine if first.like == of.sum => {
@@ -117,17 +117,17 @@ pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
     let text = |line: &LeakSite| {
         let alive = match line.old_objects {
             0 => String::new(),
-            alive => format!(", {} of {} alive", grouped(alive), grouped(of.old_objects)),
+            alive => format!(", {} of {} alive", group_digits(alive), group_digits(of.old_objects)),
         };
         let share = percent(line.like.bytes, of.sum.bytes);
-        let samples = counted(line.like.samples, "sample");
-        format!("{}: {share}, {samples}{alive}, {}", called(line), rate(line.site.rate()))
+        let samples = format_count(line.like.samples, "sample");
+        format!("{}: {share}, {samples}{alive}, {}", line_with_caller(line), rate(line.site.rate()))
     };
     of.sites.iter().take(SHOWN_SITES).map(text).collect()
 }
 
 /// Names a line, with the caller from which what stays is.
-fn called(line: &LeakSite) -> String {
+fn line_with_caller(line: &LeakSite) -> String {
     let caller = line.caller.as_ref().map(|caller| format!(", called by {caller}"));
     frame(line) + &caller.unwrap_or_default()
 }
@@ -151,23 +151,23 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
     // What the suspect retains of it stands between the line and its rate.
     let rate = columns.split_off(1);
     columns.extend([
-        Column::of(names::CALLER, |site: &AllocatingLine| {
+        Column::new(names::CALLER, |site: &AllocatingLine| {
             site.line.caller.as_ref().map(ToString::to_string).into()
         })
         .or_null("all calls are from one line, or the sampled objects that stayed alive do not tell"),
-        Column::of(names::CLASS, |site: &AllocatingLine| (&site.class).into()),
-        Column::of(names::WEIGHT_BYTES, |site: &AllocatingLine| site.line.like.bytes.into()),
-        Column::of(names::PERCENT, |site: &AllocatingLine| {
+        Column::new(names::CLASS, |site: &AllocatingLine| (&site.class).into()),
+        Column::new(names::WEIGHT_BYTES, |site: &AllocatingLine| site.line.like.bytes.into()),
+        Column::new(names::PERCENT, |site: &AllocatingLine| {
             Value::Float(hundredths(site.line.like.bytes, site.all_bytes))
         }),
-        Column::of(names::SAMPLES, |site: &AllocatingLine| site.line.like.samples.into()),
-        Column::of(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
-        Column::of(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
+        Column::new(names::SAMPLES, |site: &AllocatingLine| site.line.like.samples.into()),
+        Column::new(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
+        Column::new(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
     ]);
     columns.extend(rate);
     columns.extend([
-        Column::of(names::WEIGHT_BY_PART, |site: &AllocatingLine| list(site.line.site.parts)),
-        Column::of(names::STACK, |site: &AllocatingLine| {
+        Column::new(names::WEIGHT_BY_PART, |site: &AllocatingLine| list(site.line.site.parts)),
+        Column::new(names::STACK, |site: &AllocatingLine| {
             list(site.line.site.stack.iter().map(ToString::to_string))
         }),
     ]);
@@ -183,19 +183,19 @@ pub(crate) fn cell(suspect: &Suspect) -> Value<'static> {
 /// Returns the columns of the samples of a class.
 pub(crate) fn sample_columns<'c>() -> Columns<'c, AllocatedIn> {
     Columns::new([
-        Column::of(names::CLASS, |of: &AllocatedIn| (&of.class).into()),
-        Column::of(names::STATUS, |of: &AllocatedIn| of.status.name().into()),
-        Column::of(names::SURE, |of: &AllocatedIn| {
+        Column::new(names::CLASS, |of: &AllocatedIn| (&of.class).into()),
+        Column::new(names::STATUS, |of: &AllocatedIn| of.status.name().into()),
+        Column::new(names::SURE, |of: &AllocatedIn| {
             (of.status == AllocationStatus::Found).then(|| of.sure.name()).into()
         })
         .or_null("no line is named"),
-        Column::of(names::EVENT, |of: &AllocatedIn| of.event.map(|event| event.name()).into())
+        Column::new(names::EVENT, |of: &AllocatedIn| of.event.map(|event| event.name()).into())
             .or_null("there are no allocation samples"),
-        Column::of(names::SAMPLES, |of: &AllocatedIn| of.sum.samples.into()),
-        Column::of(names::WEIGHT_BYTES, |of: &AllocatedIn| of.sum.bytes.into()),
-        Column::of(names::OLD_OBJECTS, |of: &AllocatedIn| of.old_objects.into()),
-        Column::of(names::LIVE_BYTES, |of: &AllocatedIn| of.live_bytes.into()),
-        Column::of(names::RECORDED_LIVE_BYTES, |of: &AllocatedIn| of.recorded_live_bytes.into()),
-        Column::of(names::ALLOCATING_LINES, |of: &AllocatedIn| of.all_sites.into()),
+        Column::new(names::SAMPLES, |of: &AllocatedIn| of.sum.samples.into()),
+        Column::new(names::WEIGHT_BYTES, |of: &AllocatedIn| of.sum.bytes.into()),
+        Column::new(names::OLD_OBJECTS, |of: &AllocatedIn| of.old_objects.into()),
+        Column::new(names::LIVE_BYTES, |of: &AllocatedIn| of.live_bytes.into()),
+        Column::new(names::RECORDED_LIVE_BYTES, |of: &AllocatedIn| of.recorded_live_bytes.into()),
+        Column::new(names::ALLOCATING_LINES, |of: &AllocatedIn| of.all_sites.into()),
     ])
 }

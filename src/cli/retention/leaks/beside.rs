@@ -5,7 +5,7 @@ use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
-use hprof_query::loaders::loader_sets::Why;
+use hprof_query::loaders::loader_sets::RootPath;
 use hprof_query::paths::steps::ObjectStep;
 use hprof_report::column::JsonField;
 use hprof_report::value::{id, list, record};
@@ -19,38 +19,38 @@ use super::{LeaksReport, facts, loaders, words};
 pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
     let lines = |told: &&'a LeaksReport| facts::lines(told);
     Columns::new([
-        Column::of(names::TOTAL.dot(names::REACHABLE_BYTES), |told: &&'a LeaksReport| {
+        Column::new(names::TOTAL.dot(names::REACHABLE_BYTES), |told: &&'a LeaksReport| {
             told.leaks.reachable_bytes.into()
         }),
-        Column::of(names::TOTAL.dot(names::THRESHOLD_BYTES), |told: &&'a LeaksReport| {
+        Column::new(names::TOTAL.dot(names::THRESHOLD_BYTES), |told: &&'a LeaksReport| {
             told.leaks.threshold_bytes.into()
         }),
-        Column::of(names::TOTAL.dot(names::ACCUMULATIONS), |told: &&'a LeaksReport| {
+        Column::new(names::TOTAL.dot(names::ACCUMULATIONS), |told: &&'a LeaksReport| {
             told.leaks.accumulations().count().into()
         }),
-        Column::of(names::HEADLINE, |told: &&'a LeaksReport| words::headline(&told.leaks).into()),
-        Column::nested(names::CONCLUSIONS, conclusion_fields(), |told: &&'a LeaksReport| {
+        Column::new(names::HEADLINE, |told: &&'a LeaksReport| words::headline(&told.leaks).into()),
+        Column::with_fields(names::CONCLUSIONS, conclusion_fields(), |told: &&'a LeaksReport| {
             list(told.leaks.conclusions.iter().map(|one| conclusion(told, one)))
         }),
         Column::records(names::LOADER_GROUPS, loader_groups(), |told: &&'a LeaksReport| &told.leaks.loaders),
-        Column::of(names::FINALIZER_QUEUE, |told: &&'a LeaksReport| told.facts.finalizer_queue.into())
+        Column::new(names::FINALIZER_QUEUE, |told: &&'a LeaksReport| told.facts.finalizer_queue.into())
             .or_null("the dump does not say"),
         Column::record(names::OFF_HEAP, off_heap(), |told: &&'a LeaksReport| Some(*told)),
-        Column::of(names::UNREACHABLE_BYTES, |told: &&'a LeaksReport| told.unreachable.0.into()),
+        Column::new(names::UNREACHABLE_BYTES, |told: &&'a LeaksReport| told.unreachable.0.into()),
         Column::record(names::RECORDING, ComparedRecording::columns(), |told: &&'a LeaksReport| {
             told.recording.clone()
         })
         .or_null("there is none"),
-        Column::of(names::FACTS, move |told: &&'a LeaksReport| list(lines(told))),
+        Column::new(names::FACTS, move |told: &&'a LeaksReport| list(lines(told))),
     ])
 }
 
 fn conclusion_fields() -> Vec<JsonField> {
     vec![
-        JsonField::of(names::SENTENCE),
-        JsonField::of(names::RETAINED_BYTES),
-        JsonField::of(names::LOADER_GROUP).or_null("it is a suspect"),
-        JsonField::of(names::SUSPECT_RANKS),
+        JsonField::new(names::SENTENCE),
+        JsonField::new(names::RETAINED_BYTES),
+        JsonField::new(names::LOADER_GROUP).or_null("it is a suspect"),
+        JsonField::new(names::SUSPECT_RANKS),
     ]
 }
 
@@ -72,16 +72,16 @@ fn conclusion<'a>(told: &LeaksReport, one: &Conclusion) -> Value<'a> {
 
 fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
     Columns::new([
-        Column::of(names::CLASS, |group: &LoaderGroup| group.class.as_ref().into())
+        Column::new(names::CLASS, |group: &LoaderGroup| group.class.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::LOADERS, |group: &LoaderGroup| group.loaders.into()),
-        Column::of(names::DEFINES, |group: &LoaderGroup| group.defines.as_ref().into())
+        Column::new(names::LOADERS, |group: &LoaderGroup| group.loaders.into()),
+        Column::new(names::DEFINES, |group: &LoaderGroup| group.defines.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::CLASSES, |group: &LoaderGroup| group.classes.into()),
-        Column::of(names::RETAINED_BYTES, |group: &LoaderGroup| group.retained_bytes.into()),
-        Column::of(names::APPLICATION, |group: &LoaderGroup| group.application.as_ref().into())
+        Column::new(names::CLASSES, |group: &LoaderGroup| group.classes.into()),
+        Column::new(names::RETAINED_BYTES, |group: &LoaderGroup| group.retained_bytes.into()),
+        Column::new(names::APPLICATION, |group: &LoaderGroup| group.application.as_ref().into())
             .or_null("no other deployment of it is known to run"),
-        Column::of(names::IS_CLOSED, |group: &LoaderGroup| group.are_closed.into()),
+        Column::new(names::IS_CLOSED, |group: &LoaderGroup| group.are_closed.into()),
         Column::records(names::LOADER_HOLDERS, loader_holders(), |group: &LoaderGroup| &group.holders),
         Column::records(names::PATHS, loader_paths(), |group: &LoaderGroup| &group.paths),
     ])
@@ -90,31 +90,31 @@ fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
 /// Columns of the holders of class loaders.
 pub(super) fn loader_holders<'c>() -> Columns<'c, LoaderHolder> {
     Columns::new([
-        Column::of(names::HOLDER_KIND, |holder: &LoaderHolder| holder.kind.name().into()),
-        Column::of(names::LOADERS, |holder: &LoaderHolder| holder.loaders.into()),
-        Column::of(names::HOLDER_NAMES, |holder: &LoaderHolder| list(holder.names.iter())),
-        Column::of(names::HOLDER_NAME_COUNT, |holder: &LoaderHolder| holder.name_count.into()),
-        Column::of(names::LOADER_OBJECT, |holder: &LoaderHolder| {
+        Column::new(names::HOLDER_KIND, |holder: &LoaderHolder| holder.kind.name().into()),
+        Column::new(names::LOADERS, |holder: &LoaderHolder| holder.loaders.into()),
+        Column::new(names::HOLDER_NAMES, |holder: &LoaderHolder| list(holder.names.iter())),
+        Column::new(names::HOLDER_NAME_COUNT, |holder: &LoaderHolder| holder.name_count.into()),
+        Column::new(names::LOADER_OBJECT, |holder: &LoaderHolder| {
             id(holder.example.as_ref().map(|(loader, _)| *loader))
         })
         .or_null("there is no path"),
-        Column::of(names::ROOT_TEXT, |holder: &LoaderHolder| {
+        Column::new(names::ROOT_TEXT, |holder: &LoaderHolder| {
             holder.example.as_ref().map(|(_, why)| paths::describe_root(&why.root)).into()
         })
         .or_null("there is no path"),
-        Column::nested(names::PATH_TO_ROOT, path_fields(), |holder: &LoaderHolder| {
+        Column::with_fields(names::PATH_TO_ROOT, path_fields(), |holder: &LoaderHolder| {
             list(holder.example.iter().flat_map(|(_, why)| &why.steps).map(step))
         }),
     ])
 }
 
-fn loader_paths<'c>() -> Columns<'c, (ObjectId, LoaderHolderKind, Why)> {
-    type LoaderPath = (ObjectId, LoaderHolderKind, Why);
+fn loader_paths<'c>() -> Columns<'c, (ObjectId, LoaderHolderKind, RootPath)> {
+    type LoaderPath = (ObjectId, LoaderHolderKind, RootPath);
     Columns::new([
-        Column::of(names::LOADER_OBJECT, |(loader, ..): &LoaderPath| id(*loader)),
-        Column::of(names::KEEPER, |(_, kind, _): &LoaderPath| loaders::keeper(*kind).into()),
-        Column::of(names::ROOT_TEXT, |(.., why): &LoaderPath| paths::describe_root(&why.root).into()),
-        Column::nested(names::PATH_TO_ROOT, path_fields(), |(.., why): &LoaderPath| {
+        Column::new(names::LOADER_OBJECT, |(loader, ..): &LoaderPath| id(*loader)),
+        Column::new(names::KEEPER, |(_, kind, _): &LoaderPath| loaders::keeper(*kind).into()),
+        Column::new(names::ROOT_TEXT, |(.., why): &LoaderPath| paths::describe_root(&why.root).into()),
+        Column::with_fields(names::PATH_TO_ROOT, path_fields(), |(.., why): &LoaderPath| {
             list(why.steps.iter().map(step))
         }),
     ])
@@ -122,13 +122,13 @@ fn loader_paths<'c>() -> Columns<'c, (ObjectId, LoaderHolderKind, Why)> {
 
 fn off_heap<'c>() -> Columns<'c, &'c LeaksReport> {
     Columns::new([
-        Column::of(names::DIRECT_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.direct.buffers.into()),
-        Column::of(names::DIRECT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.direct.bytes.into()),
-        Column::of(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.mapped.buffers.into()),
-        Column::of(names::MAPPED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.mapped.bytes.into()),
-        Column::of(names::RESERVED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.reserved_bytes.into())
+        Column::new(names::DIRECT_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.direct.buffers.into()),
+        Column::new(names::DIRECT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.direct.bytes.into()),
+        Column::new(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.leaks.off_heap.mapped.buffers.into()),
+        Column::new(names::MAPPED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.mapped.bytes.into()),
+        Column::new(names::RESERVED_BYTES, |told: &&LeaksReport| told.leaks.off_heap.reserved_bytes.into())
             .or_null("the dump does not say"),
-        Column::of(names::LIMIT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.limit_bytes.into())
+        Column::new(names::LIMIT_BYTES, |told: &&LeaksReport| told.leaks.off_heap.limit_bytes.into())
             .or_null("the dump does not say"),
         Column::records(names::OWNERS, buffer_owners(), |told: &&LeaksReport| &told.leaks.off_heap.owners),
     ])
@@ -136,20 +136,20 @@ fn off_heap<'c>() -> Columns<'c, &'c LeaksReport> {
 
 fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
     Columns::new([
-        Column::of(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null("there is none"),
-        Column::of(names::BUFFERS, |owner: &BufferOwner| owner.buffers.buffers.into()),
-        Column::of(names::CAPACITY_BYTES, |owner: &BufferOwner| owner.buffers.bytes.into()),
+        Column::new(names::FIELD, |owner: &BufferOwner| owner.field.as_ref().into()).or_null("there is none"),
+        Column::new(names::BUFFERS, |owner: &BufferOwner| owner.buffers.buffers.into()),
+        Column::new(names::CAPACITY_BYTES, |owner: &BufferOwner| owner.buffers.bytes.into()),
     ])
 }
 
 pub(super) fn path_fields() -> Vec<JsonField> {
     vec![
-        JsonField::of(names::OBJECT),
-        JsonField::of(names::CLASS).or_null("the dump does not say"),
-        JsonField::of(names::FIELD).or_null("it is the root, or the dump does not say"),
-        JsonField::of(names::IS_STATIC),
-        JsonField::of(names::LABEL).or_null("there are none"),
-        JsonField::of(names::RETAINED_BYTES),
+        JsonField::new(names::OBJECT),
+        JsonField::new(names::CLASS).or_null("the dump does not say"),
+        JsonField::new(names::FIELD).or_null("it is the root, or the dump does not say"),
+        JsonField::new(names::IS_STATIC),
+        JsonField::new(names::LABEL).or_null("there are none"),
+        JsonField::new(names::RETAINED_BYTES),
     ]
 }
 

@@ -4,7 +4,7 @@ use hprof_query::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OF
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
-use hprof_report::number::{counted, human_bytes, percent};
+use hprof_report::number::{format_count, human_bytes, percent};
 
 use super::{LeaksReport, claim, loaders, words};
 
@@ -16,7 +16,7 @@ pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
     let LeaksReport { leaks, facts, unreachable, recording, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
-    all.extend(loaders::beside(leaks));
+    all.extend(loaders::other_groups(leaks));
     all.extend(finalizer(facts));
     all.extend(off_heap(&leaks.off_heap));
     all.extend(recording.as_ref().and_then(|recording| Some(recording.heap_line()? + ".")));
@@ -65,7 +65,7 @@ fn finalizer(facts: &HeapFacts) -> Option<String> {
         .finalizer_frame
         .as_ref()
         .map(|frame| format!("; its thread is in {}", frame.qualified_method()));
-    Some(format!("{} wait for the finalizer{}.", counted(waiting, "object"), frame.unwrap_or_default()))
+    Some(format!("{} wait for the finalizer{}.", format_count(waiting, "object"), frame.unwrap_or_default()))
 }
 
 fn off_heap(off_heap: &OffHeap) -> Option<String> {
@@ -78,14 +78,14 @@ fn off_heap(off_heap: &OffHeap) -> Option<String> {
         parts.push(format!(
             "{} of direct memory in {}",
             human_bytes(direct.bytes),
-            counted(direct.buffers, "buffer")
+            format_count(direct.buffers, "buffer")
         ));
     }
     if mapped.bytes > 0 {
         parts.push(format!(
             "{} of mapped files in {}",
             human_bytes(mapped.bytes),
-            counted(mapped.buffers, "buffer")
+            format_count(mapped.buffers, "buffer")
         ));
     }
     let owner = owners.first().and_then(|owner| {

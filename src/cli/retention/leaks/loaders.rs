@@ -5,7 +5,7 @@ use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::{Cause, Conclusion, Leaks};
 use hprof_report::answer::Section;
 use hprof_report::escape;
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::paths;
@@ -52,7 +52,7 @@ pub(super) fn holder_text(holder: &LoaderHolder) -> String {
     let (is_thread, count) = (is_of_thread(holder.kind), holder.name_count);
     let name = |name: &String| if is_thread { escape::quoted(name) } else { name.clone() };
     let names: Vec<String> = holder.names.iter().map(name).collect();
-    let text = some(&names, count);
+    let text = name_list(&names, count);
     let thread = if count == 1 { "thread" } else { "threads" };
     match holder.kind {
         _ if names.is_empty() => what.to_owned(),
@@ -75,18 +75,19 @@ fn holders(group: &LoaderGroup) -> Option<String> {
         [] => None,
         [one] if one.loaders == group.loaders => Some(format!(" by {}", holder_text(one))),
         several => {
-            let texts = several.iter().map(|one| format!("{} by {}", grouped(one.loaders), holder_text(one)));
+            let texts =
+                several.iter().map(|one| format!("{} by {}", group_digits(one.loaders), holder_text(one)));
             Some(format!(": {}", texts.collect::<Vec<_>>().join(", ")))
         }
     }
 }
 
 /// Formats a list of `count` names, of which the first few are named.
-fn some(first: &[String], count: u64) -> String {
+fn name_list(first: &[String], count: u64) -> String {
     let named = first.get(..NAMED).unwrap_or(first);
     let others = count.saturating_sub(named.len() as u64);
     match (named, others) {
-        (named, 1..) => format!("{} and {} more", named.join(", "), grouped(others)),
+        (named, 1..) => format!("{} and {} more", named.join(", "), group_digits(others)),
         ([some @ .., last], 0) if !some.is_empty() => format!("{} and {last}", some.join(", ")),
         (named, 0) => named.join(", "),
     }
@@ -95,7 +96,7 @@ fn some(first: &[String], count: u64) -> String {
 /// Returns the statement about the loaders of a group and their holders.
 pub(super) fn claim(group: &LoaderGroup) -> Claim {
     let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
-    let loaders = grouped(group.loaders);
+    let loaders = group_digits(group.loaders);
     let subject = match (&group.application, group.are_closed) {
         (Some(application), true) => format!("{loaders} class loaders of stopped {application}{of}"),
         (_, are_closed) => {
@@ -112,7 +113,7 @@ pub(super) fn claim(group: &LoaderGroup) -> Claim {
 }
 
 /// Describes groups that are not conclusions.
-pub(super) fn beside(leaks: &Leaks) -> impl Iterator<Item = String> {
+pub(super) fn other_groups(leaks: &Leaks) -> impl Iterator<Item = String> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).map(|(_, group)| fact(leaks, group))
 }
@@ -127,18 +128,18 @@ fn fact(leaks: &Leaks, group: &LoaderGroup) -> String {
     let defines = group.defines.as_deref().unwrap_or("the same classes");
     format!(
         "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
-        grouped(group.loaders),
+        group_digits(group.loaders),
         match group.classes {
             0 | 1 => String::new(),
             2 => " and 1 other class".to_owned(),
-            more => format!(" and {} other classes", grouped(more - 1)),
+            more => format!(" and {} other classes", group_digits(more - 1)),
         },
         amount(leaks, group.retained_bytes),
     )
 }
 
 /// Returns the paths of groups that are not conclusions.
-pub(super) fn paths_beside(leaks: &Leaks) -> Vec<Section> {
+pub(super) fn other_paths(leaks: &Leaks) -> Vec<Section> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).flat_map(|(_, group)| paths_of(group)).collect()
 }
@@ -155,7 +156,7 @@ pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
             _ => (0, 0),
         };
         let keeper = keeper(holder.kind);
-        let of = format!("{} of {}", grouped(holder.loaders), grouped(group.loaders));
+        let of = format!("{} of {}", group_digits(holder.loaders), group_digits(group.loaders));
         all.push(Section::Line(format!(
             "  {of}: class loader {loader:#x} is kept alive by {keeper} ({root})"
         )));

@@ -49,7 +49,7 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) 
             }
         }
     }
-    screen::unconcluded(&told.leaks).try_for_each(|(at, _)| row(out, summary, told, at))?;
+    screen::other_suspects(&told.leaks).try_for_each(|(at, _)| row(out, summary, told, at))?;
     let lines = facts::lines(told);
     if !lines.is_empty() {
         writeln!(out, "\n## Also\n")?;
@@ -92,7 +92,11 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
         };
         let held = paths::describe_held(step);
         let arrow = if held.is_empty() { String::new() } else { format!("{}: ", code(&held)) };
-        writeln!(out, "1. {arrow}{}", text(&object_columns::NamedObject::describe(paths::named(step))))?;
+        writeln!(
+            out,
+            "1. {arrow}{}",
+            text(&object_columns::NamedObject::describe(paths::named_object(step)))
+        )?;
     }
     Ok(())
 }

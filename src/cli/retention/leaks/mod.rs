@@ -33,7 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Output format of suspects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Show {
+enum LeaksFormat {
     /// A format that every command has.
     Rows(Format),
     /// Markdown, to paste into a ticket.
@@ -41,11 +41,11 @@ enum Show {
 }
 
 /// Values of `--format`.
-const FORMAT: &[Keyword<Show>] = &[
-    ("table", Show::Rows(Format::Table), "Human-readable text"),
-    ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
-    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
-    ("markdown", Show::Markdown, "Markdown, to paste into a ticket"),
+const FORMAT: &[Keyword<LeaksFormat>] = &[
+    ("table", LeaksFormat::Rows(Format::Table), "Human-readable text"),
+    ("json", LeaksFormat::Rows(Format::Json), "One JSON document with all evidence"),
+    ("csv", LeaksFormat::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("markdown", LeaksFormat::Markdown, "Markdown, to paste into a ticket"),
 ];
 
 /// Find leak suspects and show the evidence
@@ -88,7 +88,7 @@ pub(crate) struct LeaksArgs {
         default_value = "table",
         help_heading = "Output"
     )]
-    format: Show,
+    format: LeaksFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -110,7 +110,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
     let frameworks = args.frameworks.rules(cx)?;
     let recording = args.recording.read(cx, &args.input)?;
     let (session, told) = Session::ask(cx, &args.input, |dump| {
-        let unreachable = Unreachable::of(dump.summary, dump.graph);
+        let unreachable = Unreachable::new(dump.summary, dump.graph);
         let places = HeapPlaces::new(dump, &frameworks, args.threshold)?;
         let mut leaks = leaks::leaks(dump, args.threshold, &places, LeakEvidence::All)?;
         let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, dump);
@@ -126,11 +126,11 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
     told.recording.iter().for_each(|recording| recording.warn(cx));
     let style = cx.style(args.color);
     match args.format {
-        Show::Rows(format) => {
-            cx.each(format, |cx, format| show(cx, &session, &told, &args.input, (format, style)))?;
+        LeaksFormat::Rows(format) => {
+            cx.for_each_format(format, |cx, format| show(cx, &session, &told, &args.input, (format, style)))?;
         }
-        Show::Markdown => {
-            let mut out = cx.out();
+        LeaksFormat::Markdown => {
+            let mut out = cx.writer();
             markdown::write(&mut out, &session, &told)?;
             output::finish_if(out, session.check())?;
         }
@@ -150,20 +150,21 @@ fn show(
     let is_table = format == Format::Table;
     let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
     let rows = rows.filter_map(|at| columns::SuspectLine::new(told, at));
-    let mut answer =
-        Answer::new(columns::columns(), rows).beside(&beside::columns(), &told).without_rows(NoRows::Nothing);
+    let mut answer = Answer::new(columns::columns(), rows)
+        .with_summary(&beside::columns(), &told)
+        .without_rows(NoRows::Nothing);
     if is_table {
         let next = screen::next(told, input);
         let width = style.width.map_or(usize::MAX, usize::from);
-        answer = screen::sections(session, told).into_iter().fold(answer, Answer::above);
-        answer = answer.under(Section::Whole(commands::lines(&next, width)));
+        answer = screen::sections(session, told).into_iter().fold(answer, Answer::with_section_above);
+        answer = answer.with_section_below(Section::Unwrapped(commands::lines(&next, width)));
     }
     session.show_as(cx, "leaks", format, style, answer)?;
     Ok(())
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "leaks",
         variant: "",
         about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
@@ -172,6 +173,6 @@ pub(crate) fn declared() -> Vec<Declared> {
                 Eclipse MAT says; the verdict on each that is more than a holder is in a row after them. The exit \
                 code is 1 if no `verdict` is `accumulation`, or only of what is less than 1 percent of all objects.",
         rows: columns::columns().fields(),
-        beside: beside::columns().fields(),
+        summary: beside::columns().fields(),
     }]
 }

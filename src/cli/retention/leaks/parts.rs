@@ -1,12 +1,12 @@
 //! Words for the place of a suspect, for what accumulates there, and for the parts of a holder.
 
-use hprof_query::leaks::contents::{Level, Reason};
+use hprof_query::leaks::contents::{ContentsLevel, Reason};
 use hprof_query::leaks::evidence::{Owner, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{Leaks, Suspect, SuspectKind};
 use hprof_report::escape;
-use hprof_report::number::{counted, grouped, percent};
+use hprof_report::number::{format_count, group_digits, percent};
 use hprof_values::names;
 
 use crate::cli::shared::{containers, holder};
@@ -60,20 +60,22 @@ pub(super) fn elements(suspect: &Suspect) -> Option<String> {
     }
     if !suspect.is_by_mat() {
         return match &suspect.reason {
-            Some(Reason::Children { class, objects, .. }) => Some(format!("{} x {class}", grouped(*objects))),
+            Some(Reason::Children { class, objects, .. }) => {
+                Some(format!("{} x {class}", group_digits(*objects)))
+            }
             _ => None,
         };
     }
     if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
-        return Some(format!("{} x {class}", grouped(suspect.objects)));
+        return Some(format!("{} x {class}", group_digits(suspect.objects)));
     }
     // If a collection was only sampled, its element class is a guess: the tree must contain the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());
     let is_known = |class: &str| suspect.accumulated.iter().any(|level| level.class == class);
     if let Some(held) = held.filter(|held| held.is_exact || is_known(&held.class)) {
         return Some(match held.is_mostly {
-            true => format!("{} elements, mostly {}", grouped(held.objects), held.class),
-            false => format!("{} x {}", grouped(held.objects), held.class),
+            true => format!("{} elements, mostly {}", group_digits(held.objects), held.class),
+            false => format!("{} x {}", group_digits(held.objects), held.class),
         });
     }
     let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == SuspectKind::Single));
@@ -83,16 +85,16 @@ pub(super) fn elements(suspect: &Suspect) -> Option<String> {
 }
 
 /// Describes a level of what accumulates.
-fn level(level: &Level) -> String {
+fn level(level: &ContentsLevel) -> String {
     let kind = if level.is_class_object { "class " } else { "" };
     match level.objects {
         1 => format!("{kind}{}", holder::simple(&level.class, false)),
-        many => format!("{} x {kind}{}", grouped(many), holder::simple(&level.class, false)),
+        many => format!("{} x {kind}{}", group_digits(many), holder::simple(&level.class, false)),
     }
 }
 
 /// Describes what accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node`.
-pub(super) fn accumulated(suspect: &Suspect) -> String {
+pub(super) fn accumulation_text(suspect: &Suspect) -> String {
     suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
 }
 
@@ -111,7 +113,7 @@ pub(super) fn part_text(part: &RetainedPart) -> String {
     match (&part.place, part.objects) {
         (Some(place), _) => holder::text(place, [false, false]),
         (_, 1) => format!("{kind}{}", holder::simple(&part.class, false)),
-        (_, many) => format!("{} x {kind}{}", grouped(many), holder::simple(&part.class, false)),
+        (_, many) => format!("{} x {kind}{}", group_digits(many), holder::simple(&part.class, false)),
     }
 }
 
@@ -131,8 +133,8 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: O
         let class = local.value_class.as_ref().map(|class| format!(", mostly {class},")).unwrap_or_default();
         return format!(
             "{} values{class} of ThreadLocals that were collected are kept by {} {threads}",
-            grouped(local.values),
-            grouped(local.threads)
+            group_digits(local.values),
+            group_digits(local.threads)
         );
     }
     let name = match &local.field {
@@ -143,7 +145,7 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: O
     let pool = pool.map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
     if let (2.., Some(field)) = (local.keys, &local.field) {
         let (keys, values, threads) =
-            (grouped(local.keys), grouped(local.values), counted(local.threads, "thread"));
+            (group_digits(local.keys), group_digits(local.values), format_count(local.threads, "thread"));
         return format!("{keys} ThreadLocals {field} keep {values} x {kept} in {threads}{pool}");
     }
     let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
@@ -152,11 +154,15 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>, contents: O
         1 => format!("{name} keeps {value} in a thread{pool}"),
         many => {
             let all = match (local.elements, &local.element_class) {
-                (Some(elements), Some(class)) => format!(", with {} x {class} in all", grouped(elements)),
-                (Some(elements @ 1..), None) => format!(", with {} in all", counted(elements, "element")),
+                (Some(elements), Some(class)) => {
+                    format!(", with {} x {class} in all", group_digits(elements))
+                }
+                (Some(elements @ 1..), None) => {
+                    format!(", with {} in all", format_count(elements, "element"))
+                }
                 _ => String::new(),
             };
-            format!("{name} keeps {value} in each of {} {threads}{pool}{all}", grouped(many))
+            format!("{name} keeps {value} in each of {} {threads}{pool}{all}", group_digits(many))
         }
     }
 }

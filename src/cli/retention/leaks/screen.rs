@@ -3,9 +3,9 @@
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Cause, Conclusion, Leaks, NO_BOUND, Suspect, SuspectKind, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, LeakVerdict, Leaks, NO_BOUND, Suspect, SuspectKind};
 use hprof_report::escape;
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_report::table::{Align, TableBuilder};
 
 use crate::cli::prelude::*;
@@ -28,9 +28,9 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
         all.push(made_of(told));
     }
     for (number, conclusion) in told.leaks.conclusions.iter().enumerate() {
-        all.extend(concluded(summary, told, number, conclusion));
+        all.extend(conclusion_sections(summary, told, number, conclusion));
     }
-    for (at, suspect) in unconcluded(&told.leaks) {
+    for (at, suspect) in other_suspects(&told.leaks) {
         all.extend(row(summary, told, at, suspect));
     }
     let lines = facts::lines(told);
@@ -38,7 +38,7 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
         all.push(Section::Line(String::new()));
         all.extend(lines.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
     }
-    all.extend(loaders::paths_beside(&told.leaks));
+    all.extend(loaders::other_paths(&told.leaks));
     all.extend(stack(told));
     let lines = |section| match section {
         Section::Line(text) => Section::Line(words::line(&text)),
@@ -48,14 +48,19 @@ pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
 }
 
 /// Returns the indices of suspects that are not conclusions: holders, and parts of class loaders.
-pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
+pub(super) fn other_suspects(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
     let is_told = |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.suspect() == at);
     let all = leaks.suspects.iter().enumerate();
     all.filter(move |(at, suspect)| !is_told(*at) && !suspect.is_told_elsewhere())
 }
 
 /// Renders a conclusion: the suspect, or the class loaders, why they are alive, and the suspects that they explain.
-fn concluded(summary: &Summary, told: &LeaksReport, number: usize, conclusion: &Conclusion) -> Vec<Section> {
+fn conclusion_sections(
+    summary: &Summary,
+    told: &LeaksReport,
+    number: usize,
+    conclusion: &Conclusion,
+) -> Vec<Section> {
     match &conclusion.cause {
         Cause::Suspect(at) => {
             let suspect = told.leaks.suspects.get(*at);
@@ -91,11 +96,11 @@ fn row(summary: &Summary, told: &LeaksReport, at: usize, suspect: &Suspect) -> V
     let sentence = words::sentence(&told.leaks, suspect);
     let title = words::title(&told.leaks, at);
     let mut all = vec![Section::Line(String::new()), Section::Line(format!("{title}: {sentence}"))];
-    if suspect.verdict == Verdict::Holder && !suspect.parts.is_empty() {
+    if suspect.verdict == LeakVerdict::Holder && !suspect.parts.is_empty() {
         all.push(parts(told, suspect));
     }
     all.extend(evidence(summary, &told.leaks, suspect).into_iter().map(Section::Line));
-    if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
+    if let (LeakVerdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
         all.push(Section::Line(format!("  path: {}", path_heading(paths))));
         if paths.path.steps.len() > 1 {
             all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
@@ -140,19 +145,19 @@ fn evidence(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<String> 
 pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
     if let Some(point) = &suspect.point {
-        all.push(("accumulation point", words::described(point)));
+        all.push(("accumulation point", words::describe_object(point)));
     }
     if suspect.kind == SuspectKind::Single {
-        all.push(("retained by", words::described(&suspect.object)));
+        all.push(("retained by", words::describe_object(&suspect.object)));
     } else {
-        let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();
+        let largest = suspect.members.iter().take(3).map(words::describe_object).collect::<Vec<_>>();
         all.push(("largest", largest.join("; ")));
     }
     if suspect.evidence.iter().any(|text| text != NO_BOUND) {
         all.push(("verdict", format!("{}: {}", suspect.verdict.name(), suspect.evidence.join("; "))));
     }
-    if suspect.verdict == Verdict::Accumulation && !suspect.accumulated.is_empty() {
-        all.push(("consists of", parts::accumulated(suspect)));
+    if suspect.verdict == LeakVerdict::Accumulation && !suspect.accumulated.is_empty() {
+        all.push(("consists of", parts::accumulation_text(suspect)));
     }
     if let Some(allocation) = &suspect.allocation
         && let Some(frame) = allocation.frame()
@@ -162,8 +167,8 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
             format!(
                 "{}: {} of {} x {} (trace {})",
                 frame.as_shown(),
-                grouped(allocation.of_trace),
-                grouped(allocation.objects),
+                group_digits(allocation.of_trace),
+                group_digits(allocation.objects),
                 allocation.class,
                 allocation.trace
             ),
@@ -171,7 +176,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     }
     all.extend(allocated::evidence(suspect).into_iter().map(|line| ("allocated in", line)));
     let contents = suspect.contents.iter().map(|share| {
-        format!("{} {} x {}", human_bytes(share.shallow_bytes), grouped(share.objects), share.class)
+        format!("{} {} x {}", human_bytes(share.shallow_bytes), group_digits(share.objects), share.class)
     });
     all.push(("most bytes in", contents.collect::<Vec<_>>().join(", ")));
     if !suspect.loader.is_null() {
@@ -221,14 +226,14 @@ fn stack(told: &LeaksReport) -> Vec<Section> {
     lines.extend(frames.iter().take(SHOWN_FRAMES).map(|frame| format!("  {}", frame.frame)));
     let more = frames.len().saturating_sub(SHOWN_FRAMES) as u64 + thread.frames_left_out;
     if more > 0 {
-        lines.push(format!("  {}", counted(more, "more frame")));
+        lines.push(format!("  {}", format_count(more, "more frame")));
     }
     lines.into_iter().map(Section::Line).collect()
 }
 
 /// Returns the suggested commands.
 pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
-    let commands = Commands::of(input);
+    let commands = Commands::new(input);
     let mut steps = Vec::new();
     let first = told.leaks.conclusions.first().and_then(|one| told.leaks.suspects.get(one.suspect()));
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {

@@ -5,14 +5,14 @@ use hprof_query::leaks::contents::Reason;
 use hprof_query::leaks::evidence::{Path, Paths};
 use hprof_query::leaks::off_heap::OffHeapUse;
 use hprof_query::leaks::{
-    Cause, Conclusion, Largest, Leaks, MapEntry, NamedElements, NamedObject, OtherHolder, Suspect,
-    SuspectKind, SuspectObject, Verdict,
+    Cause, Conclusion, LargestFinding, LeakVerdict, Leaks, MapEntry, NamedElements, NamedObject, OtherHolder,
+    Suspect, SuspectKind, SuspectObject,
 };
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_query::waste::estimate::WastedPart;
-use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
+use hprof_report::number::{format_count, group_digits, human_bytes, percent, whole_percent};
 use hprof_report::{escape, fit};
 use hprof_values::names::is_of_jdk;
 
@@ -48,7 +48,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
             let what = claim(leaks, first).what;
-            let count = counted(leaks.conclusions.len() as u64, "leak suspect");
+            let count = format_count(leaks.conclusions.len() as u64, "leak suspect");
             let all = share(leaks.concluded_bytes);
             Some(match others {
                 [] if leaks.is_outside(first) => format!("{count}, outside of {heap}: {what}"),
@@ -63,7 +63,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
                 }
             })
         }
-        ([], [first, ..]) if first.verdict != Verdict::Holder => {
+        ([], [first, ..]) if first.verdict != LeakVerdict::Holder => {
             let (what, share) = (accumulation(first).what, share(first.explained_bytes()));
             let why = first.evidence.first().map(|why| format!("; {why}")).unwrap_or_default();
             Some(format!("No leak suspect: {what}: {share} of {heap}{why}"))
@@ -142,16 +142,16 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
 
 /// Returns whether the biggest object is a leak suspect.
 pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
-    matches!(leaks.largest(), Some(Largest::Conclusion(_)))
+    matches!(leaks.largest(), Some(LargestFinding::Conclusion(_)))
 }
 
 /// Describes the biggest object, without a full stop. If it is not a leak suspect, this is said first, with a
 /// reference to the conclusions.
 pub(crate) fn largest(leaks: &Leaks) -> String {
     match leaks.largest() {
-        Some(Largest::Conclusion(one)) => claim(leaks, one).text(leaks),
-        Some(Largest::Holder(row)) => {
-            let held = first(leaks, row);
+        Some(LargestFinding::Conclusion(one)) => claim(leaks, one).text(leaks),
+        Some(LargestFinding::Holder(row)) => {
+            let held = first_sentence(leaks, row);
             let held = held.strip_suffix('.').unwrap_or(&held);
             match leaks.conclusions.first() {
                 Some(one) => {
@@ -161,7 +161,7 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
                 None => format!("no leak suspect, as nothing accumulates there: {held}"),
             }
         }
-        Some(Largest::NoSuspect(holder)) => format!(
+        Some(LargestFinding::NoSuspect(holder)) => format!(
             "no leak suspect, as nothing retains more than {} of the reachable heap: {}",
             percent(leaks.threshold_bytes, leaks.reachable_bytes),
             holder::text(holder, [false, false])
@@ -175,7 +175,10 @@ pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     if let Some(group) = suspect.loader_group.and_then(|group| leaks.loaders.get(group)) {
         return format!("{}.", loaders::claim(group).text(leaks));
     }
-    std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
+    std::iter::once(first_sentence(leaks, suspect))
+        .chain(further_sentences(leaks, suspect))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the title of a row's evidence: conclusions are numbered as in the headline, other rows by their own
@@ -184,11 +187,11 @@ pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     let is_it = |one: &Conclusion| one.suspect() == at;
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
         (Some(number), _) => suspect_title(number),
-        (None, Some(Verdict::Holder)) => format!("Holder {}", at + 1),
-        (None, Some(Verdict::Content)) => format!("Content {}", at + 1),
-        (None, Some(Verdict::InProgress)) => format!("In progress {}", at + 1),
-        (None, Some(Verdict::Waste)) => format!("Waste {}", at + 1),
-        (None, Some(Verdict::Platform)) => format!("Platform {}", at + 1),
+        (None, Some(LeakVerdict::Holder)) => format!("Holder {}", at + 1),
+        (None, Some(LeakVerdict::Content)) => format!("Content {}", at + 1),
+        (None, Some(LeakVerdict::InProgress)) => format!("In progress {}", at + 1),
+        (None, Some(LeakVerdict::Waste)) => format!("Waste {}", at + 1),
+        (None, Some(LeakVerdict::Platform)) => format!("Platform {}", at + 1),
         (None, _) => format!("Row {}", at + 1),
     }
 }
@@ -199,8 +202,8 @@ pub(super) fn suspect_title(number: usize) -> String {
 }
 
 /// Returns the first sentence: what accumulates, where, and how much.
-pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
-    if suspect.verdict == Verdict::Holder {
+pub(crate) fn first_sentence(leaks: &Leaks, suspect: &Suspect) -> String {
+    if suspect.verdict == LeakVerdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
         let retains = if suspect.kind == SuspectKind::Single { "retains" } else { "retain" };
         let subject = capital(&subject(suspect));
@@ -226,7 +229,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
         let most = limit_bytes.map(|limit| format!(", of at most {}", human_bytes(limit)));
         let what = format!(
             "{holder}{} of {} outside of the heap{}",
-            counted(buffers.buffers, "direct buffer"),
+            format_count(buffers.buffers, "direct buffer"),
             human_bytes(buffers.bytes),
             most.unwrap_or_default()
         );
@@ -240,7 +243,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
             let of_one = suspect.container.as_ref().filter(|_| local.values == 1);
             let contents = of_one.map(|container| containers::elements(container, false));
             let text = local_text(local, pool(suspect, local.threads), contents);
-            match said(suspect) {
+            match rule_sentence(suspect) {
                 Some(said) => format!("{text}: {said}"),
                 None => text,
             }
@@ -262,7 +265,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
 }
 
 /// Describes what accumulates, and where, without the amount.
-pub(crate) fn what(suspect: &Suspect) -> String {
+pub(crate) fn describe_accumulation(suspect: &Suspect) -> String {
     accumulation(suspect).what
 }
 
@@ -275,20 +278,20 @@ pub(crate) fn says_more(suspect: &Suspect) -> bool {
 }
 
 /// Returns the sentence of a framework's rule.
-fn said(suspect: &Suspect) -> Option<&str> {
+fn rule_sentence(suspect: &Suspect) -> Option<&str> {
     suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty())
 }
 
 fn what_accumulates(suspect: &Suspect) -> String {
-    let said = said(suspect);
+    let said = rule_sentence(suspect);
     if let Some(NamedElements { name, objects }) = &suspect.elements {
         let said = said.map(|said| format!(", {said}")).unwrap_or_default();
         return match &suspect.reason {
             // With the name of their pool.
             Some(Reason::Threads { place, threads, .. }) => {
-                format!("{} {}{said}", grouped(*threads), holder::threads(place, false))
+                format!("{} {}{said}", group_digits(*threads), holder::threads(place, false))
             }
-            _ => format!("{} {name}{said}", grouped(*objects)),
+            _ => format!("{} {name}{said}", group_digits(*objects)),
         };
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
@@ -299,7 +302,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
         ];
         let container = suspect.container.as_ref().filter(|one| !one.are_nodes);
         let is_own = |class: &&str| {
-            suspect.verdict == Verdict::Accumulation
+            suspect.verdict == LeakVerdict::Accumulation
                 && known.iter().all(|known| library(class) != library(known))
                 && !is_of_jdk(class)
         };
@@ -316,7 +319,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
     }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
-            let loaders = grouped(*loaders);
+            let loaders = group_digits(*loaders);
             let what = match loader_class {
                 Some(loader) if loader == class => format!("{loaders} class loaders of class {class}"),
                 Some(loader) => {
@@ -331,7 +334,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
             }
         }
         Some(Reason::Threads { place, threads, .. }) => {
-            let what = format!("{} {}", grouped(*threads), holder::threads(place, false));
+            let what = format!("{} {}", group_digits(*threads), holder::threads(place, false));
             match self::place(suspect).filter(|_| place.is_unstarted) {
                 Some(place) => format!("{what}, in {place}"),
                 None => what,
@@ -357,10 +360,10 @@ fn what_accumulates(suspect: &Suspect) -> String {
             if suspect.told_container().is_none_or(|container| container.are_nodes) =>
         {
             let least = if *is_whole { "" } else { "at least " };
-            let links = format!("{least}{} x {}", grouped(*objects), holder::simple(class, false));
+            let links = format!("{least}{} x {}", group_digits(*objects), holder::simple(class, false));
             let links = match chains {
                 1 => format!("a chain of {links}"),
-                _ => format!("{links} in {} chains", grouped(*chains)),
+                _ => format!("{links} in {} chains", group_digits(*chains)),
             };
             let are_nodes = suspect.told_container().is_some_and(|container| container.are_nodes);
             let elements = elements(suspect).filter(|_| !are_nodes);
@@ -382,17 +385,17 @@ fn what_accumulates(suspect: &Suspect) -> String {
 }
 
 /// Returns further sentences about a suspect.
-fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
+fn further_sentences(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let mut all = Vec::new();
     let is_group = suspect.kind == SuspectKind::Group;
-    if suspect.verdict == Verdict::Accumulation && !is_group {
+    if suspect.verdict == LeakVerdict::Accumulation && !is_group {
         all.extend(match suspect.what {
             SuspectObject::Thread => Some(thread(suspect)),
             SuspectObject::Class | SuspectObject::ClassLoader => keeps_alive(suspect),
             SuspectObject::Instance => None,
         });
     }
-    if suspect.verdict == Verdict::Accumulation
+    if suspect.verdict == LeakVerdict::Accumulation
         && !is_group
         && suspect.accumulated_bytes < suspect.retained_bytes
     {
@@ -407,13 +410,13 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
         all.push(format!("{which} is in {}.", frame.qualified_method()));
     }
-    if suspect.is_oom_thread && suspect.verdict == Verdict::Holder && !is_group {
+    if suspect.is_oom_thread && suspect.verdict == LeakVerdict::Holder && !is_group {
         all.push("It ran out of memory.".to_owned());
     }
     if is_group && suspect.is_by_mat() {
         all.push(format!(
             "No single object keeps these {} x {} alive: each is held in several places, or by a GC root.",
-            grouped(suspect.objects),
+            group_digits(suspect.objects),
             suspect.group_class.as_deref().unwrap_or_default()
         ));
         if suspect.is_oom_thread {
@@ -434,10 +437,10 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         } else if paths.is_weak {
             all.push("Only weak, phantom or finalizer references keep it alive.".to_owned());
         }
-        if suspect.verdict == Verdict::Accumulation && suspect.what != SuspectObject::Thread {
+        if suspect.verdict == LeakVerdict::Accumulation && suspect.what != SuspectObject::Thread {
             all.extend(frame(paths));
         }
-        if suspect.verdict == Verdict::Accumulation && !is_group {
+        if suspect.verdict == LeakVerdict::Accumulation && !is_group {
             all.extend(threads(suspect, paths));
         }
     }
@@ -540,10 +543,10 @@ fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
         (Some(limit), Some(size)) => {
-            format!("The queue has {} of at most {} elements", grouped(size), grouped(limit))
+            format!("The queue has {} of at most {} elements", group_digits(size), group_digits(limit))
         }
-        (None, Some(size)) => format!("The queue has {} elements and no limit", grouped(size)),
-        (Some(limit), None) => format!("The queue takes at most {} elements", grouped(limit)),
+        (None, Some(size)) => format!("The queue has {} elements and no limit", group_digits(size)),
+        (Some(limit), None) => format!("The queue takes at most {} elements", group_digits(limit)),
         (None, None) => "The queue has no limit".to_owned(),
     };
     let names = queue.threads.iter().take(NAMED_THREADS).map(|thread| {
@@ -555,7 +558,7 @@ fn queue(suspect: &Suspect) -> Option<String> {
     });
     let names: Vec<String> = names.collect();
     let more = queue.all_threads.saturating_sub(names.len() as u64);
-    let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+    let more = if more > 0 { format!(" and {} more", group_digits(more)) } else { String::new() };
     Some(match names.as_slice() {
         [] if queue.are_frames_known => format!("{limit}; no frame of a thread holds it."),
         [] => format!("{limit}."),
@@ -567,13 +570,13 @@ fn queue(suspect: &Suspect) -> Option<String> {
 /// Describes the suspect: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
 pub(super) fn subject(suspect: &Suspect) -> String {
     if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
-        return format!("{} x {class}", grouped(suspect.objects));
+        return format!("{} x {class}", group_digits(suspect.objects));
     }
-    named(&suspect.object, suspect.what)
+    object_name(&suspect.object, suspect.what)
 }
 
 /// Describes an object by its name.
-fn named(named: &NamedObject, what: SuspectObject) -> String {
+fn object_name(named: &NamedObject, what: SuspectObject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
     match what {
@@ -590,7 +593,7 @@ fn named(named: &NamedObject, what: SuspectObject) -> String {
 }
 
 /// Describes an object briefly, for a line of evidence.
-pub(super) fn described(object: &NamedObject) -> String {
+pub(super) fn describe_object(object: &NamedObject) -> String {
     let class = object.class.as_deref().unwrap_or("<unknown class>");
     let kind = if object.is_class_object { "class " } else { "" };
     format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))

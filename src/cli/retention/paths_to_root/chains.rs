@@ -1,7 +1,7 @@
 //! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`; if the path is still too
 //! long, its middle is omitted.
 
-use hprof_report::number::grouped;
+use hprof_report::number::group_digits;
 use hprof_values::names;
 
 /// Minimum number of equal steps that become one line.
@@ -77,12 +77,12 @@ pub(super) fn shorten<K: PartialEq>(
 pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
     let holder = holder.map(names::simple).unwrap_or_default();
     let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };
-    format!("… {} x {holder}{dot}{held}", grouped(steps as u64))
+    format!("… {} x {holder}{dot}{held}", group_digits(steps as u64))
 }
 
 /// Describes omitted steps.
 pub(super) fn describe_between(steps: usize) -> String {
-    format!("… {} objects in between", grouped(steps as u64))
+    format!("… {} objects in between", group_digits(steps as u64))
 }
 
 #[cfg(test)]

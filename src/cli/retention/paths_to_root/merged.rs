@@ -7,15 +7,15 @@ use roaring::RoaringBitmap;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
-use hprof_query::objects::selection::{Selected, Selection};
-use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::merged::{self, Merged, More, PathNode, Show};
+use hprof_query::objects::selection::{Selection, SelectionKind};
+use hprof_query::objects::strength::Exclusions;
+use hprof_query::paths::merged::{self, MergedPaths, More, PathNode, Show};
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_report::tree::{self, Branch};
 use hprof_report::value::id;
 
 use crate::cli::prelude::*;
-use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::unreachable::{self, ReachableScope};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
 use super::chains::{self, PathSegment};
@@ -26,7 +26,7 @@ const MAX_LINES: usize = 12;
 
 /// The trees and the data shown of their objects.
 struct Trees {
-    merged: Merged,
+    merged: MergedPaths,
     /// Steps, parallel to `merged.nodes`.
     steps: Vec<ObjectStep>,
     /// Roots, in their order; for each format, as the table says more of each.
@@ -47,21 +47,21 @@ pub(super) fn run(
     input: &Input,
     output: &Output,
     selections: &[Selection],
-    excluded: Excluded,
+    excluded: Exclusions,
     show: Show,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     let (session, trees) =
         Session::ask(cx, input, |dump| find(dump, selections, (excluded, cx.formats(format)), show))?;
     let mut roots = trees.roots.iter();
-    cx.each(format, |cx, format| {
+    cx.for_each_format(format, |cx, format| {
         let (is_table, roots) = (format == Format::Table, roots.next().map_or(&[][..], Vec::as_slice));
         let mut answer = Answer::new(columns(), rows(&trees, roots).filter(|_| !is_table))
-            .beside(&beside(), &trees.merged)
+            .with_summary(&summary_columns(), &trees.merged)
             .without_rows(NoRows::Nothing);
         if is_table {
-            let lines = shown(session.heap.summary(), &trees, roots);
-            answer = answer.above(Section::table(&shown_columns(), lines));
+            let lines = table_lines(session.heap.summary(), &trees, roots);
+            answer = answer.with_section_above(Section::table(&table_columns(), lines));
         }
         session.show_in(cx, "paths-to-root", output, format, answer)?;
         Ok(())
@@ -69,21 +69,21 @@ pub(super) fn run(
     if !input.quiet {
         notes(cx, &session, &trees, selections, excluded);
     }
-    unreachable::note(cx, &session, input, Covers::Reachable);
+    unreachable::note(cx, &session, input, ReachableScope::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
 }
 
 fn find(
     dump: &Dump<'_>,
     selections: &[Selection],
-    (excluded, formats): (Excluded, &[Format]),
+    (excluded, formats): (Exclusions, &[Format]),
     show: Show,
 ) -> anyhow::Result<Trees> {
     let view = View::new(dump);
     let sets: Vec<RoaringBitmap> = selections.iter().map(|selection| selection.objects(dump)).collect();
     let missing = sets.iter().enumerate().filter(|(_, set)| set.is_empty()).map(|(at, _)| at).collect();
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
-    let merged = merged::merged(&view.edges, &objects, excluded, show)?;
+    let merged = merged::merge_paths(&view.edges, &objects, excluded, show)?;
     let tops = || merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| node.object);
     let roots = |format: &Format| match format {
         Format::Table => tops().map(|object| view.start(object, excluded)).collect(),
@@ -114,16 +114,19 @@ fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
 }
 
 /// Notes what rows cannot show.
-fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
-    let note = |text: &str| cx.say("note", text);
+fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Exclusions) {
+    let note = |text: &str| cx.emit("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
-            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
-            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
+            SelectionKind::Object(id) => {
+                messages::about_no_object(cx, session.heap.path(), &session.graph, id)
+            }
+            SelectionKind::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     }
-    let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;
-    let of_all = |some: u64| format!("{} of {} objects", grouped(some), grouped(sought));
+    let MergedPaths { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } =
+        trees.merged;
+    let of_all = |some: u64| format!("{} of {} objects", group_digits(some), group_digits(sought));
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let left_out = match (references.is_empty(), roots.is_empty()) {
         (false, true) => format!("through excluded references: {references}"),
@@ -148,7 +151,7 @@ fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Select
     if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
     {
-        cx.say(
+        cx.emit(
             "hint",
             &format!("`hprof-cli paths-to-root` with the object ID {:#x} shows more than one path", step.id),
         );
@@ -180,14 +183,14 @@ fn columns<'a>() -> Columns<'a, PathObject<'a>> {
     let step = paths::step_columns(|row: &PathObject<'a>| row.step, |row| row.node.parent.is_none());
     Columns::new(
         step.into_iter().chain([
-            Column::of(names::OBJECTS, |row: &PathObject<'a>| row.node.objects.into()),
-            Column::of(names::IS_SOUGHT, |row: &PathObject<'a>| row.node.is_sought.into()),
+            Column::new(names::OBJECTS, |row: &PathObject<'a>| row.node.objects.into()),
+            Column::new(names::IS_SOUGHT, |row: &PathObject<'a>| row.node.is_sought.into()),
             object_columns::shallow_bytes(|row: &PathObject<'a>| row.step.shallow_bytes),
             object_columns::retained_bytes(|row: &PathObject<'a>| row.step.retained_bytes),
-            Column::of(names::DEPTH, |row: &PathObject<'a>| row.node.depth.into()),
-            Column::of(names::PARENT, |row: &PathObject<'a>| id(row.parent.map(|parent| parent.id)))
+            Column::new(names::DEPTH, |row: &PathObject<'a>| row.node.depth.into()),
+            Column::new(names::PARENT, |row: &PathObject<'a>| id(row.parent.map(|parent| parent.id)))
                 .or_null("it is a root"),
-            Column::nested(names::ROOT, root.fields(), move |row: &PathObject<'a>| {
+            Column::with_fields(names::ROOT, root.fields(), move |row: &PathObject<'a>| {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
@@ -196,16 +199,20 @@ fn columns<'a>() -> Columns<'a, PathObject<'a>> {
     )
 }
 
-fn beside() -> Columns<'static, Merged> {
+fn summary_columns() -> Columns<'static, MergedPaths> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::OBJECTS), |merged: &Merged| merged.sought.into()),
-        Column::of(names::TOTAL.dot(names::WITH_PATH), |merged: &Merged| merged.found.into()),
-        Column::of(names::TOTAL.dot(names::ONLY_FRAME_OBJECTS), |merged: &Merged| merged.only_frames.into()),
-        Column::of(names::TOTAL.dot(names::ONLY_EXCLUDED_OBJECTS), |merged: &Merged| {
+        Column::new(names::TOTAL.dot(names::OBJECTS), |merged: &MergedPaths| merged.sought.into()),
+        Column::new(names::TOTAL.dot(names::WITH_PATH), |merged: &MergedPaths| merged.found.into()),
+        Column::new(names::TOTAL.dot(names::ONLY_FRAME_OBJECTS), |merged: &MergedPaths| {
+            merged.only_frames.into()
+        }),
+        Column::new(names::TOTAL.dot(names::ONLY_EXCLUDED_OBJECTS), |merged: &MergedPaths| {
             merged.only_excluded.into()
         }),
-        Column::of(names::TOTAL.dot(names::UNREACHABLE_OBJECTS), |merged: &Merged| merged.unreachable.into()),
-        Column::of(names::IS_THROUGH_EXCLUDED, |merged: &Merged| merged.followed_all.into()),
+        Column::new(names::TOTAL.dot(names::UNREACHABLE_OBJECTS), |merged: &MergedPaths| {
+            merged.unreachable.into()
+        }),
+        Column::new(names::IS_THROUGH_EXCLUDED, |merged: &MergedPaths| merged.followed_all.into()),
     ])
 }
 
@@ -297,7 +304,7 @@ fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: R
 }
 
 /// A line of the table with its texts.
-struct Shown<'a> {
+struct MergedTableLine<'a> {
     objects: Option<u64>,
     step: Option<&'a ObjectStep>,
     branch: Branch,
@@ -305,7 +312,7 @@ struct Shown<'a> {
 }
 
 /// Returns the lines of the table with the tree drawn.
-fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<Shown<'a>> {
+fn table_lines<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<MergedTableLine<'a>> {
     let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
@@ -319,7 +326,7 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<
             let head = heads.next().unwrap_or_default();
             below.truncate(depth);
             below.resize(depth, Branch::default());
-            below.push(Branch { depth: head.depth, lines: head.below() });
+            below.push(Branch { depth: head.depth, lines: head.continuation() });
             head
         } else {
             below.get(depth).cloned().unwrap_or_default()
@@ -336,52 +343,52 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<
                         format!("{reference}{colon}{object}")
                     }
                 };
-                Shown { objects: Some(row.node.objects.into()), step: Some(row.step), branch, text }
+                MergedTableLine { objects: Some(row.node.objects.into()), step: Some(row.step), branch, text }
             }
             MergedPathLine::Chain(at, steps) => {
                 let held = trees.steps.get(at).map(paths::describe_held).unwrap_or_default();
                 let holder = trees.holder(at).and_then(|step| step.class.as_deref());
                 let text = chains::describe(steps, holder, &held);
-                Shown { objects: None, step: None, branch, text }
+                MergedTableLine { objects: None, step: None, branch, text }
             }
             MergedPathLine::Between(steps) => {
                 let text = chains::describe_between(steps);
-                Shown { objects: None, step: None, branch, text }
+                MergedTableLine { objects: None, step: None, branch, text }
             }
             MergedPathLine::More(more) => {
                 let class = object::class_name(summary, more.class);
                 let class = class.map(|class| format!(" of {class}")).unwrap_or_default();
-                let text = format!("… {} more{class}", grouped(more.nodes));
-                Shown { objects: Some(more.objects), step: None, branch, text }
+                let text = format!("… {} more{class}", group_digits(more.nodes));
+                MergedTableLine { objects: Some(more.objects), step: None, branch, text }
             }
         });
     }
     shown
 }
 
-fn shown_columns<'a>() -> Columns<'a, Shown<'a>> {
-    let number = |title, value: fn(&Shown<'a>) -> Option<u64>| {
-        Column::table(title, Align::Right, move |line| value(line).map(grouped).unwrap_or_default())
+fn table_columns<'a>() -> Columns<'a, MergedTableLine<'a>> {
+    let number = |title, value: fn(&MergedTableLine<'a>) -> Option<u64>| {
+        Column::table(title, Align::Right, move |line| value(line).map(group_digits).unwrap_or_default())
     };
     Columns::new([
         number("objects", |line| line.objects),
         number("shallow", |line| line.step.map(|step| step.shallow_bytes))
             .fit(Fit::Secondary { priority: 0 }),
         number("retained", |line| line.step.map(|step| step.retained_bytes)),
-        Column::table("path", Align::Left, |line: &Shown<'a>| line.text.clone())
+        Column::table("path", Align::Left, |line: &MergedTableLine<'a>| line.text.clone())
             .tree(|line| &line.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "paths-to-root",
         variant: "Classes",
         about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
                 least one of these paths. A path starts at a local of a thread only if no other path leads to the object. \
                 Rows are in preorder: below each object those that it references, those that lead to most objects first.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }
 }

@@ -4,8 +4,8 @@ mod chains;
 mod merged;
 pub(super) mod objects;
 
-use hprof_query::objects::selection::{Selected, Selection};
-use hprof_query::objects::strength::{Excluded, Strength};
+use hprof_query::objects::selection::{Selection, SelectionKind};
+use hprof_query::objects::strength::{Exclusions, Strength};
 use hprof_query::paths::merged::Show;
 use hprof_values::{ObjectId, RootKind};
 
@@ -93,11 +93,11 @@ pub(crate) struct PathsToRootArgs {
 }
 
 impl PathsToRootArgs {
-    fn excluded(&self) -> Excluded {
+    fn exclusions(&self) -> Exclusions {
         let references = match &self.exclude {
-            _ if self.all_references => Excluded::NONE,
-            None => Excluded::all(),
-            Some(strengths) => Excluded::of(strengths.iter().copied()),
+            _ if self.all_references => Exclusions::NONE,
+            None => Exclusions::all_but_strong(),
+            Some(strengths) => Exclusions::from_strengths(strengths.iter().copied()),
         };
         references.without_roots(self.exclude_roots.iter().copied())
     }
@@ -124,37 +124,37 @@ impl PathsToRootArgs {
         ];
         let ignored =
             options.iter().filter(|(of_objects, is_given, _)| *is_given && *of_objects == are_objects);
-        ignored.for_each(|(.., text)| cx.say("note", text));
+        ignored.for_each(|(.., text)| cx.emit("note", text));
     }
 }
 
 pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
     let PathsToRootArgs { input, output, .. } = args;
-    let selections = &args.input.settled(cx, &args.selections)?;
+    let selections = &args.input.resolve_selections(cx, &args.selections)?;
     let id = |selection: &Selection| match selection.what {
-        Selected::Object(id) => Some(id),
-        Selected::Classes(_) => None,
+        SelectionKind::Object(id) => Some(id),
+        SelectionKind::Classes(_) => None,
     };
     let ids = selections.iter().map(id).collect::<Option<Vec<ObjectId>>>();
     let outcome = match &ids {
         Some(ids) => {
             let most = args.paths.unwrap_or(DEFAULT_PATHS);
             let budget = args.budget.filter(|budget| *budget > 0);
-            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, args.excluded())
+            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, args.exclusions())
         }
-        None => merged::run(cx, input, output, selections, args.excluded(), args.show()),
+        None => merged::run(cx, input, output, selections, args.exclusions(), args.show()),
     }?;
     args.notes(cx, ids.is_some());
     Ok(outcome)
 }
 
 /// Describes the excluded references: `weak, soft or phantom`.
-fn excluded_references(excluded: Excluded) -> String {
+fn excluded_references(excluded: Exclusions) -> String {
     either(Strength::EXCLUDABLE.into_iter().filter(|of| excluded.contains(*of)).map(Strength::name))
 }
 
 /// Describes the excluded roots: `java frame or JNI local`.
-fn excluded_roots(excluded: Excluded) -> String {
+fn excluded_roots(excluded: Exclusions) -> String {
     either(RootKind::ALL.into_iter().filter(|of| excluded.contains_root(*of)).map(RootKind::name))
 }
 
@@ -167,6 +167,6 @@ fn either(words: impl Iterator<Item = &'static str>) -> String {
     }
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![objects::declared(), merged::declared()]
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![objects::row_schema(), merged::row_schema()]
 }

@@ -3,10 +3,10 @@
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_query::objects::reference_kind::ReferenceKind;
-use hprof_query::objects::strength::Excluded;
+use hprof_query::objects::strength::Exclusions;
 use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_query::paths::{Budget, beyond_frames};
-use hprof_report::number::counted;
+use hprof_report::number::format_count;
 use hprof_values::ObjectId;
 
 use crate::cli::prelude::*;
@@ -88,7 +88,7 @@ pub(super) fn run(
     output: &Output,
     ids: &[ObjectId],
     limits: PathLimits,
-    excluded: Excluded,
+    excluded: Exclusions,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
     // A table shows other parts of long paths, and says more of their roots.
@@ -101,15 +101,15 @@ pub(super) fn run(
         Ok(cx.formats(format).iter().map(find).collect::<Vec<_>>())
     })?;
     let mut of_formats = found.iter();
-    cx.each(format, |cx, format| {
+    cx.for_each_format(format, |cx, format| {
         let (is_table, found) = (format == Format::Table, of_formats.next().map_or(&[][..], Vec::as_slice));
         let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
         let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
-            .beside(&beside(), &found)
+            .with_summary(&summary_columns(), &found)
             .without_rows(NoRows::Nothing);
         if is_table {
             // Each path is a table of its own.
-            answer = sections(found).into_iter().fold(answer, Answer::above);
+            answer = sections(found).into_iter().fold(answer, Answer::with_section_above);
         }
         session.show_in(cx, "paths-to-root", output, format, answer)?;
         Ok(())
@@ -126,7 +126,7 @@ fn find(
     view: &View<'_>,
     id: ObjectId,
     (limits, is_table): (PathLimits, bool),
-    excluded: Excluded,
+    excluded: Exclusions,
 ) -> Paths {
     let Some(object) = graph.objects.addresses.index_of(id) else {
         return Paths {
@@ -138,7 +138,7 @@ fn find(
             gave_up: false,
         };
     };
-    let mut budget = limits.budget.map_or_else(Budget::unlimited, Budget::of);
+    let mut budget = limits.budget.map_or_else(Budget::without_limit, Budget::new);
     let most = usize::from(limits.most);
     let found = beyond_frames::paths_within(&view.edges, object, most, excluded, &mut budget);
     let gave_up = budget.is_spent();
@@ -176,7 +176,7 @@ fn find(
 fn also_held_by(
     view: &View<'_>,
     root: ObjectIndex,
-    paths: &[beyond_frames::Path],
+    paths: &[beyond_frames::ObjectPath],
 ) -> Option<(usize, Vec<String>)> {
     let through_fields = (1..).zip(paths).filter(|(_, path)| !path.through_frame);
     let (number, above) = through_fields.into_iter().find_map(|(number, path)| {
@@ -186,7 +186,7 @@ fn also_held_by(
     let mut holders = Vec::new();
     for pair in above.windows(2).rev() {
         let [holder, held] = pair else { continue };
-        let described = || paths::named(&view.step(*holder, None)).describe();
+        let described = || paths::named_object(&view.step(*holder, None)).describe();
         let meanings = view.edges.holding(*holder, *held).meanings;
         let field = meanings.iter().find_map(|meaning| match meaning {
             ReferenceKind::Field { name, .. } => Some((format!("field {name}"), false)),
@@ -204,7 +204,7 @@ fn also_held_by(
 }
 
 /// Notes what rows cannot show: why there are no paths, whether others exist, and what was excluded.
-fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
+fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Exclusions) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
@@ -215,7 +215,7 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
         }
         PathsOutcome::GivenUp => {
-            let budget = counted(limits.budget.unwrap_or_default(), "referrer");
+            let budget = format_count(limits.budget.unwrap_or_default(), "referrer");
             format!("the search for a path to {id} gave up after {budget}; without --budget it continues")
         }
         PathsOutcome::Nothing if !roots.is_empty() => {
@@ -246,7 +246,7 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
             if left_out.is_empty() { first } else { format!("{first} (excluded: {left_out})") }
         }
     };
-    cx.say("note", &text);
+    cx.emit("note", &text);
 }
 
 /// A path and its target object.
@@ -258,11 +258,11 @@ struct PathLine<'a> {
 fn columns<'a>() -> Columns<'a, PathLine<'a>> {
     let step = step_columns();
     let mut columns = paths::root_columns(Some(names::ROOT), |row: &PathLine<'a>| &row.path.root);
-    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &PathLine<'a>| {
+    columns.push(Column::new(names::IS_THROUGH_EXCLUDED, |row: &PathLine<'a>| {
         (row.to.what == PathsOutcome::OnlyExcluded).into()
     }));
-    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &PathLine<'a>| row.path.through_frame.into()));
-    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &PathLine<'a>| {
+    columns.push(Column::new(names::IS_THROUGH_FRAME, |row: &PathLine<'a>| row.path.through_frame.into()));
+    columns.push(Column::with_fields(names::STEPS, step.fields(), move |row: &PathLine<'a>| {
         let steps = row.path.lines.iter().filter_map(StepLine::step).enumerate();
         Value::List(
             steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
@@ -284,16 +284,16 @@ fn step_columns<'a>() -> Columns<'a, PathStep<'a>> {
     Columns::new(step.into_iter().chain([shallow, retained]))
 }
 
-fn beside<'a>() -> Columns<'a, &'a [Paths]> {
+fn summary_columns<'a>() -> Columns<'a, &'a [Paths]> {
     let each = Columns::new([
-        Column::of(names::OBJECT, |to: &Paths| Value::Id(to.id)),
-        Column::of(names::FOUND, |to: &Paths| to.what.name().into()),
-        Column::of(names::PATH_COUNT, |to: &Paths| to.paths.len().into()),
-        Column::of(names::IS_COMPLETE, |to: &Paths| to.are_all.into()),
-        Column::of(names::IS_GIVEN_UP, |to: &Paths| to.gave_up.into()),
-        Column::of(names::IS_ONLY_FRAMES, |to: &Paths| to.only_frames.into()),
+        Column::new(names::OBJECT, |to: &Paths| Value::Id(to.id)),
+        Column::new(names::FOUND, |to: &Paths| to.what.name().into()),
+        Column::new(names::PATH_COUNT, |to: &Paths| to.paths.len().into()),
+        Column::new(names::IS_COMPLETE, |to: &Paths| to.are_all.into()),
+        Column::new(names::IS_GIVEN_UP, |to: &Paths| to.gave_up.into()),
+        Column::new(names::IS_ONLY_FRAMES, |to: &Paths| to.only_frames.into()),
     ]);
-    Columns::new([Column::nested(names::TARGETS, each.fields(), move |found: &&'a [Paths]| {
+    Columns::new([Column::with_fields(names::TARGETS, each.fields(), move |found: &&'a [Paths]| {
         Value::List(found.iter().map(|to| each.record(to)).collect())
     })])
 }
@@ -416,7 +416,7 @@ pub(in crate::cli::retention) fn lines_of(steps: &[ObjectStep], left_out: (usize
 fn line_columns<'a>() -> Columns<'a, &'a StepLine> {
     let size = |title, bytes: fn(&ObjectStep) -> u64| {
         Column::table(title, Align::Right, move |line: &&'a StepLine| {
-            line.of_step(|step| grouped(bytes(step)))
+            line.of_step(|step| group_digits(bytes(step)))
         })
     };
     Columns::new([
@@ -432,12 +432,12 @@ fn line_columns<'a>() -> Columns<'a, &'a StepLine> {
     ])
 }
 
-pub(super) fn declared() -> Declared {
-    Declared {
+pub(super) fn row_schema() -> ResultSchema {
+    ResultSchema {
         command: "paths-to-root",
         variant: "Objects",
         about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. If the shortest ones all start at locals of threads, the shortest other path is an additional row.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        summary: summary_columns().fields(),
     }
 }

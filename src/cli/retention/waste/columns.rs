@@ -20,11 +20,11 @@ pub(super) struct WasteLine<'a> {
 
 impl<'a> WasteLine<'a> {
     fn fields(&self) -> &'a [FieldSum] {
-        shown(self.row, self.top)
+        first_fields(self.row, self.top)
     }
 }
 
-fn shown(row: &WasteRow, top: Option<usize>) -> &[FieldSum] {
+fn first_fields(row: &WasteRow, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
 }
 
@@ -67,14 +67,14 @@ fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
 
 pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
     let columns = Columns::new([
-        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name.into()),
-        Column::of(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()),
-        Column::of(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into()),
-        Column::of(names::HEAP_PERCENT, |row: &WasteLine<'a>| {
+        Column::new(names::KIND, |row: &WasteLine<'a>| row.row.kind.name.into()),
+        Column::new(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()),
+        Column::new(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into()),
+        Column::new(names::HEAP_PERCENT, |row: &WasteLine<'a>| {
             Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes))
         }),
-        Column::of(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into()),
-        Column::of(names::FIELD_COUNT, |row: &WasteLine<'a>| row.row.fields.len().into()),
+        Column::new(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into()),
+        Column::new(names::FIELD_COUNT, |row: &WasteLine<'a>| row.row.fields.len().into()),
         Column::records(names::FIELDS, fields(), |row: &WasteLine<'a>| row.fields()),
         Column::records(names::PARTS, parts(), |row: &WasteLine<'a>| &row.row.parts),
         Column::records(names::EXAMPLES, examples(), |row: &WasteLine<'a>| &row.row.examples),
@@ -84,16 +84,16 @@ pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     columns.table([
-        TableColumn::of(names::WASTED_BYTES, "wasted")
+        TableColumn::new(names::WASTED_BYTES, "wasted")
             .cell(|row: &WasteLine<'a>| human_bytes(row.row.wasted_bytes)),
-        TableColumn::of(names::HEAP_PERCENT, "%")
+        TableColumn::new(names::HEAP_PERCENT, "%")
             .cell(|row: &WasteLine<'a>| percent(row.row.wasted_bytes, row.waste.all_bytes)),
-        TableColumn::of(names::ADDED_BYTES, "added")
+        TableColumn::new(names::ADDED_BYTES, "added")
             .cell(|row: &WasteLine<'a>| human_bytes(row.row.added_bytes))
             .fit(Fit::Secondary { priority: 0 }),
-        TableColumn::of(names::OBJECTS, "count"),
-        TableColumn::of(names::KIND, "kind").target(page),
-        TableColumn::derived(format!("most by {}", title(by)), Align::Left, most)
+        TableColumn::new(names::OBJECTS, "count"),
+        TableColumn::new(names::KIND, "kind").target(page),
+        TableColumn::table_only(format!("most by {}", title(by)), Align::Left, most)
             .fit(Fit::Shorten { priority: 0 })
             .target(move |row: &WasteLine<'a>| target(row.row.fields.first()?, by)),
     ])
@@ -105,50 +105,51 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
 
 pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
     let columns = Columns::new([
-        Column::of(names::WHAT, |part: &FindingPart| (&part.what).into()),
-        Column::of(names::OBJECTS, |part: &FindingPart| part.count.into()),
-        Column::of(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into()),
-        Column::of(names::RATIO, |part: &FindingPart| {
+        Column::new(names::WHAT, |part: &FindingPart| (&part.what).into()),
+        Column::new(names::OBJECTS, |part: &FindingPart| part.count.into()),
+        Column::new(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into()),
+        Column::new(names::RATIO, |part: &FindingPart| {
             part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4))
         })
         .or_null("nothing is full or empty"),
     ]);
     columns.table([
-        TableColumn::of(names::WASTED_BYTES, "wasted")
+        TableColumn::new(names::WASTED_BYTES, "wasted")
             .cell(|part: &FindingPart| human_bytes(part.wasted_bytes)),
-        TableColumn::of(names::OBJECTS, "count"),
-        TableColumn::of(names::RATIO, "ratio")
+        TableColumn::new(names::OBJECTS, "count"),
+        TableColumn::new(names::RATIO, "ratio")
             .align(Align::Right)
             .cell(|part: &FindingPart| part.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))),
-        TableColumn::of(names::WHAT, "what"),
+        TableColumn::new(names::WHAT, "what"),
     ])
 }
 
 pub(super) fn examples<'c>() -> Columns<'c, Example> {
     let columns = Columns::new([
-        Column::of(names::OBJECT, |example: &Example| id(example.object)),
-        Column::of(names::CLASS, |example: &Example| example.class.as_ref().into())
+        Column::new(names::OBJECT, |example: &Example| id(example.object)),
+        Column::new(names::CLASS, |example: &Example| example.class.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::LABEL, |example: &Example| example.label.as_ref().into()).or_null("there are none"),
-        Column::of(names::COPIES, |example: &Example| example.count.into()),
-        Column::of(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into()),
+        Column::new(names::LABEL, |example: &Example| example.label.as_ref().into())
+            .or_null("there are none"),
+        Column::new(names::COPIES, |example: &Example| example.count.into()),
+        Column::new(names::WASTED_BYTES, |example: &Example| example.wasted_bytes.into()),
     ]);
     columns.table([
-        TableColumn::of(names::WASTED_BYTES, "wasted"),
-        TableColumn::of(names::COPIES, "count"),
-        TableColumn::of(names::OBJECT, "object"),
-        TableColumn::of(names::CLASS, "class"),
-        TableColumn::of(names::LABEL, "label").fit(Fit::Cut { priority: 0 }),
+        TableColumn::new(names::WASTED_BYTES, "wasted"),
+        TableColumn::new(names::COPIES, "count"),
+        TableColumn::new(names::OBJECT, "object"),
+        TableColumn::new(names::CLASS, "class"),
+        TableColumn::new(names::LABEL, "label").fit(Fit::Cut { priority: 0 }),
     ])
 }
 
-pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
+pub(super) fn summary_columns<'a>() -> Columns<'a, &'a Waste> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::WASTED_BYTES), |waste: &&'a Waste| waste.wasted_bytes.into()),
-        Column::of(names::TOTAL.dot(names::REACHABLE_BYTES), |waste: &&'a Waste| {
+        Column::new(names::TOTAL.dot(names::WASTED_BYTES), |waste: &&'a Waste| waste.wasted_bytes.into()),
+        Column::new(names::TOTAL.dot(names::REACHABLE_BYTES), |waste: &&'a Waste| {
             waste.reachable_bytes.into()
         }),
-        Column::of(names::TOTAL.dot(names::SHALLOW_BYTES), |waste: &&'a Waste| waste.all_bytes.into()),
+        Column::new(names::TOTAL.dot(names::SHALLOW_BYTES), |waste: &&'a Waste| waste.all_bytes.into()),
     ])
 }
 
@@ -161,7 +162,7 @@ pub(super) struct FlatRow<'a> {
 
 pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
     let rows = waste.rows.iter().flat_map(|of| {
-        let fields = shown(of, top);
+        let fields = first_fields(of, top);
         let none = of.fields.is_empty().then_some(FlatRow { of, field: None });
         fields.iter().map(move |field| FlatRow { of, field: Some(field) }).chain(none)
     });
@@ -170,14 +171,14 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
 
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
-        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name.into()),
-        Column::of(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
-        Column::of(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
-        Column::of(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
-        Column::of(names::OBJECTS, |row: &FlatRow<'a>| {
+        Column::new(names::KIND, |row: &FlatRow<'a>| row.of.kind.name.into()),
+        Column::new(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
+        Column::new(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
+        Column::new(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
+        Column::new(names::OBJECTS, |row: &FlatRow<'a>| {
             row.field.map_or(row.of.count, |field| field.count).into()
         }),
-        Column::of(names::WASTED_BYTES, |row: &FlatRow<'a>| {
+        Column::new(names::WASTED_BYTES, |row: &FlatRow<'a>| {
             row.field.map_or(row.of.wasted_bytes, |field| field.wasted_bytes).into()
         }),
     ])
@@ -186,12 +187,14 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
 /// Returns the columns of the fields of one kind.
 pub(super) fn of_fields<'a>(by: FieldGroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
     Columns::new([]).table([
-        TableColumn::derived("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
-        TableColumn::derived("%", Align::Right, move |field: &&'a FieldSum| {
+        TableColumn::table_only("wasted", Align::Right, |field: &&'a FieldSum| {
+            human_bytes(field.wasted_bytes)
+        }),
+        TableColumn::table_only("%", Align::Right, move |field: &&'a FieldSum| {
             percent(field.wasted_bytes, bytes)
         }),
-        TableColumn::derived("count", Align::Right, |field: &&'a FieldSum| grouped(field.count)),
-        TableColumn::derived(title(by), Align::Left, |field: &&'a FieldSum| name(field))
+        TableColumn::table_only("count", Align::Right, |field: &&'a FieldSum| group_digits(field.count)),
+        TableColumn::table_only(title(by), Align::Left, |field: &&'a FieldSum| name(field))
             .fit(Fit::Shorten { priority: 0 })
             .target(move |field: &&'a FieldSum| target(field, by)),
     ])

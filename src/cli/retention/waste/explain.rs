@@ -10,10 +10,10 @@ use crate::cli::shared::output;
 
 /// Prints the explanation of a kind.
 pub(super) fn show(cx: &RunContext, kind: &WasteKind) -> anyhow::Result<()> {
-    let mut out = cx.out();
-    writeln!(out, "{}\n\nWhat it is\n{}\n", kind.name, indented(kind.meaning))?;
-    writeln!(out, "When it is harmless\n{}\n", indented(kind.harmless))?;
-    writeln!(out, "What to do\n{}", indented(kind.remedy))?;
+    let mut out = cx.writer();
+    writeln!(out, "{}\n\nWhat it is\n{}\n", kind.name, wrap_paragraph(kind.meaning))?;
+    writeln!(out, "When it is harmless\n{}\n", wrap_paragraph(kind.harmless))?;
+    writeln!(out, "What to do\n{}", wrap_paragraph(kind.remedy))?;
     output::finish_if(out, Ok(()))
 }
 
@@ -21,7 +21,7 @@ pub(super) fn show(cx: &RunContext, kind: &WasteKind) -> anyhow::Result<()> {
 const WIDTH: usize = 80;
 
 /// Wraps a paragraph into lines of at most [`WIDTH`] columns.
-fn indented(text: &str) -> String {
+fn wrap_paragraph(text: &str) -> String {
     fit::wrap(&format!("  {text}"), WIDTH, 0).join("\n")
 }
 
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_terminal_and_no_word_is_broken() {
         for text in KINDS.iter().flat_map(|kind| [kind.meaning, kind.harmless, kind.remedy]) {
-            let lines = indented(text);
+            let lines = wrap_paragraph(text);
             assert!(lines.lines().all(|line| fit::width(line) <= WIDTH), "{lines}");
             assert!(lines.split_whitespace().eq(text.split_whitespace()), "{lines}");
         }

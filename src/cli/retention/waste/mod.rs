@@ -97,7 +97,7 @@ pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> 
     let input = &args.input;
     let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
     let (session, found) = Session::ask(cx, input, |dump| Ok(waste::waste(dump, &question)?))?;
-    cx.each(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
+    cx.for_each_format(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
@@ -124,14 +124,14 @@ fn show(
             let rows = found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: found, row, top });
             let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
-                .beside(&columns::beside(), &found)
+                .with_summary(&columns::summary_columns(), &found)
                 .without_rows(NoRows::Nothing);
             if is_table {
                 let width = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
-                answer = answer.above(Section::Line(screen::headline(found)));
+                answer = answer.with_section_above(Section::Line(screen::headline(found)));
                 let steps = screen::next(&args.input, found);
                 if !steps.is_empty() {
-                    answer = answer.under(Section::Whole(commands::lines(&steps, width)));
+                    answer = answer.with_section_below(Section::Unwrapped(commands::lines(&steps, width)));
                 }
             }
             session.show_in(cx, "waste", &args.output, format, answer)?;
@@ -140,13 +140,13 @@ fn show(
     Ok(())
 }
 
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
+pub(crate) fn row_schema() -> Vec<ResultSchema> {
+    vec![ResultSchema {
         command: "waste",
         variant: "",
         about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, `wasted_bytes`; of a kind \
                 without fields one row. The exit code is 1 if there are no rows.",
         rows: columns::columns(FieldGroupBy::Field).fields(),
-        beside: columns::beside().fields(),
+        summary: columns::summary_columns().fields(),
     }]
 }

@@ -29,7 +29,7 @@ pub(super) fn headline(waste: &Waste) -> String {
 
 /// Returns the suggested commands, for the kinds that add most.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
-    let commands = Commands::of(input);
+    let commands = Commands::new(input);
     let mut kinds: Vec<(u64, &'static WasteKind)> =
         waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
     kinds.retain(|(_, kind)| kind.is_of_reachable());
@@ -64,22 +64,24 @@ pub(super) fn one_kind(
         "{}: {} in {}, {} of {}",
         row.kind.name,
         human_bytes(row.wasted_bytes),
-        grouped(row.count),
+        group_digits(row.count),
         percent(row.wasted_bytes, waste.all_bytes),
         human_bytes(waste.all_bytes)
     );
     let fields = row.fields.iter().take(top.unwrap_or(usize::MAX));
     let mut answer = Answer::new(columns::of_fields(by, row.wasted_bytes), fields)
         .matching(row.fields.len() as u64, "rows")
-        .above(Section::Line(headline))
+        .with_section_above(Section::Line(headline))
         .without_rows(NoRows::Nothing);
     if row.parts.len() > 1 || row.parts.iter().any(|part| part.ratio.is_some()) {
-        answer = answer.under(Section::Line(String::new()));
-        answer = answer.under(Section::table(&columns::parts(), row.parts.iter().take(PARTS).cloned()));
+        answer = answer.with_section_below(Section::Line(String::new()));
+        answer = answer
+            .with_section_below(Section::table(&columns::parts(), row.parts.iter().take(PARTS).cloned()));
     }
     if !row.examples.is_empty() {
-        answer = answer.under(Section::Line(String::new()));
-        answer = answer.under(Section::table(&columns::examples(), row.examples.iter().cloned()));
+        answer = answer.with_section_below(Section::Line(String::new()));
+        answer =
+            answer.with_section_below(Section::table(&columns::examples(), row.examples.iter().cloned()));
     }
     session.show_in(cx, "waste", output, Format::Table, answer)?;
     Ok(())

@@ -20,7 +20,7 @@ use hprof_index::storage::temporary_files::{Temporary, remove_abandoned_files};
 
 /// A file that is being written. If dropped without [`OutFile::commit`], it is removed.
 pub(crate) struct OutFile {
-    place: Place,
+    place: FileTarget,
     to: To,
     existing: Existing,
 }
@@ -50,7 +50,7 @@ enum To {
 }
 
 impl To {
-    fn out(&mut self) -> &mut dyn Write {
+    fn writer(&mut self) -> &mut dyn Write {
         match self {
             Self::Temporary(file) => file,
             #[cfg(target_os = "linux")]
@@ -67,14 +67,14 @@ const MAX_LINKS: usize = 40;
 const ATTEMPTS: u32 = 10;
 
 /// A name in an open directory.
-struct Place {
+struct FileTarget {
     dir: Arc<OpenDir>,
     name: OsString,
     /// For messages.
     path: PathBuf,
 }
 
-impl Place {
+impl FileTarget {
     /// Opens the directory of `path`. `asked` is the path that the user knows.
     fn new(path: PathBuf, asked: &Path) -> anyhow::Result<Self> {
         let Some(name) = path.file_name().map(OsStr::to_owned) else {
@@ -82,8 +82,9 @@ impl Place {
         };
         let dir = directory_of(&path);
         // The system's message would not name the directory.
-        let dir = OpenDir::open(dir)
-            .map_err(|error| anyhow::anyhow!("cannot write {}: {}", asked.display(), why(&error, dir)))?;
+        let dir = OpenDir::open(dir).map_err(|error| {
+            anyhow::anyhow!("cannot write {}: {}", asked.display(), explain_failure(&error, dir))
+        })?;
         Ok(Self { dir: Arc::new(dir), name, path })
     }
 
@@ -102,7 +103,7 @@ impl OutFile {
     /// never replaced. The new file is readable only for users who may read the inputs.
     pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
-        let mut place = Place::new(path.to_owned(), path)?;
+        let mut place = FileTarget::new(path.to_owned(), path)?;
         let mut there = place.existing()?;
         // A symbolic link is kept; its target is replaced.
         let mut links = 0;
@@ -120,7 +121,7 @@ impl OutFile {
                 let to = To::Directly(place.dir.write_device(&place.name, true).with_context(fail)?);
                 return Ok(Self { place, to, existing: Existing::Replace });
             }
-            place = Place::new(directory_of(&place.path).join(target), path)?;
+            place = FileTarget::new(directory_of(&place.path).join(target), path)?;
             there = place.existing()?;
         }
         anyhow::ensure!(
@@ -148,7 +149,7 @@ impl OutFile {
     /// followed, input files are never replaced, and other existing files only if requested.
     pub(crate) fn create_private(path: &Path, inputs: &[&Path], existing: Existing) -> anyhow::Result<Self> {
         let refused = |why: &str| anyhow::anyhow!("cannot write {}: {why}", path.display());
-        let place = Place::new(path.to_owned(), path)?;
+        let place = FileTarget::new(path.to_owned(), path)?;
         if let Some(there) = place.existing()? {
             match there.kind {
                 EntryKind::Link => return Err(refused("it is a symbolic link; use another name")),
@@ -178,7 +179,7 @@ impl OutFile {
     /// Those of the system: some file systems have no links.
     #[cfg(target_os = "linux")]
     pub(crate) fn link_private(path: &Path, file: &File, existing: Existing) -> io::Result<()> {
-        let place = Place::new(path.to_owned(), path).map_err(io::Error::other)?;
+        let place = FileTarget::new(path.to_owned(), path).map_err(io::Error::other)?;
         publish_nameless(file, &place.dir, &place.name, existing)
     }
 
@@ -202,9 +203,9 @@ impl OutFile {
 
     /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> anyhow::Result<()> {
-        let Place { dir, name, path } = &self.place;
+        let FileTarget { dir, name, path } = &self.place;
         let fail = || format!("cannot write {}", path.display());
-        self.to.out().flush().with_context(fail)?;
+        self.to.writer().flush().with_context(fail)?;
         let named = match (self.to, self.existing) {
             (To::Directly(_), _) => Ok(()),
             (To::Temporary(file), Existing::Replace) => file.publish(name),
@@ -221,14 +222,14 @@ impl OutFile {
 /// A file that goes when another one is complete. It is removed in the directory in which it was found, if it is still
 /// the same.
 pub(crate) struct OldFile {
-    place: Place,
+    place: FileTarget,
     there: Entry,
 }
 
 impl OldFile {
     /// Finds the file at `path`, if there is one.
     pub(crate) fn find(path: &Path) -> Option<Self> {
-        let place = Place::new(path.to_owned(), path).ok()?;
+        let place = FileTarget::new(path.to_owned(), path).ok()?;
         let there = place.existing().ok().flatten()?;
         Some(Self { place, there })
     }
@@ -297,7 +298,7 @@ fn temporary(path: &Path, dir: &Arc<OpenDir>, mode: u32) -> anyhow::Result<Tempo
     let create = || Temporary::create(dir, PREFIX, SUFFIX, mode);
     // The system's message names a temporary file, which the user does not know.
     let explained = |error: io::Error| {
-        anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, directory_of(path)))
+        anyhow::anyhow!("cannot write {}: {}", path.display(), explain_failure(&error, directory_of(path)))
     };
     let mut file = create().map_err(explained)?;
     // Another process may remove it as a leftover before it is locked. Without lock support (some network mounts)
@@ -367,7 +368,7 @@ fn mode_in_group(mode: u32, of: u32, group: Option<u32>) -> u32 {
 }
 
 /// Explains why no file can be created in `dir`, with advice.
-fn why(error: &io::Error, dir: &Path) -> String {
+fn explain_failure(error: &io::Error, dir: &Path) -> String {
     let place = dir.display();
     #[cfg(unix)]
     if hprof_index::storage::open_dir::is_refused_link(error) {
@@ -398,10 +399,10 @@ const SUFFIX: &str = ".part";
 
 impl Write for OutFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.out().write(bytes)
+        self.to.writer().write(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.to.out().flush()
+        self.to.writer().flush()
     }
 }
 

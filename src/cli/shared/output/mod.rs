@@ -8,15 +8,15 @@ use std::io::{self, BufWriter, Write};
 use hprof_report::table::Style;
 
 use crate::cli::shared::args::Output;
-use crate::cli::shared::context::{RunContext, Taken};
+use crate::cli::shared::context::{OutputCapture, RunContext};
 
 /// Destination of answers: standard output, or a listener.
 pub(crate) enum Sink<'c> {
     Stdout(io::StdoutLock<'static>),
-    Taken(&'c Taken),
+    Capture(&'c OutputCapture),
 }
 
-impl Write for &Taken {
+impl Write for &OutputCapture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.take_bytes(bytes)
     }
@@ -30,14 +30,14 @@ impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::Taken(taken) => taken.write(bytes),
+            Self::Capture(taken) => taken.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::Taken(taken) => taken.flush(),
+            Self::Capture(taken) => taken.flush(),
         }
     }
 }
@@ -47,14 +47,14 @@ pub(crate) type Out<'c> = BufWriter<Sink<'c>>;
 
 /// Returns standard output, or the listener.
 impl RunContext {
-    pub(crate) fn out(&self) -> Out<'_> {
-        let sink = self.taken.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Taken);
+    pub(crate) fn writer(&self) -> Out<'_> {
+        let sink = self.capture.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Capture);
         BufWriter::with_capacity(1 << 16, sink)
     }
 
     /// Returns standard output, or the listener, for threads that write in turn. It is not buffered.
-    pub(crate) fn shared_out(&self) -> Box<dyn Write + Send + '_> {
-        match &self.taken {
+    pub(crate) fn shared_writer(&self) -> Box<dyn Write + Send + '_> {
+        match &self.capture {
             None => Box::new(io::stdout()),
             Some(taken) => Box::new(taken),
         }

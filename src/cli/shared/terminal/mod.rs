@@ -12,7 +12,7 @@ use crate::cli::shared::context::RunContext;
 /// Returns the style of tables on this stdout.
 impl RunContext {
     pub(crate) fn style(&self, color: ColorArg) -> Style {
-        if let Some(taken) = &self.taken {
+        if let Some(taken) = &self.capture {
             return Style {
                 width: taken.screen.as_ref().map(|(width, _)| *width),
                 color: false,

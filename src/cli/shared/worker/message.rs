@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::WorkerProcess;
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 
 /// Maximum length of a line.
 const MAX_LINE: u64 = 1 << 20;
@@ -143,7 +143,7 @@ impl ProgressReporter {
 
     /// Changes the progress; it is sent if a stage is new, or the last message was a while ago.
     fn update(&self, change: impl FnOnce(&mut ReportedProgress) -> bool) {
-        let mut reported = locked(&self.reported);
+        let mut reported = lock(&self.reported);
         let is_new = change(&mut reported);
         if is_new || reported.last.is_none_or(|last| last.elapsed() >= RATE) {
             reported.last = Some(Instant::now());

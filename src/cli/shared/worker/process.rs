@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::WorkerTerms;
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::lock;
 
 /// A worker, which is killed and waited for on drop.
 #[derive(Debug)]
@@ -49,14 +49,14 @@ pub(crate) struct WorkerOutput {
 impl WorkerKiller {
     /// Kills the worker.
     pub(crate) fn kill(&self) {
-        let _ = locked(&self.0).kill();
+        let _ = lock(&self.0).kill();
     }
 
     /// Waits until the worker has ended; others may kill it meanwhile. It was killed or has closed its output, so this takes a
     /// moment.
     fn wait(&self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = locked(&self.0).try_wait()? {
+            if let Some(status) = lock(&self.0).try_wait()? {
                 return Ok(status);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -92,7 +92,7 @@ impl WorkerProcess {
     /// # Errors
     /// If it took too long, or cannot be read.
     pub(crate) fn output(mut self, limits: OutputLimits) -> io::Result<WorkerOutput> {
-        let stderr = locked(&self.child.0).stderr.take();
+        let stderr = lock(&self.child.0).stderr.take();
         let stdout = self.stdout.take();
         let (sender, ended) = channel::<()>();
         let (stdout, stderr, is_late) = std::thread::scope(|scope| {
@@ -128,13 +128,13 @@ impl WorkerProcess {
             let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
             {
                 // Locked, so that its number is not that of another process.
-                let mut child = locked(&self.child.0);
+                let mut child = lock(&self.child.0);
                 if runs(&mut child) {
                     let _ = kill_process(Pid::from_child(&child), Signal::TERM);
                 }
             }
             let end = Instant::now() + patience;
-            while Instant::now() < end && runs(&mut locked(&self.child.0)) {
+            while Instant::now() < end && runs(&mut lock(&self.child.0)) {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::shared::spool::{self, Copied};
+use crate::cli::shared::spool::{self, PipeCopy};
 
 /// Environment variable of a worker: its [`WorkerTerms`].
 const WORKER: &str = "HPROF_CLI_WORKER";
@@ -21,7 +21,7 @@ pub(crate) struct WorkerTerms {
     /// Whether questions arrive on stdin. Otherwise its arguments are the question.
     pub(crate) takes_questions: bool,
     /// The dumps that are copies of pipes; those of this process when a worker is started.
-    pub(crate) copies: Vec<Copied>,
+    pub(crate) copies: Vec<PipeCopy>,
 }
 
 impl WorkerTerms {

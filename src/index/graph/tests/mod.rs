@@ -138,7 +138,7 @@ fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> AdjacencyList
 /// Transposes lists.
 fn transposed(rows: &AdjacencyLists, arena: &ScratchArena, memory: u64) -> AdjacencyLists {
     let (mut bytes, mut lengths, mut edges) = (Vec::new(), Vec::new(), 0);
-    let take = |part: super::adjacency::Encoded| {
+    let take = |part: super::adjacency::EncodedLists| {
         bytes.extend(part.bytes);
         lengths.extend(part.groups);
         edges += part.edges;

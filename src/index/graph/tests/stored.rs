@@ -6,7 +6,7 @@ use crate::graph::numbers::{ObjectIndex, TreePosition};
 use crate::graph::order::{OrderedTree, Weights};
 use crate::graph::tree::Tree;
 use crate::graph::tree_columns::Columns;
-use crate::storage::bit_packed::packed;
+use crate::storage::bit_packed::packed_column;
 use crate::storage::scratch::{Array, ScratchArena};
 
 /// Returns the tree of an order as it is after writing and reading.
@@ -17,11 +17,11 @@ pub(super) fn stored(order: &OrderedTree, weights: &Weights) -> Tree {
         reachable: order.reachable,
         objects: u32::try_from(order.nodes.len()).unwrap(),
         unit: weights.unit,
-        order: packed(&order.nodes),
-        positions: packed(&order.positions),
-        ends: packed(&ends),
+        order: packed_column(&order.nodes),
+        positions: packed_column(&order.positions),
+        ends: packed_column(&ends),
         ends_apart: ends_apart.into(),
-        sizes: packed(&sizes),
+        sizes: packed_column(&sizes),
         sizes_apart: sizes_apart.into(),
         blocks: blocks.into(),
         least: [first.into(), second.into()],
@@ -169,7 +169,7 @@ impl ParentForest {
             let depth = self.depths[position as usize] + 1;
             assert_eq!(tree.count_to_depth(below, depth), *count, "number of children of {position}");
         }
-        assert_eq!(tree.count_to_depth(tree.all(), 0), top_count);
+        assert_eq!(tree.count_to_depth(tree.positions(), 0), top_count);
         for (position, first) in (0u32..).zip(&first) {
             assert!(
                 tree.children(TreePosition(position))

@@ -21,7 +21,7 @@ pub(super) enum HeapDumpForm {
 
 /// Completeness of a heap dump record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whole {
+enum RecordCompleteness {
     Yes,
     No,
     /// The length was never filled in: unknown.
@@ -49,8 +49,8 @@ impl RecordWalk<'_> {
                 dumps.pop();
                 self.contents.more_heap_dumps += 1;
             }
-            let ended = form == HeapDumpForm::Single && whole == Whole::Yes;
-            let open = whole == Whole::Open;
+            let ended = form == HeapDumpForm::Single && whole == RecordCompleteness::Yes;
+            let open = whole == RecordCompleteness::Open;
             let time_us = record.time_us;
             dumps.push(HeapDump { segments: Vec::new(), time_us, ended, open, broken: false });
         }
@@ -66,7 +66,7 @@ impl RecordWalk<'_> {
 
     /// Returns the end of a segment. Its length is accepted if a known record follows: writers start a
     /// new segment long before 4 GiB.
-    fn segment_end(&mut self, record: &Record) -> (usize, Whole) {
+    fn segment_end(&mut self, record: &Record) -> (usize, RecordCompleteness) {
         let (len, start) = (self.bytes.len(), record.body_offset());
         let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
         if stated <= len {
@@ -79,43 +79,43 @@ impl RecordWalk<'_> {
             };
             // Or only the tag is wrong.
             if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
-                return (stated, Whole::Yes);
+                return (stated, RecordCompleteness::Yes);
             }
             if let Some(end) = self.wrapped_end(record, stated) {
-                return (end, Whole::Yes);
+                return (end, RecordCompleteness::Yes);
             }
         }
         // In a file that was changed throughout, no length is right.
-        let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
+        let next = if self.text_mode_damage().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
                 "a heap dump segment states {} bytes, but the next record starts after {}; read up to it",
                 record.length,
                 next - start
             );
-            self.mislabelled(record, text);
-            return (next, Whole::Yes);
+            self.report_bad_header(record, text);
+            return (next, RecordCompleteness::Yes);
         }
         self.read_to_the_end(record, stated)
     }
 
     /// Returns the end of a heap dump of one record, whose length may have wrapped.
-    fn single_end(&mut self, record: &Record) -> (usize, Whole) {
+    fn single_end(&mut self, record: &Record) -> (usize, RecordCompleteness) {
         let (len, start) = (self.bytes.len(), record.body_offset());
         let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
         if stated <= len {
             let good = self.is_good_end(record, stated);
             if good {
-                return (stated, Whole::Yes);
+                return (stated, RecordCompleteness::Yes);
             }
             if let Some(end) = self.wrapped_end(record, stated) {
-                return (end, Whole::Yes);
+                return (end, RecordCompleteness::Yes);
             }
             // Followed by records that are truncated themselves.
             let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
             let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
             if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
-                return (stated, Whole::Yes);
+                return (stated, RecordCompleteness::Yes);
             }
         }
         self.read_to_the_end(record, stated)
@@ -147,7 +147,7 @@ impl RecordWalk<'_> {
     }
 
     /// Ends the heap dump record at the end of the file, the only plausible end.
-    fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
+    fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, RecordCompleteness) {
         let len = self.bytes.len();
         let offset = Some(record.offset as u64);
         self.consumed = true;
@@ -159,20 +159,20 @@ impl RecordWalk<'_> {
             );
             self.contents.expected_end = Some(record.end());
             self.list(Problem::damage(ProblemKind::FileCut, text, offset));
-            return (len, Whole::No);
+            return (len, RecordCompleteness::No);
         }
         if record.length == 0 {
             // The writer was killed, or could not seek back, before it knew the length.
             let text = "a heap dump record states length 0; read to the end of the file";
             self.list(Problem::note(ProblemKind::LengthOpen, text, offset));
-            return (len, Whole::Open);
+            return (len, RecordCompleteness::Open);
         }
-        let how = self.mangled();
+        let how = self.text_mode_damage();
         let text = "no record follows where this heap dump record ends; read to the end of the file";
         let kind = if how.is_some() { ProblemKind::TextMode } else { ProblemKind::LostEnd };
         let how = how.map_or(String::new(), |how| format!(": {how}"));
         self.contents.end_unknown = true;
         self.list(Problem::damage(kind, format!("{text}{how}"), offset));
-        (len, Whole::No)
+        (len, RecordCompleteness::No)
     }
 }

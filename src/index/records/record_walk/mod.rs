@@ -95,7 +95,7 @@ impl RecordWalk<'_> {
                     self.settle();
                     let text =
                         format!("record {:#04x} is in place of a heap dump end; read as one", record.tag);
-                    self.mislabelled(&record, text);
+                    self.report_bad_header(&record, text);
                     self.heap_dump_end();
                     record.body_offset()
                 }
@@ -194,7 +194,7 @@ impl RecordWalk<'_> {
     fn take(&mut self, record: &Record) -> usize {
         let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         if next.is_some_and(|next| self.is_misnamed_segment(record, next)) {
-            return self.misnamed(record, HeapDumpForm::Segment);
+            return self.read_as_heap_dump(record, HeapDumpForm::Segment);
         }
         match record.tag {
             tag::HEAP_DUMP => return self.heap_dump(record, HeapDumpForm::Single),
@@ -204,7 +204,7 @@ impl RecordWalk<'_> {
                 if record.length > 0 {
                     let text =
                         format!("a HEAP DUMP END record claims {} bytes; it should be empty", record.length);
-                    self.mislabelled(record, text);
+                    self.report_bad_header(record, text);
                 }
                 self.heap_dump_end();
                 return record.body_offset();
@@ -308,7 +308,7 @@ impl RecordWalk<'_> {
     /// Skips bytes that are not a record and returns the offset of the next record.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
-        let how = self.mangled();
+        let how = self.text_mode_damage();
         let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
         let heap_end = stated.filter(|end| {
             how.is_none() && record.length > 0 && self.search.is_heap(record.body_offset(), *end)
@@ -340,7 +340,7 @@ impl RecordWalk<'_> {
             } else {
                 HeapDumpForm::Single
             };
-            return self.misnamed(record, form);
+            return self.read_as_heap_dump(record, form);
         }
         if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
             return self.skip(record, end);
@@ -356,9 +356,9 @@ impl RecordWalk<'_> {
     }
 
     /// Reads a record as a heap dump although its tag is different.
-    fn misnamed(&mut self, record: &Record, form: HeapDumpForm) -> usize {
+    fn read_as_heap_dump(&mut self, record: &Record, form: HeapDumpForm) -> usize {
         let text = format!("record {:#04x} contains heap sub-records; read as a heap dump", record.tag);
-        self.mislabelled(record, text);
+        self.report_bad_header(record, text);
         self.heap_dump(record, form)
     }
 
@@ -411,8 +411,8 @@ impl RecordWalk<'_> {
         ended && rest.iter().all(|byte| matches!(byte, 0 | b' ' | b'\r' | b'\n'))
     }
 
-    fn mangled(&self) -> Option<&'static str> {
-        *self.mangled.get_or_init(|| mangled(self.bytes))
+    fn text_mode_damage(&self) -> Option<&'static str> {
+        *self.mangled.get_or_init(|| find_text_mode_damage(self.bytes))
     }
 
     /// Reports that one or more records are lost here.
@@ -429,7 +429,7 @@ impl RecordWalk<'_> {
     }
 
     /// Reports a wrong tag or length, with which nothing is lost.
-    fn mislabelled(&mut self, record: &Record, text: String) {
+    fn report_bad_header(&mut self, record: &Record, text: String) {
         self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
     }
 
@@ -451,7 +451,7 @@ fn error_text(error: &FormatError) -> String {
 }
 
 /// Returns the damage by a text-mode transfer that the start of the file shows, if any.
-fn mangled(bytes: &[u8]) -> Option<&'static str> {
+fn find_text_mode_damage(bytes: &[u8]) -> Option<&'static str> {
     let bytes = bytes.get(..bytes.len().min(1 << 20)).unwrap_or_default();
     let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
     let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();

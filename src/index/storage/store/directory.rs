@@ -12,7 +12,7 @@ use super::lock::{self, Lock};
 use super::stage::Stage;
 use crate::storage::private_dir::{Exposure, PrivateDir, is_distrust};
 use crate::storage::temporary_files::{LOCK, Temporary, TemporaryDir};
-use hprof_input::file::{Mapped, OpenError};
+use hprof_input::file::{MappedFile, OpenError};
 
 /// Data of an unpacked dump.
 pub(crate) const UNPACKED_DATA: &str = "unpacked.hprof";
@@ -30,7 +30,7 @@ pub(crate) struct IndexDirectories {
 impl IndexDirectories {
     /// Returns the directories for `dump`: in `index_dir` if that is given; otherwise beside the dump,
     /// then in the user's cache.
-    pub(crate) fn of(dump: &Path, index_dir: Option<&Path>) -> Self {
+    pub(crate) fn for_dump(dump: &Path, index_dir: Option<&Path>) -> Self {
         let name = dump.file_name().unwrap_or_default();
         let with = |end: &str| {
             let mut name = name.to_os_string();
@@ -130,7 +130,7 @@ impl IndexDirectories {
                 Ok((dir, is_new)) => {
                     return Ok(IndexDirectory { dir: Arc::new(dir), passed_over, is_new, is_kept: true });
                 }
-                Err(error) => passed_over = Some(both(passed_over, path, error)),
+                Err(error) => passed_over = Some(combine_errors(passed_over, path, error)),
             }
         }
         Err(passed_over.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
@@ -164,7 +164,7 @@ impl IndexDirectories {
 
     /// Returns the directories that are not used because others could have changed their contents, with
     /// the reason.
-    pub(crate) fn refused(&self) -> impl Iterator<Item = (&Path, io::Error)> {
+    pub(crate) fn untrusted_dirs(&self) -> impl Iterator<Item = (&Path, io::Error)> {
         let refused = |path: &PathBuf| PrivateDir::open(path).err().filter(is_distrust);
         self.candidates.iter().filter_map(move |path| Some((path.as_path(), refused(path)?)))
     }
@@ -176,7 +176,7 @@ impl IndexDirectories {
 
     /// Returns the first directory that is not refused.
     pub(crate) fn first_usable(&self) -> &Path {
-        let is_refused = |path: &Path| self.refused().any(|(refused, _)| refused == path);
+        let is_refused = |path: &Path| self.untrusted_dirs().any(|(refused, _)| refused == path);
         let usable = self.candidates.iter().find(|path| !is_refused(path));
         usable.map_or_else(|| self.first(), PathBuf::as_path)
     }
@@ -184,7 +184,7 @@ impl IndexDirectories {
 
 /// Returns the reason why the first directory cannot be used, with the reason why `path`, a later one, is
 /// refused.
-fn both(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
+fn combine_errors(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
     match first {
         None => error,
         Some(first) if is_distrust(&error) => {
@@ -269,7 +269,7 @@ impl IndexDirectory {
     }
 
     /// Maps a file for reading.
-    pub(crate) fn map(&self, name: &str) -> Result<Mapped, OpenError> {
+    pub(crate) fn map(&self, name: &str) -> Result<MappedFile, OpenError> {
         self.dir.map(name)
     }
 

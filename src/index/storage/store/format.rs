@@ -18,7 +18,7 @@ use super::identity::Identity;
 use super::stage::Stage;
 use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
 use crate::storage::column::{ColumnRow, IndexColumn};
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 
 /// Version of the index format, incremented with every change of a row or a section.
 pub const FORMAT_VERSION: u32 = 5;
@@ -90,14 +90,14 @@ pub(crate) enum Unusable {
 /// A mapped file of a stage.
 #[derive(Debug, Clone)]
 pub(crate) struct StageFile {
-    file: Arc<Mapped>,
+    file: Arc<MappedFile>,
     sections: Vec<SectionRow>,
     damage: Arc<AtomicBool>,
 }
 
 impl StageFile {
     /// Checks header and table of a mapped file.
-    pub(crate) fn open(file: Mapped, key: &FileKey) -> Result<Self, Unusable> {
+    pub(crate) fn open(file: MappedFile, key: &FileKey) -> Result<Self, Unusable> {
         let bytes = file.bytes();
         let (header, rest) = FileHeader::ref_from_prefix(bytes).map_err(|_| Unusable::Damaged)?;
         if header.magic != MAGIC || header.format_version.get() != FORMAT_VERSION {
@@ -176,7 +176,7 @@ impl StageFile {
         if self.file.bytes().get(range.clone()).is_none() {
             return Err(Unusable::Damaged);
         }
-        Ok(CheckedColumn::mapped(self.file.clone(), range, checks, self.damage.clone()))
+        Ok(CheckedColumn::from_mapped(self.file.clone(), range, checks, self.damage.clone()))
     }
 
     /// Returns the mark that is set when a damaged block is read: all results since the file was opened

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 
 /// Identity of a dump, determined without reading all of it: size, modification time, and a hash of
 /// samples.
@@ -23,7 +23,7 @@ const SAMPLE: usize = 4096;
 
 impl Identity {
     /// Returns the identity of a dump: reads 64 KiB of it.
-    pub(crate) fn of(dump: &Mapped) -> Self {
+    pub(crate) fn from_dump(dump: &MappedFile) -> Self {
         let bytes = dump.bytes();
         let mut hash = Xxh3::new();
         let last = bytes.len().saturating_sub(SAMPLE);

@@ -38,7 +38,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    fn none() -> Self {
+    fn without_file() -> Self {
         Self { made: None, _touches: None, file: None }
     }
 
@@ -91,11 +91,11 @@ pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Op
     loop {
         let file = match dir.open_lock(LOCK) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(_) => return Ok(Some(Lock::none())),
+            Err(_) => return Ok(Some(Lock::without_file())),
             Ok(file) => file,
         };
         if !wait(&file, &mut waiting)? {
-            return Ok(Some(Lock::none()));
+            return Ok(Some(Lock::without_file()));
         }
         // The process that removed the index while this one waited has removed the locked file too.
         if dir.is_at(&file, LOCK) {

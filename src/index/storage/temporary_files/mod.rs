@@ -21,7 +21,7 @@ use crate::storage::private_dir::PrivateDir;
 
 /// An entry to be removed.
 #[derive(Debug)]
-enum Left {
+enum CleanupEntry {
     File {
         dir: Arc<OpenDir>,
         name: OsString,
@@ -38,7 +38,7 @@ enum Left {
 }
 
 /// All current entries with their numbers, in order of creation.
-static LEFT: Mutex<Vec<(u64, Left)>> = Mutex::new(Vec::new());
+static ENTRIES: Mutex<Vec<(u64, CleanupEntry)>> = Mutex::new(Vec::new());
 
 /// Number of the next entry.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -53,24 +53,24 @@ pub fn watch(begin: fn()) {
 }
 
 /// The current entries, locked.
-type LeftGuard = MutexGuard<'static, Vec<(u64, Left)>>;
+type EntriesGuard = MutexGuard<'static, Vec<(u64, CleanupEntry)>>;
 
 /// Returns the current entries, for adding to them.
-fn left_to_add() -> LeftGuard {
+fn lock_entries_to_add() -> EntriesGuard {
     if let Some(begin) = WATCHER.get() {
         begin();
     }
-    left()
+    lock_entries()
 }
 
 /// Name of the file in an index directory that is locked while the index is built.
 pub(crate) const LOCK: &str = "lock";
 
-fn left() -> LeftGuard {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_entries() -> EntriesGuard {
+    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Left {
+impl CleanupEntry {
     fn remove(&self) {
         // Entries that cannot be removed remain: there is nobody left to report it to.
         let _ = match self {
@@ -93,22 +93,22 @@ fn remove_if_empty(dir: &PrivateDir) -> io::Result<()> {
 /// Guard during whose lifetime no temporary file is created, renamed or removed.
 #[must_use]
 pub struct Ending {
-    _left: LeftGuard,
+    _left: EntriesGuard,
 }
 
 /// Removes all temporary files, for a process that is about to end.
 pub fn remove_all() -> Ending {
-    let left = left();
+    let left = lock_entries();
     left.iter().rev().for_each(|(_, one)| one.remove());
     Ending { _left: left }
 }
 
 /// An entry that is registered until this is dropped.
 #[derive(Debug)]
-struct Listed(u64);
+struct RegisteredEntry(u64);
 
-impl Listed {
-    fn new(left: &mut LeftGuard, one: Left) -> Self {
+impl RegisteredEntry {
+    fn new(left: &mut EntriesGuard, one: CleanupEntry) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         left.push((number, one));
         Self(number)
@@ -116,22 +116,22 @@ impl Listed {
 
     /// Removes the entry, and what it stands for.
     fn remove(self) {
-        let mut left = left();
+        let mut left = lock_entries();
         if let Some((_, one)) = left.iter().find(|(number, _)| *number == self.0) {
             one.remove();
         }
         self.forget(&mut left);
     }
 
-    fn forget(self, left: &mut LeftGuard) {
+    fn forget(self, left: &mut EntriesGuard) {
         left.retain(|(number, _)| *number != self.0);
         std::mem::forget(self);
     }
 }
 
-impl Drop for Listed {
+impl Drop for RegisteredEntry {
     fn drop(&mut self) {
-        left().retain(|(number, _)| *number != self.0);
+        lock_entries().retain(|(number, _)| *number != self.0);
     }
 }
 
@@ -143,7 +143,7 @@ pub struct Temporary {
     name: OsString,
     id: FileId,
     /// `None` once it has its final name.
-    listed: Option<Listed>,
+    listed: Option<RegisteredEntry>,
 }
 
 impl Temporary {
@@ -152,7 +152,7 @@ impl Temporary {
     /// # Errors
     /// If it cannot be created.
     pub fn create(dir: &Arc<OpenDir>, prefix: &str, suffix: &str, mode: u32) -> io::Result<Self> {
-        Self::created(dir, || dir.create_random(prefix, suffix, mode))
+        Self::create_with(dir, || dir.create_random(prefix, suffix, mode))
     }
 
     /// Gives a file without a name a random one in `dir`, as [`Temporary::create`] does.
@@ -162,18 +162,19 @@ impl Temporary {
     #[cfg(target_os = "linux")]
     pub fn link(dir: &Arc<OpenDir>, prefix: &str, suffix: &str, file: &File) -> io::Result<Self> {
         let link = |name: &OsStr| dir.link(file, name).and_then(|()| file.try_clone());
-        Self::created(dir, || crate::storage::open_dir::random(prefix, suffix, link))
+        Self::create_with(dir, || crate::storage::open_dir::random(prefix, suffix, link))
     }
 
-    fn created(
+    fn create_with(
         dir: &Arc<OpenDir>,
         create: impl FnOnce() -> io::Result<(OsString, File)>,
     ) -> io::Result<Self> {
         // Locked meanwhile, so that no signal finds a file that is not registered yet.
-        let mut left = left_to_add();
+        let mut left = lock_entries_to_add();
         let (name, file) = create()?;
         let id = OpenDir::id_of(&file)?;
-        let listed = Listed::new(&mut left, Left::File { dir: dir.clone(), name: name.clone(), id });
+        let listed =
+            RegisteredEntry::new(&mut left, CleanupEntry::File { dir: dir.clone(), name: name.clone(), id });
         Ok(Self { file, dir: dir.clone(), name, id, listed: Some(listed) })
     }
 
@@ -197,7 +198,7 @@ impl Temporary {
     /// # Errors
     /// If it cannot be renamed; it is removed.
     pub fn publish(self, name: &OsStr) -> io::Result<()> {
-        self.named(|dir, from| dir.rename(from, name))
+        self.rename_with(|dir, from| dir.rename(from, name))
     }
 
     /// Renames the file within its directory, unless a file of that name exists.
@@ -205,12 +206,12 @@ impl Temporary {
     /// # Errors
     /// If it cannot be renamed; it is removed.
     pub fn publish_new(self, name: &OsStr) -> io::Result<()> {
-        self.named(|dir, from| dir.rename_new(from, name))
+        self.rename_with(|dir, from| dir.rename_new(from, name))
     }
 
     /// Renames the file within its directory, replacing any existing file and an empty directory, which contains no data.
     pub(crate) fn publish_in_place(self, name: &OsStr) -> io::Result<()> {
-        self.named(|dir, from| match dir.rename(from, name) {
+        self.rename_with(|dir, from| match dir.rename(from, name) {
             Err(error) if dir.entry_of(name).is_ok_and(|there| there.kind == EntryKind::Directory) => {
                 dir.remove_dir(name).map_err(|_| error).and_then(|()| dir.rename(from, name))
             }
@@ -218,10 +219,10 @@ impl Temporary {
         })
     }
 
-    fn named(mut self, rename: impl FnOnce(&OpenDir, &OsStr) -> io::Result<()>) -> io::Result<()> {
+    fn rename_with(mut self, rename: impl FnOnce(&OpenDir, &OsStr) -> io::Result<()>) -> io::Result<()> {
         // Locked meanwhile: a signal would remove the file before it has its name, which would be
         // reported as an error.
-        let mut left = left();
+        let mut left = lock_entries();
         // Whoever may write to the directory may have put another file in its place.
         if !self.is_there() {
             return Err(io::Error::new(
@@ -287,7 +288,7 @@ pub struct TemporaryDir {
     dir: Arc<OpenDir>,
     path: PathBuf,
     /// `None` once it has its final name.
-    listed: Option<Listed>,
+    listed: Option<RegisteredEntry>,
     /// The locked file, if locking is supported.
     owner: Option<File>,
 }
@@ -313,11 +314,11 @@ impl TemporaryDir {
     /// If it cannot be created.
     pub fn create_at(parent: &Arc<OpenDir>, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
-        let mut left = left_to_add();
+        let mut left = lock_entries_to_add();
         let (name, dir) = parent.create_random_dir(prefix, mode)?;
         let dir = Arc::new(dir);
-        let entry = Left::Tree { parent: parent.clone(), name: name.clone(), dir: dir.clone() };
-        let listed = Some(Listed::new(&mut left, entry));
+        let entry = CleanupEntry::Tree { parent: parent.clone(), name: name.clone(), dir: dir.clone() };
+        let listed = Some(RegisteredEntry::new(&mut left, entry));
         let owner = own(&dir).ok();
         Ok(Self { parent: parent.clone(), path: parent.path().join(&name), name, dir, listed, owner })
     }
@@ -339,7 +340,7 @@ impl TemporaryDir {
         let replaced = OsStr::new("replaced");
         // Locked meanwhile: a signal would remove a directory that no longer has its name, or does not
         // have it yet.
-        let mut left = left();
+        let mut left = lock_entries();
         if self.parent.entry_of(&self.name)?.id != self.dir.entry()?.id {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the temporary directory was replaced"));
         }
@@ -417,11 +418,11 @@ fn remove_abandoned(parent: &OpenDir, prefix: &str) {
 
 /// A new, locked index directory: when dropped, it is removed if it is empty.
 #[derive(Debug)]
-pub(crate) struct MadeDir(Option<Listed>);
+pub(crate) struct MadeDir(Option<RegisteredEntry>);
 
 impl MadeDir {
     pub(crate) fn new(dir: Arc<PrivateDir>) -> Self {
-        Self(Some(Listed::new(&mut left_to_add(), Left::Empty(dir))))
+        Self(Some(RegisteredEntry::new(&mut lock_entries_to_add(), CleanupEntry::Empty(dir))))
     }
 }
 

@@ -18,7 +18,7 @@ fn what_is_dropped_is_gone_and_what_is_published_stays() {
     let create = || Temporary::create(&open, ".t-", "", 0o600).unwrap();
     let (mut one, other) = (create(), create());
     let numbers = [&one, &other].map(|file| file.listed.as_ref().unwrap().0);
-    let are_listed = || numbers.map(|number| left().iter().any(|(listed, _)| *listed == number));
+    let are_listed = || numbers.map(|number| lock_entries().iter().any(|(listed, _)| *listed == number));
     assert_eq!(are_listed(), [true, true]);
     assert_eq!(names(dir.path()).len(), 2);
     one.write_all(b"all").unwrap();
@@ -98,9 +98,9 @@ fn directories_of_killed_processes_are_removed_and_those_of_living_ones_are_not(
 }
 
 /// Does for one entry what [`remove_all`] does when a signal ends the process.
-fn removed_by_a_signal(listed: Option<&Listed>) {
+fn removed_by_a_signal(listed: Option<&RegisteredEntry>) {
     let number = listed.unwrap().0;
-    left().iter().filter(|(one, _)| *one == number).for_each(|(_, one)| one.remove());
+    lock_entries().iter().filter(|(one, _)| *one == number).for_each(|(_, one)| one.remove());
 }
 
 #[cfg(unix)]

@@ -4,30 +4,30 @@ use rustc_hash::FxHashMap;
 
 use super::measure::growth::Growing;
 use super::places::{NamedPlaces, PlacesOfDump};
-use super::{LeftOut, MeasureDetails, Measured, Rule};
-use crate::compare::places::{Aligned, explained, least_of};
+use super::{LeftOut, MeasureDetails, Measurement, Rule};
+use crate::compare::places::{AlignedPlaces, explaining_places, least_of};
 use hprof_base::change::Change;
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::naming::stable_names;
 
 /// Growth of one dump over one baseline. Results that several rules share are computed once.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct BaselineComparison {
     /// Places of both dumps.
     named: Option<NamedPlaces>,
 }
 
-impl Comparison {
+impl BaselineComparison {
     /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. The figures must
     /// be those of this rule, and all calls must be for the same two dumps.
-    pub fn growth(&mut self, rule: &Rule, baseline: &Measured, measured: &Measured) -> Measured {
-        match (Growing::of(rule.measure.text()), &baseline.found, &measured.found) {
+    pub fn growth(&mut self, rule: &Rule, baseline: &Measurement, measured: &Measurement) -> Measurement {
+        match (Growing::parse(rule.measure.text()), &baseline.found, &measured.found) {
             (Some(Growing::Place(pattern)), MeasureDetails::Places(old), MeasureDetails::Places(new)) => {
                 let growth = match pattern {
                     Some(pattern) => self.of_places(old, new, pattern),
                     None => self.of_any_place(old, new),
                 };
-                Measured { left_out: old.left_out().max(new.left_out()), ..growth }
+                Measurement { left_out: old.left_out().max(new.left_out()), ..growth }
             }
             (Some(Growing::Classes(pattern)), old, MeasureDetails::Classes(new)) => {
                 let none = FxHashMap::default();
@@ -43,18 +43,18 @@ impl Comparison {
     }
 
     /// Returns the places of both dumps as one tree.
-    fn named(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &NamedPlaces {
+    fn named_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &NamedPlaces {
         self.named.get_or_insert_with(|| NamedPlaces::new(&[&old.places, &new.places]))
     }
 
     /// Returns the growth of the places that match a pattern.
-    fn of_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump, pattern: &str) -> Measured {
-        let [before, after] = [old, new].map(|dump| dump.retained(pattern));
-        let is_unmatched = |measured: &Measured| matches!(measured.found, MeasureDetails::NoMatch { .. });
+    fn of_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump, pattern: &str) -> Measurement {
+        let [before, after] = [old, new].map(|dump| dump.retained_size(pattern));
+        let is_unmatched = |measured: &Measurement| matches!(measured.found, MeasureDetails::NoMatch { .. });
         if is_unmatched(&before) && is_unmatched(&after) {
             return difference(&before, &after).with(after.found);
         }
-        let mut grown = self.named(old, new).matching(pattern, Aligned::delta);
+        let mut grown = self.named_places(old, new).matching(pattern, AlignedPlaces::delta);
         grown.retain(|one| one.amount > 0);
         let of = grown.len() as u64;
         // The first, if several are equal.
@@ -66,28 +66,28 @@ impl Comparison {
     }
 
     /// Returns the growth of the place that grew most; 0 if none grew.
-    fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measured {
-        let aligned = &self.named(old, new).telling;
+    fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measurement {
+        let aligned = &self.named_places(old, new).telling;
         let grown =
             aligned.places().map(|place| (aligned.delta(place), place)).filter(|(delta, _)| *delta > 0);
         let whole = old.places.reachable_bytes;
         // The last, if several are equal: the deepest, if one contains the other.
         let Some((amount, place)) = grown.max_by_key(|(delta, _)| *delta) else {
-            return Measured::new(0, whole);
+            return Measurement::new(0, whole);
         };
-        let explained = explained(aligned, least_of(&[whole, new.places.reachable_bytes]));
+        let explained = explaining_places(aligned, least_of(&[whole, new.places.reachable_bytes]));
         let explains = |one: &u32| *one != place && aligned.path(*one).contains(&place);
         let cause = explained.into_iter().find(|one| explains(one) && aligned.delta(*one) > 0);
         let cause = cause.map(|cause| (aligned.text(cause), aligned.delta(cause).unsigned_abs()));
         let found = MeasureDetails::Grown { place: aligned.text(place), cause };
-        Measured { amount, ..Measured::new(0, whole) }.with(found)
+        Measurement { amount, ..Measurement::new(0, whole) }.with(found)
     }
 }
 
 /// Returns the difference of two figures, without findings.
-fn difference(baseline: &Measured, measured: &Measured) -> Measured {
+fn difference(baseline: &Measurement, measured: &Measurement) -> Measurement {
     let amount = measured.amount.saturating_sub(baseline.amount);
-    Measured { amount, whole: baseline.whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing }
+    Measurement { amount, whole: baseline.whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing }
 }
 
 /// Returns the class whose objects grew most, if several grew.
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
     use crate::check::measure::growth::DEFINITION;
     use crate::check::{Measure, Range, RuleLimits, Severity};
-    use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
+    use crate::compare::places::{DumpPlace, DumpPlaces, PlaceLabel, Via};
     use crate::frameworks::Naming;
     use hprof_values::ObjectId;
 
-    fn label(via: Via, class: &str) -> Label {
-        Label {
+    fn label(via: Via, class: &str) -> PlaceLabel {
+        PlaceLabel {
             via,
             class: Some(class.into()),
             is_class_object: false,
@@ -173,9 +173,9 @@ mod tests {
         PlacesOfDump::new(places)
     }
 
-    fn growth(old: &PlacesOfDump, new: &PlacesOfDump, pattern: Option<&str>) -> Measured {
+    fn growth(old: &PlacesOfDump, new: &PlacesOfDump, pattern: Option<&str>) -> Measurement {
         let measured = |dump: &PlacesOfDump| {
-            Measured::new(0, dump.places.reachable_bytes)
+            Measurement::new(0, dump.places.reachable_bytes)
                 .with(MeasureDetails::Places(std::sync::Arc::new(dump.clone())))
         };
         let rule = Rule {
@@ -188,26 +188,29 @@ mod tests {
             limits: RuleLimits::Number(Range::Max(0)),
             is_optional: false,
         };
-        Comparison::default().growth(&rule, &measured(old), &measured(new))
+        BaselineComparison::default().growth(&rule, &measured(old), &measured(new))
     }
 
     #[test]
     fn a_place_is_found_with_keys_and_without() {
         let (old, new) = (dump(&["a", "b"], &["x", "y"], 100), dump(&["c", "d", "e"], &["x", "y"], 100));
-        let aligned = Aligned::new(&[&old.places, &new.places]);
+        let aligned = AlignedPlaces::new(&[&old.places, &new.places]);
         let texts: Vec<String> =
             (0u32..).zip(&aligned.parents).map(|(place, _)| aligned.text(place)).collect();
         // The tenants of the two dumps have no key in common, but the caches do.
         let cache = "static TENANTS of acme.Shop -> HashMap -> TreeMap -> {x} -> Cache";
         assert!(texts.iter().any(|text| text == cache), "{texts:?}");
         for text in &texts {
-            assert!(!matches!(new.retained(text).found, MeasureDetails::NoMatch { .. }), "{text}");
+            assert!(!matches!(new.retained_size(text).found, MeasureDetails::NoMatch { .. }), "{text}");
         }
-        assert_eq!(new.retained(cache).amount, 300);
+        assert_eq!(new.retained_size(cache).amount, 300);
         let with_all = "static TENANTS of acme.Shop -> HashMap -> {c} -> TreeMap -> {x} -> Cache";
-        assert_eq!([new.retained(with_all).amount, old.retained(with_all).amount], [100, 0]);
-        assert_eq!(new.retained("static TENANTS of acme.Shop -> HashMap -> TreeMap -> Cache").amount, 600);
-        assert!(matches!(new.retained("* -> {z} -> Cache").found, MeasureDetails::NoMatch { .. }));
+        assert_eq!([new.retained_size(with_all).amount, old.retained_size(with_all).amount], [100, 0]);
+        assert_eq!(
+            new.retained_size("static TENANTS of acme.Shop -> HashMap -> TreeMap -> Cache").amount,
+            600
+        );
+        assert!(matches!(new.retained_size("* -> {z} -> Cache").found, MeasureDetails::NoMatch { .. }));
         assert_eq!(growth(&old, &new, Some(cache)).amount, 100);
         assert_eq!(growth(&old, &new, Some(with_all)).amount, 100);
         assert_eq!(growth(&new, &old, Some(cache)).amount, -100);
@@ -219,7 +222,7 @@ mod tests {
     fn any_place_is_the_one_that_grew_most() {
         let (old, new) = (dump(&["a"], &["x", "y", "z"], 100), dump(&["a"], &["x", "y", "z"], 5000));
         let growth = |old, new| growth(old, new, None);
-        let Measured { amount, found, .. } = growth(&old, &new);
+        let Measurement { amount, found, .. } = growth(&old, &new);
         assert_eq!(amount, 3 * 4900);
         let MeasureDetails::Grown { place, cause: Some((cause, bytes)) } = found else { panic!("{found:?}") };
         assert!(place.ends_with("TreeMap") && cause.starts_with(&place) && bytes == 4900, "{place} {cause}");
@@ -236,7 +239,7 @@ mod tests {
             assert_eq!(growth(&whole, &cut, pattern).left_out, LeftOut::Places);
             assert_eq!(growth(&cut, &whole, pattern).left_out, LeftOut::Places);
         }
-        assert_eq!(cut.retained("*").left_out, LeftOut::Places);
+        assert_eq!(cut.retained_size("*").left_out, LeftOut::Places);
     }
 
     #[test]

@@ -42,14 +42,14 @@ impl Percent {
 
 /// Direction of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum LimitKind {
     /// Lower limit.
     Min,
     /// Upper limit.
     Max,
 }
 
-impl Bound {
+impl LimitKind {
     /// Returns the name in rules and in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,14 +63,14 @@ impl Bound {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// A count, or bytes.
-    Number(Bound, u64),
+    Number(LimitKind, u64),
     /// A percentage of the total.
-    Percent(Bound, Percent),
+    Percent(LimitKind, Percent),
 }
 
 impl Limit {
     /// Returns the direction of the limit.
-    pub const fn bound(self) -> Bound {
+    pub const fn bound(self) -> LimitKind {
         match self {
             Self::Number(bound, _) | Self::Percent(bound, _) => bound,
         }
@@ -104,7 +104,7 @@ pub enum Range<T> {
 
 impl<T: Copy> Range<T> {
     /// Creates a range from the ends that are given.
-    pub fn of(min: Option<T>, max: Option<T>) -> Option<Self> {
+    pub fn new(min: Option<T>, max: Option<T>) -> Option<Self> {
         Some(match (min, max) {
             (Some(min), Some(max)) => Self::Both { min, max },
             (Some(min), None) => Self::Min(min),
@@ -130,11 +130,11 @@ impl<T: Copy> Range<T> {
     }
 
     /// Returns the violated limit, or else the upper one, or else the lower one.
-    fn judge(self, compare: impl Fn(T) -> std::cmp::Ordering) -> (Bound, T, bool) {
+    fn judge(self, compare: impl Fn(T) -> std::cmp::Ordering) -> (LimitKind, T, bool) {
         match self {
-            Self::Min(min) | Self::Both { min, .. } if compare(min).is_lt() => (Bound::Min, min, false),
-            Self::Min(min) => (Bound::Min, min, true),
-            Self::Max(max) | Self::Both { max, .. } => (Bound::Max, max, compare(max).is_le()),
+            Self::Min(min) | Self::Both { min, .. } if compare(min).is_lt() => (LimitKind::Min, min, false),
+            Self::Min(min) => (LimitKind::Min, min, true),
+            Self::Max(max) | Self::Both { max, .. } => (LimitKind::Max, max, compare(max).is_le()),
         }
     }
 }
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!([1, 2, 5, 6].map(|amount| kept(both, amount)), [false, true, true, false]);
         let part = RuleLimits::Percent(Range::Max(percent("0.5")));
         assert_eq!([-9, 5, 6].map(|amount| kept(part, amount)), [true, true, false]);
-        assert_eq!(both.judge(1, 0).0, Limit::Number(Bound::Min, 2));
-        assert_eq!(both.judge(3, 0).0, Limit::Number(Bound::Max, 5));
+        assert_eq!(both.judge(1, 0).0, Limit::Number(LimitKind::Min, 2));
+        assert_eq!(both.judge(3, 0).0, Limit::Number(LimitKind::Max, 5));
         let most = number(Range::Max(u64::MAX));
         assert!(kept(most, i64::MAX) && !kept(number(Range::Min(u64::MAX)), i64::MAX));
     }

@@ -9,10 +9,10 @@ mod limits;
 mod measure;
 mod places;
 
-pub use growth::Comparison;
-pub use limits::{Bound, Limit, Percent, Range, RuleLimits};
+pub use growth::BaselineComparison;
+pub use limits::{Limit, LimitKind, Percent, Range, RuleLimits};
 use measure::DumpData;
-pub use measure::{LeftOut, MEASURES, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
+pub use measure::{LeftOut, MEASURES, MeasureDetails, MeasuredDump, Measurement, NamedKind, measure};
 pub use places::PlacesOfDump;
 
 use hprof_base::naming::pattern::ClassPattern;
@@ -63,7 +63,7 @@ pub struct MeasureKind {
     /// Unit of the figures.
     pub unit: Unit,
     /// Meaning of `of` in rules.
-    pub of: Of,
+    pub of: OfRequirement,
     /// Objects that count by default; `None` if rules cannot have `objects`, and reachable ones count.
     pub scope: Option<Scope>,
     /// `true` if the summary of the dump is enough when all objects count.
@@ -76,12 +76,12 @@ pub struct MeasureKind {
     pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
     /// Describes what is measured, in words.
     pub subject: fn(&Measure) -> String,
-    measure: fn(&mut DumpData<'_>, &Measure) -> std::io::Result<Measured>,
+    measure: fn(&mut DumpData<'_>, &Measure) -> std::io::Result<Measurement>,
 }
 
 /// Meaning of `of` in the rules of a measure.
 #[derive(Debug, Clone, Copy)]
-pub enum Of {
+pub enum OfRequirement {
     /// It is not allowed.
     Nothing,
     /// It is optional.
@@ -99,9 +99,9 @@ pub enum RuleError {
     Objects(&'static str),
 }
 
-impl Of {
+impl OfRequirement {
     /// Returns the expected value, in words.
-    pub const fn expected(self) -> &'static str {
+    pub const fn expected_value(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
             Self::Optional(what) | Self::Required(what) => what,
@@ -117,14 +117,14 @@ impl MeasureKind {
     const BASE: Self = Self {
         name: "",
         unit: Unit::Bytes,
-        of: Of::Nothing,
+        of: OfRequirement::Nothing,
         scope: None,
         is_in_summary: false,
         needs_baseline: false,
         has_min: true,
         check: |_, _, _| Ok(()),
         subject: |measure| measure.kind.name.to_owned(),
-        measure: |_, _| Ok(Measured::new(0, 0)),
+        measure: |_, _| Ok(Measurement::new(0, 0)),
     };
 }
 
@@ -147,7 +147,7 @@ pub enum Unit {
 
 /// Part of a dump that has to be open for a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
+pub enum RequiredData {
     /// The summary of the dump.
     Summary,
     /// The graph of all objects.
@@ -161,8 +161,12 @@ impl Measure {
     }
 
     /// Returns what has to be open.
-    pub fn needs(&self) -> Needs {
-        if self.kind.is_in_summary && self.scope == Scope::All { Needs::Summary } else { Needs::Graph }
+    pub fn required_data(&self) -> RequiredData {
+        if self.kind.is_in_summary && self.scope == Scope::All {
+            RequiredData::Summary
+        } else {
+            RequiredData::Graph
+        }
     }
 
     fn text(&self) -> &str {
@@ -227,7 +231,7 @@ pub enum Status {
 
 /// Verdict of a rule on a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RuleVerdict {
     /// Outcome.
     pub status: Status,
     /// Limit that was violated; if the rule passed, `max` if there is one.
@@ -236,7 +240,7 @@ pub struct Verdict {
     pub fails_by_name: bool,
 }
 
-impl Verdict {
+impl RuleVerdict {
     /// Returns whether the figure itself violates a limit, rather than only a name being missing.
     pub fn exceeds_limit(&self) -> bool {
         self.status == Status::Failed && !self.fails_by_name
@@ -245,10 +249,10 @@ impl Verdict {
 
 impl Rule {
     /// Compares a figure with the limits.
-    pub fn judge(&self, measured: &Measured) -> Verdict {
+    pub fn judge(&self, measured: &Measurement) -> RuleVerdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
         let is_missing = !self.is_optional && matches!(measured.found, MeasureDetails::NoMatch { .. });
         let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
-        Verdict { status, limit, fails_by_name: is_kept && is_missing }
+        RuleVerdict { status, limit, fails_by_name: is_kept && is_missing }
     }
 }

@@ -2,8 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{LeftOut, MeasureDetails, Measured, NamedKind};
-use crate::compare::places::{Aligned, DumpPlaces};
+use super::{LeftOut, MeasureDetails, Measurement, NamedKind};
+use crate::compare::places::{AlignedPlaces, DumpPlaces};
 use hprof_base::naming::suggestions;
 use hprof_model::objects::selection::glob_matches;
 
@@ -29,8 +29,8 @@ impl PlacesOfDump {
     }
 
     /// Measures what the places that match a pattern retain together.
-    pub(super) fn retained(&self, pattern: &str) -> Measured {
-        let bytes = |aligned: &Aligned, place: u32| {
+    pub(super) fn retained_size(&self, pattern: &str) -> Measurement {
+        let bytes = |aligned: &AlignedPlaces, place: u32| {
             i64::try_from(aligned.figures(0, place).retained_bytes).unwrap_or(i64::MAX)
         };
         let matching = self.named.matching(pattern, bytes);
@@ -42,8 +42,8 @@ impl PlacesOfDump {
             amount: most.amount.unsigned_abs(),
             of: matching.len() as u64,
         });
-        let measured = Measured::new(sum.unsigned_abs(), self.places.reachable_bytes);
-        Measured {
+        let measured = Measurement::new(sum.unsigned_abs(), self.places.reachable_bytes);
+        Measurement {
             left_out: self.left_out(),
             ..measured.with(most.unwrap_or_else(|| self.no_match(pattern)))
         }
@@ -63,11 +63,11 @@ impl PlacesOfDump {
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedPlaces {
     /// Places with all keys; `None` if all keys are informative.
-    whole: Option<Aligned>,
+    whole: Option<AlignedPlaces>,
     /// For each place of `whole`: its index in `telling`.
     told_at: Vec<u32>,
     /// Places as `diff` shows them.
-    pub(super) telling: Aligned,
+    pub(super) telling: AlignedPlaces,
 }
 
 /// A place that matches a pattern, or several places with the same name.
@@ -78,7 +78,7 @@ pub(super) struct Matching {
 
 impl NamedPlaces {
     pub(super) fn new(dumps: &[&DumpPlaces]) -> Self {
-        let whole = Aligned::with_all_keys(dumps);
+        let whole = AlignedPlaces::with_all_keys(dumps);
         match whole.telling() {
             Some((telling, told_at)) => Self { whole: Some(whole), told_at, telling },
             None => Self { telling: whole, ..Self::default() },
@@ -86,13 +86,17 @@ impl NamedPlaces {
     }
 
     /// Returns the places to suggest from if a pattern matches none: places with all keys if the pattern has a key.
-    fn like(&self, pattern: &str) -> &Aligned {
+    fn like(&self, pattern: &str) -> &AlignedPlaces {
         self.whole.as_ref().filter(|_| pattern.contains('{')).unwrap_or(&self.telling)
     }
 
     /// Returns the places whose text matches a pattern, with or without map keys. Places below a match are omitted:
     /// what they hold belongs to the match. Places that `diff` shows as one are one here if all of them match.
-    pub(super) fn matching(&self, pattern: &str, amount: impl Fn(&Aligned, u32) -> i64) -> Vec<Matching> {
+    pub(super) fn matching(
+        &self,
+        pattern: &str,
+        amount: impl Fn(&AlignedPlaces, u32) -> i64,
+    ) -> Vec<Matching> {
         let Some(whole) = &self.whole else {
             let one =
                 |place| Matching { name: self.telling.text(place), amount: amount(&self.telling, place) };
@@ -126,7 +130,7 @@ impl NamedPlaces {
 }
 
 /// Returns the places whose text matches a pattern, without those below a match.
-fn matching(aligned: &Aligned, pattern: &str) -> Vec<u32> {
+fn matching(aligned: &AlignedPlaces, pattern: &str) -> Vec<u32> {
     let mut is_below: Vec<bool> = Vec::with_capacity(aligned.parents.len());
     let mut found = Vec::new();
     // Each place comes after its parent.

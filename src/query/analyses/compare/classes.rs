@@ -107,7 +107,7 @@ impl ClassCensus {
     /// Counts all objects of a dump.
     pub fn new(summary: &Summary, sizes: &Sizes, question: &ComparedQuery) -> Self {
         KeyedClasses::new(summary, question)
-            .census(summary, |number, class| histogram::all(summary, sizes, number, class))
+            .census(summary, |number, class| histogram::total_counts(summary, sizes, number, class))
     }
 
     /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
@@ -116,8 +116,9 @@ impl ClassCensus {
         let mut census = match scope {
             Scope::All => {
                 let sizes = Sizes::new(dump.summary, None);
-                groups
-                    .census(dump.summary, |number, class| histogram::all(dump.summary, &sizes, number, class))
+                groups.census(dump.summary, |number, class| {
+                    histogram::total_counts(dump.summary, &sizes, number, class)
+                })
             }
             Scope::Reachable | Scope::Unreachable => {
                 let counts = histogram::counts(dump, scope);
@@ -128,7 +129,7 @@ impl ClassCensus {
         };
         if with == With::Retained {
             census.has_retained = true;
-            let retained = groups.retained(dump);
+            let retained = groups.retained_sizes(dump);
             for (key, retained) in groups.keys.iter().zip(retained) {
                 if let Some(figures) = census.rows.get_mut(key) {
                     figures.retained_bytes = Some(retained);
@@ -178,7 +179,7 @@ impl ClassCensus {
     /// Matches an old dump and a new one; largest growth first.
     pub fn compare(old: &Self, new: &Self, sort_by: HistogramOrder) -> Vec<ClassChange> {
         let has_retained = old.has_retained && new.has_retained;
-        let mut rows: Vec<ClassChange> = super::matched(&old.rows, &new.rows)
+        let mut rows: Vec<ClassChange> = super::join_by_key(&old.rows, &new.rows)
             .map(|(key, before, after)| ClassChange::new(key.clone(), (before, after), has_retained))
             .collect();
         rows.sort_rows_by(|a, b| {
@@ -206,7 +207,7 @@ impl ClassChange {
         let is_same = before == after;
         Self {
             key,
-            status: Status::of(old.is_some(), new.is_some(), is_same),
+            status: Status::from_presence(old.is_some(), new.is_some(), is_same),
             classes: change(|figures| figures.classes),
             loaders: change(|figures| figures.loaders),
             instances: change(|figures| figures.instances),
@@ -323,7 +324,7 @@ impl KeyedClasses {
         ClassCensus { rows, total, has_retained: false }
     }
 
-    fn retained(&self, dump: &DumpGraph<'_>) -> Vec<u64> {
+    fn retained_sizes(&self, dump: &DumpGraph<'_>) -> Vec<u64> {
         if self.is_with_subclasses {
             retained_of_class::retained_with_subclasses(dump, &self.of_class, self.keys.len())
         } else {

@@ -23,7 +23,7 @@ impl Growth {
 
     /// Classifies numbers given in the order of their dumps; returns `None` if nothing changed. A step counts if it is
     /// at least a twentieth of the average step: a few bytes more or less are neither growth nor the end of it.
-    pub fn of(figures: &[u64]) -> Option<Self> {
+    pub fn from_figures(figures: &[u64]) -> Option<Self> {
         let (first, last) = (*figures.first()?, *figures.last()?);
         let steps = figures.len().saturating_sub(1) as u64;
         if figures.iter().all(|figure| *figure == first) {
@@ -63,7 +63,7 @@ mod tests {
             (&[5], None),
             (&[], None),
         ] {
-            assert_eq!(Growth::of(figures), expected, "{figures:?}");
+            assert_eq!(Growth::from_figures(figures), expected, "{figures:?}");
         }
     }
 }

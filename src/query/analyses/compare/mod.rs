@@ -28,7 +28,7 @@ pub fn random_seed() -> u64 {
 }
 
 /// Joins the maps of an old and a new dump by key, each key once, in no particular order.
-fn matched<'m, K: Eq + Hash, V, S: BuildHasher>(
+fn join_by_key<'m, K: Eq + Hash, V, S: BuildHasher>(
     old: &'m HashMap<K, V, S>,
     new: &'m HashMap<K, V, S>,
 ) -> impl Iterator<Item = (&'m K, Option<&'m V>, Option<&'m V>)> {

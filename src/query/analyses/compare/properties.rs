@@ -37,10 +37,10 @@ impl PropertyCensus {
 
     /// Matches an old dump and a new one; rows are ascending by key.
     pub fn compare(old: &Self, new: &Self) -> Vec<PropertyChange> {
-        let mut rows: Vec<PropertyChange> = super::matched(&old.0, &new.0)
+        let mut rows: Vec<PropertyChange> = super::join_by_key(&old.0, &new.0)
             .map(|(key, before, after)| PropertyChange {
                 key: key.clone(),
-                status: Status::of(before.is_some(), after.is_some(), before == after),
+                status: Status::from_presence(before.is_some(), after.is_some(), before == after),
                 old: before.cloned(),
                 new: after.cloned(),
             })

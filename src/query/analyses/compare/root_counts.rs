@@ -38,7 +38,7 @@ impl RootCensus {
 
     /// Matches an old dump and a new one; largest growth of retained size first.
     pub fn compare(old: &Self, new: &Self) -> Vec<RootChange> {
-        let mut rows: Vec<RootChange> = super::matched(&old.0, &new.0)
+        let mut rows: Vec<RootChange> = super::join_by_key(&old.0, &new.0)
             .map(|(kind, before, after)| RootChange::new(*kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| {
@@ -57,10 +57,10 @@ impl FromIterator<KindRow> for RootCensus {
 
 impl RootChange {
     fn new(kind: RootKind, old: Option<&KindRow>, new: Option<&KindRow>) -> Self {
-        let change = |figure| Change::of(old, new, figure);
+        let change = |figure| Change::from_rows(old, new, figure);
         Self {
             kind,
-            status: Status::of(old.is_some(), new.is_some(), old == new),
+            status: Status::from_presence(old.is_some(), new.is_some(), old == new),
             roots: change(|row| row.roots),
             objects: change(|row| row.objects),
             retained_bytes: change(|row| row.retained_bytes),

@@ -10,7 +10,8 @@ use std::io;
 use hprof_base::sorting::SortRows;
 use hprof_index::Dump;
 use hprof_model::strings::{
-    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows, Totals,
+    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows,
+    StringTotals,
 };
 
 use hprof_base::change::{Change, Status};
@@ -52,7 +53,7 @@ enum RowSource {
 
 /// Result of the query.
 #[derive(Debug)]
-pub struct Compared {
+pub struct StringComparison {
     /// Rows, largest growth of the copies' size first.
     pub rows: Vec<StringChange>,
     /// Number of selected rows before `top` was applied.
@@ -60,7 +61,7 @@ pub struct Compared {
     /// Number of rows that differ between the dumps.
     pub changed: u64,
     /// Totals over all Strings of the old dump and of the new one.
-    pub totals: [Totals; 2],
+    pub totals: [StringTotals; 2],
     old: StringReport,
     new: StringReport,
 }
@@ -104,7 +105,7 @@ impl StringCensus {
         new: (Self, Dump<'_>),
         keep: Keep,
         top: Option<usize>,
-    ) -> io::Result<Compared> {
+    ) -> io::Result<StringComparison> {
         let ((old, before), (new, after)) = (old, new);
         let (before, after) = (before.objects, after.objects);
         let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
@@ -128,7 +129,7 @@ impl StringCensus {
             (kept, matching, changed)
         };
         let (mut all, mut matching, mut changed) = (Vec::new(), 0, 0);
-        let found = strings::matched(&old.basis, (&old.answer, &before), (&new.answer, &after), reduce)?;
+        let found = strings::match_texts(&old.basis, (&old.answer, &before), (&new.answer, &after), reduce)?;
         for (kept, matching_of_share, changed_of_share) in found {
             all.extend(kept);
             matching += matching_of_share;
@@ -148,7 +149,7 @@ impl StringCensus {
         let only_old = all.iter().filter(|copies| !copies.is_in_new());
         let (old, new) =
             (old.answer.of_copies(only_old, DumpSide::Old), new.answer.of_copies(all.iter(), DumpSide::New));
-        Ok(Compared { rows, matching, changed, totals, old, new })
+        Ok(StringComparison { rows, matching, changed, totals, old, new })
     }
 }
 
@@ -164,7 +165,7 @@ fn bytes(copies: &Copies) -> Change {
 
 fn status(copies: &Copies) -> Status {
     let (count, bytes) = (count(copies), bytes(copies));
-    Status::of(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
+    Status::from_presence(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
 }
 
 /// Reader of the texts of rows.
@@ -176,7 +177,7 @@ pub struct ChangeReader<'a> {
 
 impl<'a> ChangeReader<'a> {
     /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
-    pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
+    pub fn new(found: &'a StringComparison, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
         let reader = |dump: Dump<'a>, answer: &'a StringReport| {
             StringReader::new(&dump, answer, (StringRows::Strings, most))
         };

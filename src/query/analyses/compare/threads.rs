@@ -19,7 +19,7 @@ use hprof_model::threads::fingerprints::Fingerprints;
 use hprof_model::threads::{JavaThread, ThreadKind, ThreadQuery, ThreadState, Threads};
 
 use hprof_base::change::{Change, Status};
-use hprof_base::naming::stable_names::{in_common, masked};
+use hprof_base::naming::stable_names::{fold_numbers, in_common};
 
 /// Number of threads read at a time.
 const CHUNK: usize = 1 << 12;
@@ -34,7 +34,7 @@ struct ThreadKey {
 
 /// A value common to several threads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-enum Said<T> {
+enum CommonValue<T> {
     /// No value yet.
     #[default]
     Nothing,
@@ -44,7 +44,7 @@ enum Said<T> {
     Several,
 }
 
-impl<T: PartialEq> Said<T> {
+impl<T: PartialEq> CommonValue<T> {
     fn add(&mut self, said: T) {
         *self = match std::mem::take(self) {
             Self::Nothing => Self::One(said),
@@ -53,7 +53,7 @@ impl<T: PartialEq> Said<T> {
         };
     }
 
-    fn one(&self) -> Option<&T> {
+    fn get(&self) -> Option<&T> {
         match self {
             Self::One(said) => Some(said),
             Self::Nothing | Self::Several => None,
@@ -69,9 +69,9 @@ struct ThreadFigures {
     threads: u64,
     /// Retained size of the reachable threads, by the dominator tree.
     retained_bytes: u64,
-    state: Said<Option<ThreadState>>,
-    group: Said<Option<Arc<str>>>,
-    is_daemon: Said<Option<bool>>,
+    state: CommonValue<Option<ThreadState>>,
+    group: CommonValue<Option<Arc<str>>>,
+    is_daemon: CommonValue<Option<bool>>,
     /// Distinct stacks of the threads, ascending.
     stacks: Vec<u128>,
 }
@@ -141,8 +141,8 @@ impl ThreadCensus {
             let read: Vec<JavaThread> = chunk.par_iter().map(|row| threads.thread(row)).collect();
             for (row, thread) in chunk.iter().zip(read) {
                 let JavaThread { name, kind, doing, group, is_daemon, .. } = thread;
-                let form = name.as_deref().map(|name| shared(&mut texts, &masked(name)));
-                let group = group.map(|group| shared(&mut texts, &group));
+                let form = name.as_deref().map(|name| intern(&mut texts, &fold_numbers(name)));
+                let group = group.map(|group| intern(&mut texts, &group));
                 let key = ThreadKey { form, is_virtual: kind == ThreadKind::Virtual };
                 let (figures, objects) = rows.entry(key).or_default();
                 figures.name = in_common(figures.name.take(), name);
@@ -150,7 +150,7 @@ impl ThreadCensus {
                 figures.state.add(doing.state);
                 figures.group.add(group);
                 figures.is_daemon.add(is_daemon);
-                figures.stacks.extend(stacks.of(row));
+                figures.stacks.extend(stacks.fingerprint(row));
                 objects.push(row.object());
             }
         }
@@ -165,7 +165,7 @@ impl ThreadCensus {
 
     /// Matches an old dump and a new one; largest growth of the number of threads first.
     pub fn compare(old: &Self, new: &Self) -> Vec<ThreadChange> {
-        let mut rows: Vec<ThreadChange> = super::matched(&old.rows, &new.rows)
+        let mut rows: Vec<ThreadChange> = super::join_by_key(&old.rows, &new.rows)
             .map(|(key, before, after)| ThreadChange::new(key, before, after))
             .collect();
         rows.sort_rows_by(|a, b| {
@@ -179,10 +179,10 @@ impl ThreadCensus {
 
 impl ThreadChange {
     fn new(key: &ThreadKey, old: Option<&ThreadFigures>, new: Option<&ThreadFigures>) -> Self {
-        let change = |figure| Change::of(old, new, figure);
+        let change = |figure| Change::from_rows(old, new, figure);
         let name = |figures: Option<&ThreadFigures>| figures.and_then(|figures| figures.name.clone());
         let latest = new.or(old);
-        let state = |figures: Option<&ThreadFigures>| figures.and_then(|figures| *figures.state.one()?);
+        let state = |figures: Option<&ThreadFigures>| figures.and_then(|figures| *figures.state.get()?);
         let stacks = |figures: Option<&ThreadFigures>| figures.map_or(0, |figures| figures.stacks.len());
         let stack = (stacks(old) > 0 && stacks(new) > 0).then(|| {
             let is_same = old.map(|old| &old.stacks) == new.map(|new| &new.stacks);
@@ -194,20 +194,20 @@ impl ThreadChange {
         Self {
             name: in_common(name(old), name(new)),
             is_virtual: key.is_virtual,
-            status: Status::of(old.is_some(), new.is_some(), is_same),
+            status: Status::from_presence(old.is_some(), new.is_some(), is_same),
             threads: change(|figures| figures.threads),
             retained_bytes: change(|figures| figures.retained_bytes),
             state_old: state(old),
             state_new: state(new),
             stack,
-            group: latest.and_then(|latest| latest.group.one()?.clone()),
-            is_daemon: latest.and_then(|latest| *latest.is_daemon.one()?),
+            group: latest.and_then(|latest| latest.group.get()?.clone()),
+            is_daemon: latest.and_then(|latest| *latest.is_daemon.get()?),
         }
     }
 }
 
 /// Returns a shared copy of a text.
-fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
+fn intern(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = texts.get(text) {
         return known.clone();
     }
@@ -224,7 +224,7 @@ mod tests {
     fn census(threads: &[(&str, ThreadState, u128, u64)]) -> ThreadCensus {
         let mut census = ThreadCensus::default();
         for (name, state, stack, retained_bytes) in threads {
-            let key = ThreadKey { form: Some(masked(name).into()), is_virtual: false };
+            let key = ThreadKey { form: Some(fold_numbers(name).into()), is_virtual: false };
             let figures = census.rows.entry(key).or_default();
             figures.name = in_common(figures.name.take(), Some((*name).to_owned()));
             figures.threads += 1;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::Growth;
 use super::classes::{ClassCensus, ComparedKey};
-use super::places::{Aligned, DumpPlaces, explained, explained_of, least_of};
+use super::places::{AlignedPlaces, DumpPlaces, explaining_places, explaining_places_of, least_of};
 use hprof_base::change::Change;
 use hprof_base::sorting::SortRows;
 
@@ -64,7 +64,7 @@ impl Least {
         }
     }
 
-    fn of(self, growth: Option<Growth>) -> u64 {
+    fn min_bytes(self, growth: Option<Growth>) -> u64 {
         if growth == Some(Growth::EveryStep) { self.growing } else { self.others }
     }
 }
@@ -102,12 +102,13 @@ pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) ->
             labels: Vec::new(),
             text: String::new(),
             objects: figures().map(|figures| figures.instances).collect(),
-            growth: Growth::of(&bytes),
+            growth: Growth::from_figures(&bytes),
             bytes,
         }
     };
-    let is_told =
-        |row: &TrendRow| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
+    let is_told = |row: &TrendRow| {
+        which.contains(row.growth) && row.delta().unsigned_abs() >= least.min_bytes(row.growth)
+    };
     (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
 }
 
@@ -115,13 +116,13 @@ pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) ->
 pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
     let least = Least::new(least, &heaps);
-    let aligned = Aligned::new(dumps);
+    let aligned = AlignedPlaces::new(dumps);
     let mut found: Vec<u32> = [Growth::EveryStep, Growth::Stopped]
         .into_iter()
-        .flat_map(|growth| explained_of(&aligned, least.of(Some(growth)), growth))
+        .flat_map(|growth| explaining_places_of(&aligned, least.min_bytes(Some(growth)), growth))
         .collect();
     if which == TrendFilter::All {
-        found.extend(explained(&aligned, least.others));
+        found.extend(explaining_places(&aligned, least.others));
     }
     // Of several places that contain one another, only the first is reported.
     let (mut told, mut above_told) = (FxHashSet::default(), FxHashSet::default());
@@ -142,7 +143,7 @@ pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (
             labels: aligned.labels(place),
             text: aligned.text(place),
             objects: figures().map(|figures| figures.objects).collect(),
-            growth: Growth::of(&bytes),
+            growth: Growth::from_figures(&bytes),
             bytes,
         }
     };

@@ -49,7 +49,7 @@ impl WasteCensus {
 
     /// Matches an old dump and a new one; largest growth of waste first.
     pub fn compare(old: &Self, new: &Self) -> Vec<WasteChange> {
-        let mut rows: Vec<WasteChange> = super::matched(&old.kinds, &new.kinds)
+        let mut rows: Vec<WasteChange> = super::join_by_key(&old.kinds, &new.kinds)
             .map(|(kind, before, after)| WasteChange::new(kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
@@ -59,10 +59,10 @@ impl WasteCensus {
 
 impl WasteChange {
     fn new(kind: &'static WasteKind, old: Option<&WasteFigures>, new: Option<&WasteFigures>) -> Self {
-        let change = |figure| Change::of(old, new, figure);
+        let change = |figure| Change::from_rows(old, new, figure);
         Self {
             kind,
-            status: Status::of(old.is_some(), new.is_some(), old == new),
+            status: Status::from_presence(old.is_some(), new.is_some(), old == new),
             count: change(|figures| figures.count),
             wasted_bytes: change(|figures| figures.wasted_bytes),
         }
@@ -76,7 +76,7 @@ mod tests {
 
     fn census(kinds: &[(&str, u64, u64)]) -> WasteCensus {
         let figures = |(kind, count, wasted_bytes): &(&str, u64, u64)| {
-            (WasteKind::named(kind).unwrap(), WasteFigures { count: *count, wasted_bytes: *wasted_bytes })
+            (WasteKind::from_name(kind).unwrap(), WasteFigures { count: *count, wasted_bytes: *wasted_bytes })
         };
         WasteCensus { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
     }

@@ -70,7 +70,7 @@ impl Instances {
         structures: &Structures,
         least: u64,
     ) -> io::Result<Self> {
-        let by_object = graph.room().zeroed::<u32>(graph.objects.len() as usize)?;
+        let by_object = graph.room().zeroed_array::<u32>(graph.objects.len() as usize)?;
         let mut search = InstanceSearch {
             graph,
             roles,
@@ -100,7 +100,7 @@ impl Instances {
 
 /// What is known of an object that dominates the next one.
 #[derive(Debug, Clone, Copy)]
-struct Above {
+struct InstanceDominator {
     role: ClassRole,
     /// `true` if it is a part of a JDK collection.
     is_of_jdk: bool,
@@ -110,7 +110,7 @@ struct Above {
 
 /// An object of the pass.
 #[derive(Debug, Clone, Copy)]
-struct Visited {
+struct VisitedObject {
     object: ObjectIndex,
     position: TreePosition,
     class: ClassNumber,
@@ -127,7 +127,7 @@ fn large_positions(tree: &Tree, least: u64) -> Bits<TreePosition> {
     let mut large = Bits::new(tree.reachable());
     let mut open: VecDeque<(TreePosition, u64)> = VecDeque::new();
     let mut bytes = 0u64;
-    tree.visit(tree.all(), |position, ends, size| {
+    tree.visit(tree.positions(), |position, ends, size| {
         open.push_back((position, bytes));
         bytes = bytes.saturating_add(size);
         while let Some((first, _)) = open.front().filter(|(_, before)| bytes - before >= least) {
@@ -159,10 +159,10 @@ impl InstanceSearch<'_> {
     /// an instance: most of a heap is in such objects.
     fn pass(&mut self) {
         let (graph, tree, labels) = (self.graph, &self.graph.tree, self.graph.labels());
-        let mut above: Vec<Above> = Vec::new();
+        let mut above: Vec<InstanceDominator> = Vec::new();
         let mut skipped = None;
         let large = large_positions(tree, self.least);
-        let all = tree.all();
+        let all = tree.positions();
         let mut ahead = tree.objects_at(TreePosition(all.end.0.min(AHEAD))..all.end);
         let mut objects = tree.objects_at(all.clone());
         for (position, depth) in Preorder::new(tree, all) {
@@ -186,7 +186,7 @@ impl InstanceSearch<'_> {
                 || role == ClassRole::Array && dominator.is_some_and(|above| above.is_of_jdk);
             let number = match class {
                 Some(class) if matches!(role, ClassRole::Plain | ClassRole::Array) => {
-                    let visited = Visited { object, position, class, role, is_of_jdk, is_small };
+                    let visited = VisitedObject { object, position, class, role, is_of_jdk, is_small };
                     self.take(visited, dominator).unwrap_or(0)
                 }
                 _ => 0,
@@ -194,12 +194,12 @@ impl InstanceSearch<'_> {
             if is_small && number == 0 && matches!(role, ClassRole::Plain | ClassRole::Leaf) {
                 skipped = Some(depth);
             }
-            above.push(Above { role, is_of_jdk, number });
+            above.push(InstanceDominator { role, is_of_jdk, number });
         }
     }
 
     /// Returns the number of an object's instance plus 1, or 0.
-    fn of(&self, object: Option<ObjectIndex>) -> u32 {
+    fn instance_number(&self, object: Option<ObjectIndex>) -> u32 {
         object.and_then(|object| self.found.by_object.get(object.at())).copied().unwrap_or(0)
     }
 
@@ -217,8 +217,8 @@ impl InstanceSearch<'_> {
     }
 
     /// Adds an object to its instance, if it is a node or an array of one. Returns the number plus 1.
-    fn take(&mut self, visited: Visited, dominator: Option<Above>) -> Option<u32> {
-        let Visited { object, position, class, role, is_of_jdk, is_small } = visited;
+    fn take(&mut self, visited: VisitedObject, dominator: Option<InstanceDominator>) -> Option<u32> {
+        let VisitedObject { object, position, class, role, is_of_jdk, is_small } = visited;
         let (graph, tree, roles, structures) = (self.graph, &self.graph.tree, self.roles, self.structures);
         let owner = self.owners.owner_of(object);
         let owner_class = owner.and_then(|owner| graph.objects.class(owner));
@@ -235,12 +235,12 @@ impl InstanceSearch<'_> {
             !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
         // The nodes of a vector are below a vector, which can be an element of others.
         let is_below_top = || {
-            let instance = self.found.all.get((self.of(owner) as usize).wrapping_sub(1));
+            let instance = self.found.all.get((self.instance_number(owner) as usize).wrapping_sub(1));
             let is_top = |one: &Instance| one.tops.first().and_then(|top| tree.object_at(*top)) == owner;
             instance.is_some_and(|one| one.nodes == 1 && is_top(one))
                 && owner_class.is_some_and(|owner| roles.are_nested_alike(owner, class))
         };
-        let within = if is_linked && (is_alike || is_below_top()) { self.of(owner) } else { 0 };
+        let within = if is_linked && (is_alike || is_below_top()) { self.instance_number(owner) } else { 0 };
         let is_array_of_none = role == ClassRole::Array && !is_of_jdk;
         let is_node = role == ClassRole::Plain
             && (own_structure.is_some()
@@ -262,7 +262,7 @@ impl InstanceSearch<'_> {
         } else {
             // An array of what is no header is a container itself, with the arrays within it.
             let is_header = owner_class.is_some_and(|class| roles.is_header(class));
-            let is_in_array = |above: &Above| above.role == ClassRole::Array && !above.is_of_jdk;
+            let is_in_array = |above: &InstanceDominator| above.role == ClassRole::Array && !above.is_of_jdk;
             let outer =
                 dominator.filter(|above| is_in_array(above) && role == ClassRole::Array && !is_header);
             let owner = owner.filter(|_| !is_by_jdk && (is_node || is_header));

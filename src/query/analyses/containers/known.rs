@@ -10,7 +10,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::AddressFinder;
 use hprof_index::objects::fields::Fields;
-use hprof_index::objects::reader::{Bits, ObjectReader, Record};
+use hprof_index::objects::reader::{Bits, ObjectReader, ObjectRecord};
 use hprof_values::ObjectId;
 
 use super::element_classes::{Classes, ElementTally};
@@ -43,7 +43,7 @@ pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> V
     };
     let classes: Vec<ClassNumber> =
         summary.numbered_classes().map(|(class, _)| class).filter(is_known).collect();
-    let classes = ClassSet::of(summary, &classes);
+    let classes = ClassSet::from_classes(summary, &classes);
     let find = |chunk| {
         let mut found: Vec<LargeCollection> = Vec::new();
         for (first, wanted) in classes.blocks(graph, chunk) {
@@ -57,7 +57,7 @@ pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> V
         found
     };
     let mut found: Vec<LargeCollection> =
-        parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), find).concat();
+        parallel::map(&ObjectIndex::chunks(graph.objects.indices(), CHUNK), find).concat();
     // The largest first; what retains little can still share much.
     found.sort_by_key(|one| (!one.is_large, Reverse((one.retained_bytes, one.count)), one.position));
     let large = found.partition_point(|one| one.is_large);
@@ -108,7 +108,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
     /// Creates a reader that finds collections of at least `least` bytes.
     pub(super) fn new(objects: &'o ObjectReader<'a>, least: u64) -> Self {
         let (summary, graph) = (objects.summary, objects.graph);
-        let forms = Forms::of(summary);
+        let forms = Forms::for_summary(summary);
         let left =
             u64::from(graph.tree.objects()).saturating_mul(ENTRIES_PER_OBJECT).saturating_add(MAX_SHARED);
         Self {
@@ -124,8 +124,8 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
     }
 
     /// Returns whether the record of a collection tells that it has too few elements.
-    fn is_small(&self, object: ObjectIndex, record: Option<Record<'_>>) -> bool {
-        let (Some(Record::Instance(record)), Some(class)) =
+    fn is_small(&self, object: ObjectIndex, record: Option<ObjectRecord<'_>>) -> bool {
+        let (Some(ObjectRecord::Instance(record)), Some(class)) =
             (record, self.objects.graph.objects.class(object))
         else {
             return false;

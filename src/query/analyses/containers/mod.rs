@@ -477,7 +477,7 @@ fn count_members(slots: &SlotCounter<'_, '_>) -> FxHashMap<u32, CountedMembers> 
         found
     };
     let mut all: FxHashMap<(u32, ClassNumber), u64> = FxHashMap::default();
-    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
     for (key, count) in parallel::map(&chunks, count).into_iter().flatten() {
         *all.entry(key).or_default() += count;
     }

@@ -148,7 +148,7 @@ pub(super) struct Roles {
 
 impl Roles {
     pub(super) fn new(summary: &Summary) -> Self {
-        let forms = Forms::of(summary);
+        let forms = Forms::for_summary(summary);
         let pairs = PAIRS.map(|name| ClassSet::of_name_and_below(summary, name));
         let role = |(number, row)| {
             let name = summary.class_name(row);
@@ -199,7 +199,7 @@ impl Roles {
         for name in ["java.lang.Thread", "java.lang.ClassLoader"] {
             runtime.extend(ClassSet::of_name_and_below(summary, name).classes());
         }
-        Self { by_class, shapes, entries, outer, runtime: ClassSet::of(summary, &runtime) }
+        Self { by_class, shapes, entries, outer, runtime: ClassSet::from_classes(summary, &runtime) }
     }
 
     #[inline]
@@ -290,10 +290,10 @@ impl Owners {
     /// If there is neither memory nor disk space for a number for each object.
     pub(super) fn new(graph: &ObjectGraph, roles: &Roles) -> std::io::Result<Self> {
         let (tree, labels) = (&graph.tree, graph.labels());
-        let mut by_object = graph.room().zeroed::<u32>(graph.objects.len() as usize)?;
+        let mut by_object = graph.room().zeroed_array::<u32>(graph.objects.len() as usize)?;
         // By depth: the owner of what the object above owns.
         let mut above: Vec<u32> = Vec::new();
-        let all = tree.all();
+        let all = tree.positions();
         let mut objects = tree.objects_at(all.clone());
         let mut ahead = tree.objects_at(TreePosition(all.end.0.min(AHEAD))..all.end);
         for (_, depth) in Preorder::new(tree, all) {
@@ -307,7 +307,8 @@ impl Owners {
             if let Some(place) = by_object.get_mut(object.at()) {
                 *place = own;
             }
-            let is_owner = matches!(roles.of_label(labels.of(object.0)), ClassRole::Plain | ClassRole::Leaf);
+            let is_owner =
+                matches!(roles.of_label(labels.label_of(object.0)), ClassRole::Plain | ClassRole::Leaf);
             above.push(if is_owner { object.0.saturating_add(OWNER) } else { own });
         }
         Ok(Self { by_object })

@@ -112,7 +112,7 @@ pub(super) struct SlotCounter<'s, 'a> {
 impl<'a> SlotCounter<'_, 'a> {
     /// Counts the slots. Returns whether all were counted.
     pub(super) fn count(&self) -> (Tallies<'a>, bool) {
-        let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(self.graph.objects.indices(), CHUNK);
         let (mut all, mut is_exact) = (Tallies::default(), true);
         // A few at a time: what is counted in one chunk takes memory until it is added.
         for batch in chunks.chunks(BATCH) {
@@ -140,7 +140,7 @@ impl<'a> SlotCounter<'_, 'a> {
                 continue;
             }
             let mut arrays: Vec<(ObjectIndex, TreePosition, &'a str)> = Vec::new();
-            self.edges.each(owner, |kind, id| {
+            self.edges.for_each_reference(owner, |kind, id| {
                 let array = graph.objects.addresses.index_of(id);
                 let array = array.filter(|array| self.roles.role_of(graph, *array) == ClassRole::Array);
                 let position = array.and_then(|array| tree.reachable_position(array));
@@ -159,7 +159,7 @@ impl<'a> SlotCounter<'_, 'a> {
                     return false;
                 }
                 let source = SlotSource { position, end: OnceCell::new(), instance: number, field, class };
-                self.edges.each(object, |kind, id| {
+                self.edges.for_each_reference(object, |kind, id| {
                     let (place, target) = (source.place(kind), graph.objects.addresses.index_of(id));
                     let found = place.zip(target);
                     let found = found.and_then(|(place, target)| self.target(&source, place, target));

@@ -67,7 +67,7 @@ impl Structures {
         let labels = dump.graph.labels();
         let count = |chunk| PairCounter::new(dump.graph, &labels, roles, owners).count(chunk);
         let mut pairs = Pairs::default();
-        let chunks = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(dump.graph.objects.indices(), CHUNK);
         for batch in chunks.chunks(BATCH) {
             for (pair, count) in parallel::map(batch, count).into_iter().flatten() {
                 let is_full = pairs.len() >= MAX_ALL_PAIRS;
@@ -178,7 +178,7 @@ impl<'s> PairCounter<'s> {
     }
 
     fn role(&self, object: ObjectIndex) -> ClassRole {
-        self.roles.of_label(self.labels.of(object.0))
+        self.roles.of_label(self.labels.label_of(object.0))
     }
 
     fn count(mut self, chunk: std::ops::Range<ObjectIndex>) -> Pairs {
@@ -222,20 +222,20 @@ impl<'s> PairCounter<'s> {
             ClassRole::Plain => self.owners.is_reachable(from).then_some(from)?,
             ClassRole::Array | ClassRole::Collection => self.owners.owner_of(from)?,
         };
-        let class = self.labels.of(holder.0);
+        let class = self.labels.label_of(holder.0);
         if holder == to || self.roles.of_label(class) != ClassRole::Plain {
             return None;
         }
         let owner = self.owners.owner_of(to)?;
         // What has the same owner, or is the owner, is not below the target.
         let is_near = owner == holder || Some(owner) == self.owners.owner_of(holder);
-        let is_local = is_near || self.labels.of(owner.0) == class && !self.is_back(holder, to);
+        let is_local = is_near || self.labels.label_of(owner.0) == class && !self.is_back(holder, to);
         if !is_local {
             return None;
         }
         let is_through =
             role == ClassRole::Collection || role == ClassRole::Array && self.is_of_collection(from);
-        Some((u32::try_from(class).ok()?, u32::try_from(self.labels.of(to.0)).ok()?, is_through))
+        Some((u32::try_from(class).ok()?, u32::try_from(self.labels.label_of(to.0)).ok()?, is_through))
     }
 
     /// Returns whether a reference leads back to what dominates the holder.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 
 /// Value of a fact.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -26,7 +26,7 @@ impl fmt::Display for FrameworkFact {
         match self {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => write!(f, "{value}"),
-            Self::Whole(value) => f.write_str(&whole(*value)),
+            Self::Whole(value) => f.write_str(&format_number(*value)),
             Self::Double(value) => write!(f, "{value:.1}"),
             Self::Text(text) => f.write_str(text),
             Self::Hidden => f.write_str("*"),
@@ -35,9 +35,9 @@ impl fmt::Display for FrameworkFact {
 }
 
 /// A number with thousands separators.
-pub(super) fn whole(number: i64) -> String {
+pub(super) fn format_number(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", grouped(number.unsigned_abs()))
+    format!("{sign}{}", group_digits(number.unsigned_abs()))
 }
 
 /// Numbers with a fraction by their bits: a text of one need not become the same number again.

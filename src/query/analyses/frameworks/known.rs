@@ -106,7 +106,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         }
         summary.class_table().add_subclasses(&mut passed);
         let of_class = if rules.is_empty() { Vec::new() } else { summary.class_table().inherit(&own) };
-        let evaluator = Evaluator::new(dump).bounded(MAX_ELEMENTS);
+        let evaluator = Evaluator::new(dump).with_max_elements(MAX_ELEMENTS);
         Self { evaluator, rules, of_class, passed }
     }
 
@@ -172,7 +172,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     }
 
     /// Returns the name of an object.
-    pub fn called(&self, object: ObjectIndex) -> Option<String> {
+    pub fn name_of(&self, object: ObjectIndex) -> Option<String> {
         let (_, rule) = self.rule(object)?;
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
     }
@@ -256,7 +256,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             found.or_else(|| self.evaluator.class_name_of(value)).map(cut)
         };
         let number = value.truth().map(FrameworkFact::Bool);
-        let number = number.or_else(|| value.whole().map(FrameworkFact::Whole));
+        let number = number.or_else(|| value.integer().map(FrameworkFact::Whole));
         if let Some(number) = number.or_else(|| value.double().map(FrameworkFact::Double)) {
             return number;
         }
@@ -305,7 +305,7 @@ impl Facts<'_, '_, '_> {
 impl Bindings for Facts<'_, '_, '_> {
     fn binding(&self, name: &str) -> Option<BoundValue> {
         if name == THIS {
-            return Some(BoundValue::of(self.object));
+            return Some(BoundValue::from_object(self.object));
         }
         // Expressions use only facts before their own, so no fact depends on itself.
         let at = self.rule.facts.iter().position(|(known, _)| known == name)?;

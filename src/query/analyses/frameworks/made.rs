@@ -20,7 +20,7 @@ const WORKER: &str =
     "java.util.concurrent.ThreadPoolExecutor$Worker < java.util.concurrent.locks.AbstractQueuedSynchronizer";
 
 /// A heap. Creating an object creates its class, with the fields of the object.
-struct Made {
+struct TestHeap {
     model: HeapModel,
     jdk: Jdk,
     classes: BTreeMap<String, ClassId>,
@@ -28,7 +28,7 @@ struct Made {
     references: Vec<(hprof_writer::ObjectId, String)>,
 }
 
-impl Made {
+impl TestHeap {
     fn new() -> Self {
         let mut model = HeapModel::default();
         let jdk = Jdk::add_to(&mut model);
@@ -148,7 +148,7 @@ impl Made {
     }
 
     fn describe(&mut self, object: Value) -> FrameworkDescription {
-        let rules = Frameworks::bundled();
+        let rules = Frameworks::builtin();
         self.with(&rules, false, |known, index| known.describe(index(object)).expect("a rule"))
     }
 }
@@ -161,12 +161,12 @@ fn fact(of: &FrameworkDescription, name: &str) -> FrameworkFact {
     of.facts.iter().find(|(fact, _)| fact == name).expect(name).1.clone()
 }
 
-fn says(of: &FrameworkDescription) -> (Option<&str>, Option<&str>, Option<FrameworkVerdict>) {
+fn description_parts(of: &FrameworkDescription) -> (Option<&str>, Option<&str>, Option<FrameworkVerdict>) {
     (of.called.as_deref(), of.text.as_deref(), of.verdict)
 }
 
 /// A store of sessions with so many seconds of timeout each.
-fn sessions(made: &mut Made, timeouts: &[i32]) -> Value {
+fn sessions(made: &mut TestHeap, timeouts: &[i32]) -> Value {
     let entries: Vec<(Value, Value)> = timeouts
         .iter()
         .map(|timeout| {
@@ -187,38 +187,38 @@ fn sessions(made: &mut Made, timeouts: &[i32]) -> Value {
 
 #[test]
 fn tomcat() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let manager = sessions(&mut made, &[60, 1800, 300]);
     let found = made.describe(manager);
     assert_eq!(
-        says(&found),
+        description_parts(&found),
         (Some("session store of /shop"), Some("3 sessions, timeout 30 min, largest attribute cart"), None)
     );
     assert_eq!(&*found.framework, "Tomcat");
     assert_eq!(fact(&found, "sessions"), FrameworkFact::Whole(3));
     assert_eq!(fact(&found, "attribute"), FrameworkFact::Text("cart".to_owned()));
     // Texts of the dump are hidden, numbers and names of classes are not.
-    let hidden = made.with(&Frameworks::bundled(), true, |known, index| known.describe(index(manager)));
+    let hidden = made.with(&Frameworks::builtin(), true, |known, index| known.describe(index(manager)));
     let hidden = hidden.expect("a rule");
     let text = "3 sessions, timeout 30 min, largest attribute (attribute hidden)";
-    assert_eq!(says(&hidden), (Some("session store of (path hidden)"), Some(text), None));
+    assert_eq!(description_parts(&hidden), (Some("session store of (path hidden)"), Some(text), None));
     assert_eq!(fact(&hidden, "attribute"), FrameworkFact::Hidden);
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let never = sessions(&mut made, &[-1]);
     assert_eq!(
         made.describe(never).text.as_deref(),
         Some("1 session, which never expire, largest attribute cart")
     );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let state = made.constant("org.apache.catalina.LifecycleState", "STOPPED");
     let loader = made.object(
         "org.apache.catalina.loader.ParallelWebappClassLoader < org.apache.catalina.loader.WebappClassLoaderBase",
         &[("state", state), ("resources", Value::NULL)],
     );
     assert_eq!(
-        says(&made.describe(loader)),
+        description_parts(&made.describe(loader)),
         (
             Some("class loader of web application"),
             Some("the web application is STOPPED, but its classes are still reachable"),
@@ -226,7 +226,7 @@ fn tomcat() {
         )
     );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, connection, waiting) = (made.text("orders"), made.text("connection"), made.atomic(4));
     let (busy, idle) = (made.list(&[connection]), made.list(&[]));
     let properties = [("name", name), ("maxActive", Value::Int(1))];
@@ -237,12 +237,15 @@ fn tomcat() {
     );
     let found = made.describe(pool);
     let text = "1 of 1 connections in use, 4 threads wait";
-    assert_eq!(says(&found), (Some("connection pool orders"), Some(text), Some(FrameworkVerdict::Leak)));
+    assert_eq!(
+        description_parts(&found),
+        (Some("connection pool orders"), Some(text), Some(FrameworkVerdict::Leak))
+    );
 }
 
 #[test]
 fn jetty() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let fields = [("_maxInactiveMs", Value::Long(7_200_000)), ("_attributes", Value::NULL)];
     let data = made.object("org.eclipse.jetty.server.session.SessionData", &fields);
     let session = made.object("org.eclipse.jetty.server.session.Session", &[("_sessionData", data)]);
@@ -255,11 +258,11 @@ fn jetty() {
         &[("_sessions", sessions), ("_context", context)],
     );
     assert_eq!(
-        says(&made.describe(cache)),
+        description_parts(&made.describe(cache)),
         (Some("session store of _shop"), Some("1 session, timeout 2 h"), None)
     );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, size) = (made.text("portal"), made.atomic(120));
     let jobs = made.object("org.eclipse.jetty.util.BlockingArrayQueue", &[("_size", size)]);
     let threads = made.list(&[name, name]);
@@ -268,12 +271,12 @@ fn jetty() {
         &[("_threads", threads), ("_maxThreads", Value::Int(8)), ("_name", name), ("_jobs", jobs)],
     );
     let text = "120 tasks wait for 2 of at most 8 threads";
-    assert_eq!(says(&made.describe(pool)), (Some("thread pool portal"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(pool)), (Some("thread pool portal"), Some(text), None));
 }
 
 #[test]
 fn spring() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, key, value) = (made.text("prices"), made.text("7"), made.text("price"));
     let store = made.map(&[(key, value)]);
     let cache = made.object(
@@ -286,10 +289,10 @@ fn spring() {
          org.springframework.beans.factory.support.DefaultSingletonBeanRegistry",
         &[("singletonObjects", beans)],
     );
-    made.with(&Frameworks::bundled(), false, |known, index| {
+    made.with(&Frameworks::builtin(), false, |known, index| {
         let found = known.describe(index(cache)).expect("a rule");
-        assert_eq!(says(&found), (Some("cache prices"), Some("1 entry, no bound"), None));
-        assert_eq!(known.called(index(factory)).as_deref(), Some("bean factory"));
+        assert_eq!(description_parts(&found), (Some("cache prices"), Some("1 entry, no bound"), None));
+        assert_eq!(known.name_of(index(factory)).as_deref(), Some("bean factory"));
         assert_eq!(known.entries(index(factory)), Some((index(beans), Some("bean"))));
         assert_eq!(known.entries(index(cache)), Some((index(store), None)));
         // By its retained size, or that of its entries.
@@ -300,7 +303,7 @@ fn spring() {
 
 #[test]
 fn pools() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, waiters) = (made.text("billing"), made.atomic(24));
     let entries: Vec<Value> = (0..2)
         .map(|_| {
@@ -325,10 +328,13 @@ fn pools() {
     );
     let found = made.describe(pool);
     let text = "2 of 2 connections in use, 24 threads wait";
-    assert_eq!(says(&found), (Some("connection pool billing"), Some(text), Some(FrameworkVerdict::Leak)));
+    assert_eq!(
+        description_parts(&found),
+        (Some("connection pool billing"), Some(text), Some(FrameworkVerdict::Leak))
+    );
     assert_eq!((found.retains.len(), fact(&found, "open_statements")), (2, FrameworkFact::Whole(6)));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let state = made.constant("org.apache.commons.pool2.PooledObjectState", "ALLOCATED");
     let connection = made.object("org.apache.commons.dbcp2.PoolableConnection", &[]);
     let pooled = made.object(
@@ -340,11 +346,11 @@ fn pools() {
         "org.apache.commons.pool2.impl.GenericObjectPool < org.apache.commons.pool2.impl.BaseGenericObjectPool",
         &[("allObjects", all), ("idleObjects", free), ("maxTotal", Value::Int(8))],
     );
-    assert_eq!(says(&made.describe(pool)), (Some("object pool"), Some("1 of 8 in use"), None));
+    assert_eq!(description_parts(&made.describe(pool)), (Some("object pool"), Some("1 of 8 in use"), None));
 }
 
 /// An executor with two threads and 200 tasks.
-fn executor(made: &mut Made) -> Value {
+fn executor(made: &mut TestHeap) -> Value {
     let workers: Vec<(Value, Value)> = (1..3)
         .map(|number| {
             let thread =
@@ -374,38 +380,41 @@ fn executor(made: &mut Made) -> Value {
 
 #[test]
 fn executors_say_what_their_threads_do() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let pool = executor(&mut made);
     let found = made.describe(pool);
     let text = "200 tasks wait, each with a Mail; 2 of 2 threads in Client.send";
-    assert_eq!(says(&found), (Some("executor mail-sender"), Some(text), None));
+    assert_eq!(description_parts(&found), (Some("executor mail-sender"), Some(text), None));
     assert_eq!(fact(&found, "of"), FrameworkFact::Text("com.acme.Mail".to_owned()));
     // The queue and the mails.
     assert_eq!(found.retains.len(), 201);
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let task = made.object("com.acme.Sweep", &[]);
     let array = made.array(&[Value::NULL, task]);
     let queue = made.object("java.util.TaskQueue", &[("queue", array), ("size", Value::Int(1))]);
     let thread = made.thread(1, "sweeper", "com.acme.Sweep", "run");
     let timer = made.object("java.util.Timer", &[("queue", queue), ("thread", thread)]);
-    assert_eq!(says(&made.describe(timer)), (Some("Timer sweeper"), Some("1 task, mostly Sweep"), None));
+    assert_eq!(
+        description_parts(&made.describe(timer)),
+        (Some("Timer sweeper"), Some("1 task, mostly Sweep"), None)
+    );
 }
 
 #[test]
 fn content_is_no_alarm() {
-    let is_content = |made: &mut Made, object, called: &str, text: &str| {
+    let is_content = |made: &mut TestHeap, object, called: &str, text: &str| {
         let found = made.describe(object);
-        assert_eq!(says(&found), (Some(called), Some(text), Some(FrameworkVerdict::Content)));
+        assert_eq!(description_parts(&found), (Some(called), Some(text), Some(FrameworkVerdict::Content)));
     };
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (key, value) = (made.text("k"), made.text("v"));
     let map = made.map(&[(key, value)]);
     let nodes = made.object("org.apache.zookeeper.server.NodeHashMapImpl", &[("nodes", map)]);
     let tree = made.object("org.apache.zookeeper.server.DataTree", &[("nodes", nodes), ("ephemerals", map)]);
     is_content(&mut made, tree, "ZooKeeper's DataTree", "1 znode");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let name = made.text("ORDERS");
     let name = made.object("org.hsqldb.HsqlNameManager$HsqlName", &[("name", name)]);
     let table = made.object("org.hsqldb.Table", &[("tableName", name)]);
@@ -416,39 +425,39 @@ fn content_is_no_alarm() {
     );
     is_content(&mut made, store, "table ORDERS", "70,000 rows of the database");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (file, bytes) = (made.text("_0.cfs"), made.atomic(2048));
     let files = made.map(&[(file, file)]);
     let directory =
         made.object("org.apache.lucene.store.RAMDirectory", &[("fileMap", files), ("sizeInBytes", bytes)]);
     is_content(&mut made, directory, "in-memory index", "1 file of the index, 2.0 KiB");
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let file = made.text("_0.cfs");
     let files = made.map(&[(file, file)]);
     let directory = made.object("org.apache.lucene.store.ByteBuffersDirectory", &[("files", files)]);
     is_content(&mut made, directory, "in-memory index", "1 file of the index");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let suffix = made.text("co.uk");
     let rules = made.map(&[(suffix, suffix)]);
     let matcher = made.object("org.apache.http.conn.util.PublicSuffixMatcher", &[("rules", rules)]);
     is_content(&mut made, matcher, "public suffix list", "1 rule");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let rdd = made.object("org.apache.spark.storage.RDDBlockId", &[]);
     let broadcast = made.object("org.apache.spark.storage.BroadcastBlockId", &[]);
     let blocks = made.map(&[(rdd, rdd), (broadcast, rdd)]);
     let store = made.object("org.apache.spark.storage.memory.MemoryStore", &[("entries", blocks)]);
     is_content(&mut made, store, "block store", "2 blocks: 1 of RDDs, 1 of broadcasts");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let free = [("totalMemory", Value::Long(1 << 25)), ("nonPooledAvailableMemory", Value::Long(1 << 24))];
     let free = made.object("org.apache.kafka.clients.producer.internals.BufferPool", &free);
     let buffer =
         made.object("org.apache.kafka.clients.producer.internals.RecordAccumulator", &[("free", free)]);
     is_content(&mut made, buffer, "Kafka producer buffer", "16.0 MiB of 32.0 MiB");
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let segment = made.object(&format!("{BOUNDED}$Segment"), &[("count", Value::Int(12))]);
     let segments = made.array(&[segment, Value::NULL, segment]);
     let plans = made.object(BOUNDED, &[("segments", segments)]);
@@ -458,7 +467,7 @@ fn content_is_no_alarm() {
 
 #[test]
 fn hibernate_and_caffeine() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let name = made.text("com.acme.Order");
     let model = made.object("org.hibernate.tuple.entity.EntityMetamodel", &[("name", name)]);
     let persister = made
@@ -470,13 +479,16 @@ fn hibernate_and_caffeine() {
         .object("org.hibernate.engine.internal.StatefulPersistenceContext", &[("entitiesByKey", entities)]);
     let session = made.object("org.hibernate.internal.SessionImpl", &[("persistenceContext", context)]);
     let text = "1,200 entities of one session, mostly Order";
-    assert_eq!(says(&made.describe(session)), (Some("Hibernate session"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(session)), (Some("Hibernate session"), Some(text), None));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (key, value) = (made.text("k"), made.text("v"));
     let data = made.map(&[(key, value)]);
     let cache = made.object("com.github.benmanes.caffeine.cache.UnboundedLocalCache", &[("data", data)]);
-    assert_eq!(says(&made.describe(cache)), (Some("Caffeine cache"), Some("1 entry, no bound"), None));
+    assert_eq!(
+        description_parts(&made.describe(cache)),
+        (Some("Caffeine cache"), Some("1 entry, no bound"), None)
+    );
 }
 
 /// Rules of a test about `a.Node`, which has `next` and `map`.
@@ -495,7 +507,7 @@ some = "this.map[0:2]"
 
 #[test]
 fn circles_end_and_large_maps_are_not_walked() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let one = made.object("a.Node", &[("next", Value::NULL), ("map", Value::NULL)]);
     let two = made.object("a.Node", &[("next", one), ("map", Value::NULL)]);
     // A map with more entries than are examined.
@@ -506,7 +518,7 @@ fn circles_end_and_large_maps_are_not_walked() {
     let map = made.object("java.util.HashMap", &[("table", table), ("size", Value::Int(300_000))]);
     made.model.set_field(hprof_writer::ObjectId(id(one)), "next", hprof_writer::ObjectId(id(two)));
     made.model.set_field(hprof_writer::ObjectId(id(one)), "map", hprof_writer::ObjectId(id(map)));
-    let rules = Frameworks::bundled().with(OWN, "own.toml").expect("rules");
+    let rules = Frameworks::builtin().with(OWN, "own.toml").expect("rules");
     let started = Instant::now();
     let found = made.with(&rules, false, |known, index| known.describe(index(one)).expect("a rule"));
     assert_eq!(fact(&found, "chained"), FrameworkFact::Whole(2));
@@ -519,20 +531,20 @@ fn circles_end_and_large_maps_are_not_walked() {
 
 #[test]
 fn classes_without_the_fields_or_without_a_rule_have_none() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let other = made.object("a.Node", &[("previous", Value::NULL)]);
     let bytes: Value = made.model.prim_array(Elements::of_bytes(&[1])).into();
     let rules = Frameworks::default().with(OWN, "own.toml").expect("rules");
     made.with(&rules, false, |known, index| {
         assert_eq!(known.describe(index(other)), None);
-        assert_eq!(known.called(index(bytes)), None);
+        assert_eq!(known.name_of(index(bytes)), None);
         assert!(known.instances(0).is_empty());
     });
 }
 
 #[test]
 fn fields_that_refer_to_anything_end_and_do_not_panic() {
-    let rules = Frameworks::bundled();
+    let rules = Frameworks::builtin();
     let mut random: u64 = 7;
     let mut next = move |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -540,7 +552,7 @@ fn fields_that_refer_to_anything_end_and_do_not_panic() {
     };
     let mut described = 0;
     for _ in 0..40 {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let (pool, store) = (executor(&mut made), sessions(&mut made, &[60, 1800]));
         for _ in 0..60 {
             let (object, field) = made.references[next(made.references.len())].clone();
@@ -550,7 +562,7 @@ fn fields_that_refer_to_anything_end_and_do_not_panic() {
         made.with(&rules, false, |known, index| {
             for object in known.instances(0).into_iter().chain([index(pool), index(store)]) {
                 described += usize::from(known.describe(object).is_some());
-                let _ = (known.called(object), known.entries(object));
+                let _ = (known.name_of(object), known.entries(object));
             }
         });
     }

@@ -145,7 +145,7 @@ impl FrameworkRule {
 
 impl Frameworks {
     /// Reads the rules that are compiled in.
-    pub fn bundled() -> Self {
+    pub fn builtin() -> Self {
         static READ: LazyLock<Frameworks> = LazyLock::new(|| {
             // Bundled files have no errors: a test reads all of them.
             BUNDLED
@@ -183,12 +183,12 @@ impl Frameworks {
     }
 
     /// Returns the fields whose arrays are handed out in slices.
-    pub(crate) fn pooled(&self) -> &[PooledField] {
+    pub(crate) fn pooled_fields(&self) -> &[PooledField] {
         &self.pooled
     }
 
     /// Returns the descriptions of the files, in their order.
-    pub fn about(&self) -> &[FrameworkAbout] {
+    pub fn summaries(&self) -> &[FrameworkAbout] {
         &self.about
     }
 }
@@ -228,7 +228,7 @@ fn read(root: &TomlTable<'_>) -> FrameworkFile {
         versions: owned("versions").unwrap_or_default(),
         source: owned("source").unwrap_or_default(),
         tried: owned("tried"),
-        rules: rules.iter().map(FrameworkRule::about).collect(),
+        rules: rules.iter().map(FrameworkRule::summary).collect(),
     };
     FrameworkFile {
         rules,
@@ -247,7 +247,7 @@ fn pooled_field(name: &TomlText<'_>) -> Option<PooledField> {
 }
 
 impl FrameworkRule {
-    fn about(&self) -> FrameworkRuleAbout {
+    fn summary(&self) -> FrameworkRuleAbout {
         FrameworkRuleAbout {
             class: self.class.clone(),
             called: self.called.as_ref().map(|called| called.source().to_owned()),

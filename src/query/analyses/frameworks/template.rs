@@ -6,8 +6,8 @@
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_values::names;
 
-use super::fact::{FrameworkFact, whole};
-use hprof_base::naming::stable_names::masked;
+use super::fact::{FrameworkFact, format_number};
+use hprof_base::naming::stable_names::fold_numbers;
 
 /// Maximum number of characters of a value in a text.
 const MAX_VALUE: usize = 120;
@@ -16,14 +16,14 @@ const MAX_VALUE: usize = 120;
 #[derive(Debug)]
 pub(super) struct Template {
     source: Box<str>,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Fact(String, Form),
-    Optional(Vec<Part>),
+    Optional(Vec<TemplatePart>),
 }
 
 /// Form in which a value is written.
@@ -85,13 +85,13 @@ fn parts(
     start: usize,
     in_brackets: bool,
     is_fact: &dyn Fn(&str) -> bool,
-) -> Result<(Vec<Part>, usize), (usize, String)> {
+) -> Result<(Vec<TemplatePart>, usize), (usize, String)> {
     let (mut at, mut found) = (start, Vec::new());
     loop {
         let rest = text.get(at..).unwrap_or_default();
         let plain = rest.find(['{', '}', '[', ']']).unwrap_or(rest.len());
         if plain > 0 {
-            found.push(Part::Text(rest.get(..plain).unwrap_or_default().to_owned()));
+            found.push(TemplatePart::Text(rest.get(..plain).unwrap_or_default().to_owned()));
         }
         at += plain;
         match text.as_bytes().get(at) {
@@ -99,7 +99,7 @@ fn parts(
             None => return Ok((found, at)),
             Some(b'[') if !in_brackets => {
                 let (inner, end) = parts(text, at + 1, true, is_fact)?;
-                found.push(Part::Optional(inner));
+                found.push(TemplatePart::Optional(inner));
                 at = end;
             }
             Some(b']') if in_brackets => return Ok((found, at + 1)),
@@ -114,7 +114,7 @@ fn parts(
     }
 }
 
-fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<Part, (usize, String)> {
+fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<TemplatePart, (usize, String)> {
     let (name, form) = text.split_once(':').map_or((text, None), |(name, form)| (name, Some(form)));
     if !is_fact(name) {
         return Err((at, format!("there is no fact `{}`", name.escape_debug())));
@@ -135,16 +135,16 @@ fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<Part, (
             known.ok_or((at + name.len() + 1, what))?
         }
     };
-    Ok(Part::Fact(name.to_owned(), form))
+    Ok(TemplatePart::Fact(name.to_owned(), form))
 }
 
 /// Appends parts; returns `false` if a value is missing.
-fn fill(parts: &[Part], value: &mut dyn FnMut(&str) -> FrameworkFact, out: &mut String) -> bool {
+fn fill(parts: &[TemplatePart], value: &mut dyn FnMut(&str) -> FrameworkFact, out: &mut String) -> bool {
     let mut is_complete = true;
     for part in parts {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Fact(name, form) => {
+            TemplatePart::Text(text) => out.push_str(text),
+            TemplatePart::Fact(name, form) => {
                 let text = match value(name) {
                     FrameworkFact::Hidden => Some(format!("({} hidden)", name.replace('_', " "))),
                     fact => form.show(&fact),
@@ -152,7 +152,7 @@ fn fill(parts: &[Part], value: &mut dyn FnMut(&str) -> FrameworkFact, out: &mut 
                 is_complete &= text.as_ref().is_some_and(|text| !text.is_empty());
                 out.push_str(text.as_deref().unwrap_or("?"));
             }
-            Part::Optional(inner) => {
+            TemplatePart::Optional(inner) => {
                 let mut text = String::new();
                 if fill(inner, value, &mut text) {
                     out.push_str(&text);
@@ -182,10 +182,10 @@ impl Form {
             (Self::Pool, FrameworkFact::Text(name), _) => cut(&pool(name)),
             (Self::Function, FrameworkFact::Text(name), _) => cut(&function(name)),
             (Self::Count(one, many), FrameworkFact::Whole(count), _) => {
-                format!("{} {}", whole(*count), if *count == 1 { one } else { many })
+                format!("{} {}", format_number(*count), if *count == 1 { one } else { many })
             }
             (_, FrameworkFact::Bool(value), _) => value.to_string(),
-            (_, FrameworkFact::Whole(value), _) => whole(*value),
+            (_, FrameworkFact::Whole(value), _) => format_number(*value),
             (_, FrameworkFact::Double(value), _) => format!("{value:.1}"),
             (_, FrameworkFact::Text(text), _) => cut(text),
         })
@@ -224,7 +224,7 @@ fn method(name: &str) -> String {
 
 /// Returns `mail-sender` for `mail-sender-1`, `pool-*-thread` for `pool-3-thread-1`.
 fn pool(thread: &str) -> String {
-    let masked = masked(thread);
+    let masked = fold_numbers(thread);
     masked.strip_suffix('*').map_or(&*masked, |name| name.trim_end_matches(['-', '_', ' ', '#'])).to_owned()
 }
 

@@ -7,16 +7,16 @@ use hprof_model::framework_rules::bundled::BUNDLED;
 fn every_bundled_file_is_read() {
     for (name, text) in BUNDLED {
         let rules = Frameworks::default().with(text, name).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let about = rules.about().first().expect("what it says of itself");
+        let about = rules.summaries().first().expect("what it says of itself");
         assert!(
             !about.versions.is_empty() && !about.source.is_empty(),
             "{name} says what it was written from"
         );
         assert!(!text.contains('\t'), "{name} has tabs");
     }
-    let classes: usize = Frameworks::bundled().about().iter().map(|about| about.rules.len()).sum();
-    assert_eq!(classes, Frameworks::bundled().rules.len());
-    assert_eq!(Frameworks::bundled().about().len(), BUNDLED.len());
+    let classes: usize = Frameworks::builtin().summaries().iter().map(|about| about.rules.len()).sum();
+    assert_eq!(classes, Frameworks::builtin().rules.len());
+    assert_eq!(Frameworks::builtin().summaries().len(), BUNDLED.len());
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn rules_are_read_in_order() {
     let text = "framework = \"F\"\n[[class]]\nname = [\"a.B\", \"a.C\"]\nfields = [\"x\"]\ncalled = \"b[ {second}]\"\n\
                 entries = \"x.y\"\nnamed_entries = \"bean\"\n[class.facts]\nsecond = \"this.x\"\nfirst = \"second.@size + 1\"\n\
                 [[class.says]]\nwhen = \"first > 2\"\ntext = \"{first}\"\nverdict = \"leak\"\nretains = \"this.x[0:-1]\"\n";
-    let rules = Frameworks::bundled().with(text, "own.toml").expect("rules");
+    let rules = Frameworks::builtin().with(text, "own.toml").expect("rules");
     let [b, c, ..] = rules.rules.as_slice() else { panic!("rules") };
     assert_eq!((&*b.class, &*c.class), ("a.B", "a.C"), "a user's rules come first");
     assert_eq!(b.facts.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["second", "first"]);

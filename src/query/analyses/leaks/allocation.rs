@@ -5,12 +5,12 @@ use rustc_hash::FxHashMap;
 
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::objects::reader::Record;
+use hprof_index::objects::reader::ObjectRecord;
 use hprof_index::{Dump, DumpGraph};
 use hprof_model::threads::frames::{Frame, Frames};
 use hprof_values::{TraceSerial, names};
 
-use super::contents::Level;
+use super::contents::ContentsLevel;
 
 /// Maximum number of objects whose traces are read, evenly distributed: each is in a different part of the dump.
 const MAX_READ: usize = 10_000;
@@ -41,20 +41,22 @@ impl Allocation {
 
 /// Finds the allocation site of the accumulated objects: of the application class with most objects, or else of the
 /// last class. `None` if no object has a trace with frames.
-pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[Level]) -> Option<Allocation> {
+pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[ContentsLevel]) -> Option<Allocation> {
     // HotSpot gives all objects the trace 1, which does not exist.
     if dump.summary.facts().max_trace.get() <= 1 {
         return None;
     }
     let mut of = levels.iter().filter(|level| !level.is_class_object);
-    let own = |level: &&Level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
+    let own = |level: &&ContentsLevel| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
     let most = of.clone().filter(own).max_by_key(|level| level.objects);
     let class = most.or_else(|| of.next_back())?.class.clone();
     let objects = dump.objects;
     let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
     let read = spread(dump, tops, &class);
     for object in &read {
-        if let Some(record) = objects.record(*object).filter(|record| !matches!(record, Record::Class(_))) {
+        if let Some(record) =
+            objects.record(*object).filter(|record| !matches!(record, ObjectRecord::Class(_)))
+        {
             *traces.entry(record.trace()).or_default() += 1;
         }
     }

@@ -11,12 +11,12 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::{Dump, ObjectGraph};
 use hprof_values::names::is_of_jdk;
 
-use crate::compare::places::{Explained, library};
+use crate::compare::places::{ExplainedPlace, library};
 use crate::containers::Container;
 use crate::frameworks::FrameworkDescription;
 
 use super::containers;
-use super::contents::{self, Level, Reason};
+use super::contents::{self, ContentsLevel, Reason};
 use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::holders::Holder;
@@ -24,7 +24,7 @@ use super::nodes::{self, NodeForm};
 use super::other_holders::{common_holder, other_holders};
 use super::positions::{accumulated_at, common_bytes, retained_bytes};
 use super::reader::EvidenceReader;
-use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
+use super::{LeakVerdict, NamedElements, Suspect, SuspectCandidate, SuspectKind, SuspectObject, SuspectRule};
 
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
@@ -59,7 +59,7 @@ pub(super) struct Store {
 impl Store {
     /// Returns the store at explained places; `None` if they are only many objects themselves, or if they neither store
     /// similar elements nor are content.
-    pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> Option<Self> {
+    pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> Option<Self> {
         let (tree, aligned) = (&graph.tree, &places.heap.aligned);
         let positions = places.heap.members(one);
         let object = largest(tree, &positions)?;
@@ -112,18 +112,27 @@ impl Store {
     }
 
     /// Returns the levels in which it accumulates: objects of a class, and their elements.
-    pub(super) fn levels(&self, class: &str) -> Vec<Level> {
-        let own = Level {
+    pub(super) fn levels(&self, class: &str) -> Vec<ContentsLevel> {
+        let own = ContentsLevel {
             class: class.to_owned(),
             objects: self.objects,
             chain: 1,
             retained_bytes: self.retained_bytes,
-            ..Level::default()
+            ..ContentsLevel::default()
         };
         match &self.reason {
             Some(Reason::Children { class, objects, retained_bytes }) => {
                 let (class, retained_bytes) = (class.clone(), *retained_bytes);
-                vec![own, Level { class, objects: *objects, chain: 1, retained_bytes, ..Level::default() }]
+                vec![
+                    own,
+                    ContentsLevel {
+                        class,
+                        objects: *objects,
+                        chain: 1,
+                        retained_bytes,
+                        ..ContentsLevel::default()
+                    },
+                ]
             }
             _ => vec![own],
         }
@@ -234,9 +243,9 @@ impl Suspects {
             let store = store.filter(|store| store.objects > 1 || !self.is_holder(graph, store.object));
             let at = match store {
                 Some(store) => self.add(graph, reader, SuspectRule::Below, store),
-                None => match self.known(&graph.tree, &places.heap.members(one)) {
-                    Known::Same(at) => Some(at),
-                    Known::No | Known::Part => None,
+                None => match self.relation(&graph.tree, &places.heap.members(one)) {
+                    SuspectRelation::Same(at) => Some(at),
+                    SuspectRelation::No | SuspectRelation::Part => None,
                 },
             };
             self.of_places.push(at);
@@ -321,7 +330,7 @@ impl Suspects {
                 }
             };
             row.describe(description);
-            if row.verdict != Verdict::Holder {
+            if row.verdict != LeakVerdict::Holder {
                 self.explained.push((at, accumulated_at(dump.graph, row, positions)));
             }
         }
@@ -333,7 +342,7 @@ impl Suspects {
         let position = |object| graph.tree.reachable_position(object);
         let of_id = |id| position(graph.objects.addresses.index_of(id)?);
         let accumulates = |(row, _): &(&mut Suspect, &Vec<TreePosition>)| {
-            row.verdict == Verdict::Accumulation && row.what != SuspectObject::Thread
+            row.verdict == LeakVerdict::Accumulation && row.what != SuspectObject::Thread
         };
         for (row, positions) in self.rows.iter_mut().zip(&self.positions).filter(accumulates) {
             let known: Vec<TreePosition> =
@@ -373,7 +382,7 @@ impl Suspects {
         self.rows.iter().any(|row| {
             let base = graph.objects.addresses.index_of(row.base.object);
             let base = base.and_then(|base| graph.tree.reachable_position(base));
-            row.verdict == Verdict::Holder
+            row.verdict == LeakVerdict::Holder
                 && row.kind == SuspectKind::Single
                 && base.is_some_and(|base| {
                     let bytes = |position| graph.tree.retained_bytes(position);
@@ -394,37 +403,37 @@ impl Suspects {
         if store.are_heads && self.are_explained(&graph.tree, &store.positions) {
             return None;
         }
-        match self.known(&graph.tree, &store.positions) {
-            Known::No => {
+        match self.relation(&graph.tree, &store.positions) {
+            SuspectRelation::No => {
                 let positions = store.positions.clone();
                 let (named, description) = (store.named.clone(), store.description.clone());
                 let row = reader.suspect(within_holder(graph, store));
-                let covers = self.covered(&graph.tree, &positions);
+                let covers = self.covered_holders(&graph.tree, &positions);
                 let mut row = Suspect { rule, named, covers, ..row };
                 row.describe(description.as_ref());
                 let at = self.rows.len();
-                if row.verdict != Verdict::Holder {
+                if row.verdict != LeakVerdict::Holder {
                     self.explained.push((at, positions.clone()));
                 }
                 self.push(row, positions);
                 Some(at)
             }
-            Known::Same(at) => {
+            SuspectRelation::Same(at) => {
                 let row = self.rows.get_mut(at)?;
                 row.elements = row.elements.take().or(store.elements);
                 row.describe(store.description.as_ref());
                 Some(at)
             }
-            Known::Part => None,
+            SuspectRelation::Part => None,
         }
     }
 
     /// Returns the numbers of the holders most of which some objects explain. The objects are ascending, and none dominates
     /// another.
-    fn covered(&self, tree: &Tree, positions: &[TreePosition]) -> Vec<usize> {
+    fn covered_holders(&self, tree: &Tree, positions: &[TreePosition]) -> Vec<usize> {
         let rows = self.rows.iter().zip(&self.positions).enumerate();
         let is_covered = |row: &Suspect, of: &[TreePosition]| {
-            row.verdict == Verdict::Holder
+            row.verdict == LeakVerdict::Holder
                 && contents::is_most(common_bytes(tree, of, positions), row.retained_bytes)
         };
         rows.filter(|(_, (row, of))| is_covered(row, of)).map(|(at, _)| at).collect()
@@ -441,21 +450,21 @@ impl Suspects {
 
     /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates
     /// another.
-    fn known(&self, tree: &Tree, positions: &[TreePosition]) -> Known {
+    fn relation(&self, tree: &Tree, positions: &[TreePosition]) -> SuspectRelation {
         let own = retained_bytes(tree, positions);
         for (at, explained) in &self.explained {
             let common = common_bytes(tree, positions, explained);
             if common > 0 && contents::is_most(common, own) {
                 let is_same = contents::is_most(common, retained_bytes(tree, explained));
-                return if is_same { Known::Same(*at) } else { Known::Part };
+                return if is_same { SuspectRelation::Same(*at) } else { SuspectRelation::Part };
             }
         }
-        Known::No
+        SuspectRelation::No
     }
 }
 
 /// Relation of objects to the suspects found before.
-enum Known {
+enum SuspectRelation {
     /// None explains most of them.
     No,
     /// The suspect of this number explains most of them, and little else.
@@ -467,10 +476,10 @@ enum Known {
 impl Suspect {
     /// Adds the container that the suspect is, with its place.
     fn set_container(&mut self, container: Container, place: Option<Holder>) {
-        if self.verdict == Verdict::Holder && self.kind == SuspectKind::Single {
-            (self.verdict, self.reason) = (Verdict::Accumulation, Some(container_reason(&container)));
+        if self.verdict == LeakVerdict::Holder && self.kind == SuspectKind::Single {
+            (self.verdict, self.reason) = (LeakVerdict::Accumulation, Some(container_reason(&container)));
             if self.is_behind_soft {
-                self.verdict = Verdict::Content;
+                self.verdict = LeakVerdict::Content;
             }
         }
         if self.rule == SuspectRule::Mat
@@ -485,7 +494,7 @@ impl Suspect {
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
         if description.is_content() {
-            self.verdict = Verdict::Content;
+            self.verdict = LeakVerdict::Content;
         }
         // A factory has no sentence: the name of the bean is more informative.
         let called = description.called.clone();
@@ -506,10 +515,10 @@ pub(super) fn container_reason(container: &Container) -> Reason {
 }
 
 /// Returns the candidate that a store is.
-pub(super) fn within_holder(graph: &ObjectGraph, store: Store) -> Candidate {
+pub(super) fn within_holder(graph: &ObjectGraph, store: Store) -> SuspectCandidate {
     let shallow = store.positions.iter().map(|position| graph.tree.shallow_bytes(*position));
     let object = graph.tree.object_at(store.object);
-    Candidate {
+    SuspectCandidate {
         kind: if store.objects > 1 { SuspectKind::Group } else { SuspectKind::Single },
         class: object.and_then(|object| graph.objects.class(object)),
         positions: vec![store.object],

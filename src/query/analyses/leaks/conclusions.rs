@@ -8,7 +8,7 @@ use hprof_index::graph::numbers::TreePosition;
 use super::holders::Holder;
 use super::loaders::Loaders;
 use super::positions::{self, accumulated_at, common_bytes};
-use super::{Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict, contents};
+use super::{LeakVerdict, Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule, contents};
 use hprof_base::sorting::SortRows;
 use hprof_model::dominators::retained_of_set::tops_of_positions;
 
@@ -41,7 +41,7 @@ pub enum Cause {
 
 /// The most important finding.
 #[derive(Debug, Clone, Copy)]
-pub enum Largest<'a> {
+pub enum LargestFinding<'a> {
     /// The conclusion whose cause has the largest retained size.
     Conclusion(&'a Conclusion),
     /// A suspect without accumulation that retains more than any cause.
@@ -50,7 +50,7 @@ pub enum Largest<'a> {
     NoSuspect(&'a Holder),
 }
 
-impl Largest<'_> {
+impl LargestFinding<'_> {
     /// Returns the retained size; for a conclusion, that of its cause.
     pub fn retained_bytes(&self) -> u64 {
         match self {
@@ -80,7 +80,7 @@ impl Leaks {
     pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
         let all = self.suspects.iter().enumerate();
         all.filter(|(_, suspect)| {
-            suspect.own_verdict() == Some(Verdict::Accumulation)
+            suspect.own_verdict() == Some(LeakVerdict::Accumulation)
                 && suspect.off_heap.is_none()
                 && self.is_large(suspect.retained_bytes)
         })
@@ -94,7 +94,9 @@ impl Leaks {
                 && self.is_large(suspect.retained_bytes)
         };
         let mut all: Vec<&Suspect> = self.suspects.iter().filter(is_told).collect();
-        all.sort_rows_by_key(|suspect| (Reverse(suspect.retained_bytes), suspect.verdict == Verdict::Holder));
+        all.sort_rows_by_key(|suspect| {
+            (Reverse(suspect.retained_bytes), suspect.verdict == LeakVerdict::Holder)
+        });
         all.into_iter()
     }
 
@@ -249,14 +251,16 @@ impl Leaks {
 
     /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
     /// garbage.
-    pub fn largest(&self) -> Option<Largest<'_>> {
-        let conclusion = self.conclusions.iter().find(|one| !self.is_outside(one)).map(Largest::Conclusion);
+    pub fn largest(&self) -> Option<LargestFinding<'_>> {
+        let conclusion =
+            self.conclusions.iter().find(|one| !self.is_outside(one)).map(LargestFinding::Conclusion);
         // What is bounded, in progress, or the JVM's own is not counted.
-        let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
+        let holder =
+            self.large().find(|suspect| suspect.verdict == LeakVerdict::Holder).map(LargestFinding::Holder);
         let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
         // The conclusion, if several are equal.
-        let all = [rest.map(Largest::NoSuspect), holder, conclusion];
-        all.into_iter().flatten().max_by_key(Largest::retained_bytes)
+        let all = [rest.map(LargestFinding::NoSuspect), holder, conclusion];
+        all.into_iter().flatten().max_by_key(LargestFinding::retained_bytes)
     }
 
     /// Returns whether a conclusion is about memory outside of the heap.

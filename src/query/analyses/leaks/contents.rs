@@ -99,7 +99,7 @@ impl Reason {
 
 /// Objects of one class name below the same parents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct ContentsLevel {
     /// Name of the class; for class objects, the name of the class that they represent.
     pub class: String,
     /// `true` for class objects.
@@ -138,7 +138,7 @@ impl ChildKind {
 
 /// Dominator tree below some objects, merged by class name.
 #[derive(Debug)]
-pub(super) struct Below<'a> {
+pub(super) struct MergedTree<'a> {
     summary: &'a Summary,
     nodes: Vec<MergedNode>,
     /// For each node, and at the end for the tops: the nodes immediately below.
@@ -242,12 +242,12 @@ pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKin
     is_many.then_some(Reason::Children { class, objects, retained_bytes })
 }
 
-impl<'a> Below<'a> {
+impl<'a> MergedTree<'a> {
     /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
     pub(super) fn new(dump: &DumpGraph<'a>, tops: &[TreePosition]) -> Self {
         let question =
             MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
-        let nodes = merged_by_class::merged(dump, &question).nodes;
+        let nodes = merged_by_class::merge_by_class(dump, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(children) = children.get_mut(node.parent.unwrap_or(nodes.len())) {
@@ -269,10 +269,10 @@ impl<'a> Below<'a> {
 
     /// Groups the nodes immediately below some nodes by class name, largest retained size first; without parents, the
     /// tops themselves.
-    fn levels(&self, parents: Option<&[usize]>) -> Vec<Level> {
+    fn levels(&self, parents: Option<&[usize]>) -> Vec<ContentsLevel> {
         let top = [self.nodes.len()];
         let parents = parents.unwrap_or(&top).iter();
-        let mut found: FxHashMap<(&str, bool), Level> = FxHashMap::default();
+        let mut found: FxHashMap<(&str, bool), ContentsLevel> = FxHashMap::default();
         for at in parents.filter_map(|parent| self.children.get(*parent)).flatten() {
             let Some(node) = self.nodes.get(*at) else { continue };
             let key = self.name(node.class);
@@ -282,16 +282,16 @@ impl<'a> Below<'a> {
             level.retained_bytes = level.retained_bytes.saturating_add(node.retained_bytes);
             level.nodes.push(*at);
         }
-        let mut levels: Vec<Level> = found
+        let mut levels: Vec<ContentsLevel> = found
             .into_iter()
-            .map(|((class, is_class_object), level)| Level {
+            .map(|((class, is_class_object), level)| ContentsLevel {
                 class: class.to_owned(),
                 is_class_object,
                 ..level
             })
             .collect();
         levels.sort_rows_by(|a, b| {
-            let key = |level: &Level| (Reverse(level.retained_bytes), level.is_class_object);
+            let key = |level: &ContentsLevel| (Reverse(level.retained_bytes), level.is_class_object);
             key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
         });
         levels
@@ -299,8 +299,8 @@ impl<'a> Below<'a> {
 
     /// Returns the accumulating levels from the tops down: on each level the kind with the largest retained size, as
     /// long as that is significant.
-    pub(super) fn accumulated(&self) -> Vec<Level> {
-        let mut found: Vec<Level> = Vec::new();
+    pub(super) fn accumulating_levels(&self) -> Vec<ContentsLevel> {
+        let mut found: Vec<ContentsLevel> = Vec::new();
         let mut next = self.levels(None).into_iter().next();
         while let Some(level) = next {
             let all = found.first().map_or(0, |first| first.retained_bytes);
@@ -340,7 +340,7 @@ impl<'a> Below<'a> {
 
     /// Returns the nodes of the only top, including objects of its own class below it, with their shallow size, and the
     /// largest kind of objects below them.
-    fn nodes_and_largest(&self) -> Option<(Level, u64, Option<Level>)> {
+    fn nodes_and_largest(&self) -> Option<(ContentsLevel, u64, Option<ContentsLevel>)> {
         let top = self.levels(None).into_iter().next()?;
         let nodes = top.nodes.iter().filter_map(|at| self.nodes.get(*at));
         let own = nodes.fold(0, |sum: u64, node| sum.saturating_add(node.shallow_bytes));
@@ -357,7 +357,7 @@ impl<'a> Below<'a> {
             && !top.class.ends_with("[]")
             && !top.is_class_object
             && is_most(much, top.retained_bytes);
-        let Level { class, objects, retained_bytes, .. } = top;
+        let ContentsLevel { class, objects, retained_bytes, .. } = top;
         is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 

@@ -12,7 +12,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_model::dominators::class_counts::{self, Counts};
 use hprof_model::dominators::counted_ranges::CountedRanges;
 use hprof_model::objects::collections::{Collections, Forms};
-use hprof_model::objects::strength::{Excluded, Strength};
+use hprof_model::objects::strength::{Exclusions, Strength};
 use hprof_model::paths::beyond_frames;
 use hprof_model::paths::steps::{ObjectStep, RootView, View};
 use hprof_values::{ObjectId, names};
@@ -21,7 +21,7 @@ use super::NamedObject;
 use super::Suspect;
 use super::collection::{self, CollectionFacts};
 use super::contents::ChildKind;
-use super::holders::{Holder, Holders};
+use super::holders::{Holder, HolderSearch};
 
 /// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;
@@ -147,7 +147,7 @@ pub(super) struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     pub(super) fn new(dump: &Dump<'a>, view: View<'a>, programs: Vec<String>) -> Self {
-        let forms = Forms::of(dump.summary);
+        let forms = Forms::for_summary(dump.summary);
         let counted = CountedRanges::new(dump.graph, dump.summary.classes().len());
         Self { dump: *dump, forms, view, programs, counted }
     }
@@ -161,7 +161,7 @@ impl<'a> Evidence<'a> {
         largest_classes(self.dump.summary, &counts)
     }
 
-    pub(super) fn named(&self, object: ObjectIndex) -> NamedObject {
+    pub(super) fn named_object(&self, object: ObjectIndex) -> NamedObject {
         let class = self.dump.graph.class_of_class_object(object);
         let name = class
             .and_then(|class| self.dump.summary.class(class))
@@ -187,7 +187,8 @@ impl<'a> Evidence<'a> {
 
     /// Finds the paths to an object.
     pub(super) fn paths(&self, object: ObjectIndex) -> Option<Paths> {
-        let found = beyond_frames::paths(&self.view.edges, object, LOOKED_AT_PATHS, Excluded::all());
+        let found =
+            beyond_frames::paths(&self.view.edges, object, LOOKED_AT_PATHS, Exclusions::all_but_strong());
         let only_frames = found.only_frames();
         let frame = found.paths.iter().find(|path| path.through_frame);
         let field = found.paths.iter().find(|path| !path.through_frame);
@@ -197,7 +198,7 @@ impl<'a> Evidence<'a> {
         paths.through_frame = frame.filter(|_| field.is_some()).map(|path| self.path(&path.objects));
         let own = paths.path.root.thread.as_ref().and_then(|thread| thread.name.clone());
         for path in found.paths.iter().filter(|path| !path.through_frame) {
-            let root = path.objects.first().map(|root| self.view.start(*root, Excluded::all()));
+            let root = path.objects.first().map(|root| self.view.start(*root, Exclusions::all_but_strong()));
             let name = root.and_then(|root| root.thread?.name);
             paths.other_threads.extend(name.filter(|name| Some(name) != own.as_ref()));
         }
@@ -220,13 +221,14 @@ impl<'a> Evidence<'a> {
             *bytes = bytes.saturating_add(tree.retained_bytes(child));
         }
         let largest = of_class.into_values().max_by_key(|(bytes, first)| (*bytes, Reverse(*first)))?.1;
-        let found = beyond_frames::paths(&self.view.edges, tree.object_at(largest)?, 1, Excluded::all());
+        let found =
+            beyond_frames::paths(&self.view.edges, tree.object_at(largest)?, 1, Exclusions::all_but_strong());
         let path = found.paths.first().filter(|_| found.only_frames())?;
-        Some(self.view.start(*path.objects.first()?, Excluded::all()))
+        Some(self.view.start(*path.objects.first()?, Exclusions::all_but_strong()))
     }
 
     /// Continues the path to an object by the shortest one from there to `to`, if that is near.
-    pub(super) fn continued(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
+    pub(super) fn extend_paths(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
         let index = |step: &ObjectStep| self.dump.graph.objects.addresses.index_of(step.id);
         let objects: Option<Vec<ObjectIndex>> = paths.path.steps.iter().map(index).collect();
         if let Some(mut objects) = objects.filter(|_| paths.path.left_out.0 == 0)
@@ -248,7 +250,7 @@ impl<'a> Evidence<'a> {
             for next in self.dump.graph.references(at) {
                 let is_new = next != from && !before.contains_key(&next);
                 let is_class = self.dump.graph.class_of_class_object(next).is_some();
-                if !is_new || is_class || !edges.is_followed(at, next, Excluded::all()) {
+                if !is_new || is_class || !edges.is_followed(at, next, Exclusions::all_but_strong()) {
                     continue;
                 }
                 before.insert(next, at);
@@ -295,7 +297,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn path(&self, objects: &[ObjectIndex]) -> Path {
-        let root = self.view.start(objects.first().copied().unwrap_or_default(), Excluded::all());
+        let root =
+            self.view.start(objects.first().copied().unwrap_or_default(), Exclusions::all_but_strong());
         let ends = objects.iter().take(MAX_PATH).chain(objects.iter().rev().take(MAX_PATH));
         let longest = ends.filter_map(|object| self.view.class_name(*object)).map(str::len).max();
         let most = (MAX_NAMES / longest.unwrap_or(0).max(1)).clamp(MIN_PATH, MAX_PATH);
@@ -314,7 +317,7 @@ impl<'a> Evidence<'a> {
         let pairs = path.windows(2).rev().take(MAX_PATH);
         let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
         pairs.find_map(|(holder, held)| {
-            let named = self.named(holder);
+            let named = self.named_object(holder);
             let class = named.class.filter(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))?;
             if !is_meant(&class) {
                 return None;
@@ -341,7 +344,7 @@ impl<'a> Evidence<'a> {
     /// there are many, merged by class. In the first case also the classes whose objects take up most.
     pub(super) fn parts(
         &self,
-        holders: &Holders<'_>,
+        holders: &HolderSearch<'_>,
         base: TreePosition,
         children: &[ChildKind],
     ) -> (Vec<RetainedPart>, Option<Vec<ClassShare>>) {
@@ -367,7 +370,7 @@ impl<'a> Evidence<'a> {
             let below = count(own(position).end..tree.end(position));
             done = tree.end(position);
             let Some(object) = tree.object_at(position) else { continue };
-            let named = self.named(object);
+            let named = self.named_object(object);
             let part = RetainedPart {
                 class: named.class.unwrap_or_default(),
                 is_class_object: named.is_class_object,

@@ -3,7 +3,7 @@
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 
-use super::{Suspect, SuspectKind, Verdict};
+use super::{LeakVerdict, Suspect, SuspectKind};
 
 impl Suspect {
     /// Returns the facts of a suspect that say what it is, and how large.
@@ -11,7 +11,7 @@ impl Suspect {
         vec![
             Fact::new(names::KIND, |suspect: &Self| suspect.kind.name().into()),
             Fact::new(names::RULE, |suspect: &Self| suspect.rule.name().into()),
-            Fact::new(names::VERDICT, |suspect: &Self| suspect.own_verdict().map(Verdict::name).into())
+            Fact::new(names::VERDICT, |suspect: &Self| suspect.own_verdict().map(LeakVerdict::name).into())
                 .or_null("it is one of MAT's"),
             Fact::new(names::WHAT, |suspect: &Self| suspect.what.name().into()),
             Fact::new(names::CLASS, |suspect: &Self| {

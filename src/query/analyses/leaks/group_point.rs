@@ -13,7 +13,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::ScratchArena;
 use hprof_model::objects::object_set::Bits;
 use hprof_model::objects::reference_names::Edges;
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 use hprof_model::paths::forest::Forest;
 
 use super::suspects::{CandidateGroup, is_drop};
@@ -45,7 +45,7 @@ pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::
     let objects: Vec<Vec<ObjectIndex>> =
         groups.iter().map(|group| objects(edges.dump.graph, group)).collect();
     // Objects without a strong path are searched again through all references.
-    for excluded in [Excluded::all(), Excluded::NONE] {
+    for excluded in [Exclusions::all_but_strong(), Exclusions::NONE] {
         let open: Vec<usize> = (0..groups.len()).filter(|at| is_open(&paths, *at)).collect();
         let sought: Vec<&[ObjectIndex]> =
             open.iter().filter_map(|at| objects.get(*at)).map(Vec::as_slice).collect();
@@ -69,7 +69,7 @@ fn objects(graph: &ObjectGraph, group: &CandidateGroup) -> Vec<ObjectIndex> {
     group.members.iter().filter_map(|position| graph.tree.object_at(*position)).collect()
 }
 
-fn search(edges: &Edges<'_>, groups: &[&[ObjectIndex]], excluded: Excluded) -> io::Result<Vec<CommonPath>> {
+fn search(edges: &Edges<'_>, groups: &[&[ObjectIndex]], excluded: Exclusions) -> io::Result<Vec<CommonPath>> {
     let wanted: u64 = groups.iter().map(|group| group.len() as u64).sum();
     if wanted == 0 {
         return Ok(Vec::new());

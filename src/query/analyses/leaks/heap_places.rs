@@ -10,7 +10,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::{Dump, ObjectGraph};
 
-use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
+use crate::compare::places::{DumpPlaces, Elements, ExplainedHeap, ExplainedPlace, OneHeap};
 use crate::containers::Containers;
 use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
 use hprof_model::dominators::retained_of_set::{retained, retained_set, tops};
@@ -42,14 +42,14 @@ pub struct HeapPlaces {
     pub containers: Containers,
     /// Rules that describe objects.
     pub(super) frameworks: Frameworks,
-    described: Vec<Described>,
+    described: Vec<DescribedObject>,
     /// By object, and by collection of entries: its number in `described`.
     numbers: FxHashMap<u32, usize>,
 }
 
 /// An object and its description by a rule.
 #[derive(Debug, Clone)]
-struct Described {
+struct DescribedObject {
     object: ObjectIndex,
     description: FrameworkDescription,
 }
@@ -68,7 +68,7 @@ pub(super) struct FrameworkLeak<'h> {
 /// # Errors
 /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
 pub fn keep_places(dump: &Dump<'_>) -> io::Result<()> {
-    large(dump, &Frameworks::bundled())?;
+    large(dump, &Frameworks::builtin())?;
     Containers::find(dump).map(drop)
 }
 
@@ -118,7 +118,7 @@ impl HeapPlaces {
             if let Some((entries, _)) = known.entries(object) {
                 found.numbers.entry(entries.0).or_insert(number);
             }
-            found.described.push(Described { object, description });
+            found.described.push(DescribedObject { object, description });
         }
         Ok(found)
     }
@@ -157,7 +157,11 @@ impl HeapPlaces {
     }
 
     /// Returns the description of the objects at explained places: of the only one, or of one of many that share a name.
-    pub fn description(&self, graph: &ObjectGraph, explained: &Explained) -> Option<&FrameworkDescription> {
+    pub fn description(
+        &self,
+        graph: &ObjectGraph,
+        explained: &ExplainedPlace,
+    ) -> Option<&FrameworkDescription> {
         let of = |place: u32| {
             let example = self.heap.aligned.figures(0, place).example;
             self.description_of(graph.objects.addresses.index_of(example)?)
@@ -170,8 +174,8 @@ impl HeapPlaces {
     }
 
     /// Describes explained places: `session store of /shop: 12,000 sessions, timeout 24 h`.
-    pub fn text(&self, graph: &ObjectGraph, explained: &Explained) -> String {
-        let text = self.heap.described(explained);
+    pub fn text(&self, graph: &ObjectGraph, explained: &ExplainedPlace) -> String {
+        let text = self.heap.description(explained);
         let said = self.description(graph, explained).and_then(|known| known.text.as_deref());
         let is_many =
             explained.elements.is_some_and(|elements| self.heap.name_of_elements(&elements).is_some());
@@ -189,7 +193,7 @@ impl HeapPlaces {
         let leaks =
             self.described.iter().filter(|known| known.description.verdict == Some(FrameworkVerdict::Leak));
         let mut found: Vec<FrameworkLeak<'_>> = leaks
-            .map(|Described { object, description }| {
+            .map(|DescribedObject { object, description }| {
                 let positions = tops(tree, description.retains.iter().copied());
                 let retained_bytes = retained_bytes(tree, &positions);
                 FrameworkLeak { object: *object, description, positions, retained_bytes }

@@ -65,7 +65,7 @@ pub struct Holder {
     /// Field that holds the object.
     pub field: Option<HolderField>,
     /// Main contents.
-    pub held: Option<Held>,
+    pub held: Option<HolderContents>,
     /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
     /// as a local of a thread.
     #[serde(with = "hprof_base::kept::object_id")]
@@ -91,7 +91,7 @@ impl Holder {
         self.instances += other.instances;
         self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
         self.held = match (self.held.take(), &other.held) {
-            (Some(held), Some(more)) if held.class == more.class => Some(Held {
+            (Some(held), Some(more)) if held.class == more.class => Some(HolderContents {
                 objects: held.objects.saturating_add(more.objects),
                 is_mostly: held.is_mostly || more.is_mostly,
                 is_exact: held.is_exact && more.is_exact,
@@ -151,7 +151,7 @@ impl HolderField {
 
 /// Main contents of a holder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Held {
+pub struct HolderContents {
     /// Number of objects.
     pub objects: u64,
     /// Class of the objects.
@@ -166,7 +166,7 @@ pub struct Held {
 
 /// Search for the largest holders.
 #[derive(Debug)]
-pub(crate) struct Holders<'a> {
+pub(crate) struct HolderSearch<'a> {
     dump: Dump<'a>,
     forms: Arc<Forms>,
     edges: Edges<'a>,
@@ -175,12 +175,12 @@ pub(crate) struct Holders<'a> {
     soft: ClassSet,
 }
 
-impl<'a> Holders<'a> {
+impl<'a> HolderSearch<'a> {
     pub(crate) fn new(dump: &Dump<'a>) -> Self {
         let summary = dump.summary;
         Self {
             dump: *dump,
-            forms: Forms::of(summary),
+            forms: Forms::for_summary(summary),
             edges: Edges::new(dump),
             labels: Labels::new(dump),
             soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),
@@ -220,7 +220,7 @@ impl<'a> Holders<'a> {
         let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
         // Stacks and names are read only if the threads retain enough.
-        let all = threads.all().into_iter().filter_map(|thread| self.at_top(thread));
+        let all = threads.thread_objects().into_iter().filter_map(|thread| self.at_top(thread));
         let (count, sum) = all.fold((0u64, 0u64), |(count, sum), position| {
             (count + 1, sum.saturating_add(tree.retained_bytes(position)))
         });
@@ -257,7 +257,7 @@ impl<'a> Holders<'a> {
                 retained_bytes: sum,
                 threads: Some(place),
                 held: self.held_by_stacks(&group.locals, sum),
-                ..self.named(tree.object_at(first)?)
+                ..self.named_holder(tree.object_at(first)?)
             };
             Some((holder, members))
         };
@@ -272,7 +272,7 @@ impl<'a> Holders<'a> {
 
     /// Returns the contents of the stacks that retain most of what the threads do: objects of a non-JDK class, if there
     /// are any.
-    fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<Held> {
+    fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<HolderContents> {
         let name = |held: &LocalsOfClass| held.class.map_or("", |class| self.name_of(class));
         let most = locals.iter().take_while(|held| held.retained_bytes > retained_bytes / 4);
         let own = most.clone().find(|held| {
@@ -281,7 +281,8 @@ impl<'a> Holders<'a> {
         });
         let held = own.or_else(|| most.clone().next())?;
         let class = name(held).to_owned();
-        let all = Held { objects: held.objects, class, is_exact: true, ..Held::default() };
+        let all =
+            HolderContents { objects: held.objects, class, is_exact: true, ..HolderContents::default() };
         (!all.class.is_empty()).then_some(all)
     }
 
@@ -302,7 +303,7 @@ impl<'a> Holders<'a> {
         groups.retain(|class, _| !of_members.contains(class));
         let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
             .map(|group| {
-                let first = self.named(tree.object_at(group.first).unwrap_or_default());
+                let first = self.named_holder(tree.object_at(group.first).unwrap_or_default());
                 let row =
                     Holder { instances: group.members, is_class: true, retained_bytes: group.sum, ..first };
                 (row, group.first)
@@ -325,7 +326,7 @@ impl<'a> Holders<'a> {
     }
 
     /// Adds the main contents to a row: the elements of a collection, or else `below`.
-    fn with_held(&self, row: Holder, below: impl Fn() -> Option<Held>) -> Holder {
+    fn with_held(&self, row: Holder, below: impl Fn() -> Option<HolderContents>) -> Holder {
         if row.threads.is_some() {
             return row;
         }
@@ -346,10 +347,10 @@ impl<'a> Holders<'a> {
     /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds that.
     /// `is_searched` if the classes of its elements are to be found, and are not known already.
     pub(super) fn place(&self, object: ObjectIndex, is_searched: bool) -> Holder {
-        let (shown, field) = self.shown(object);
+        let (shown, field) = self.object_to_show(object);
         let retained_bytes = self.dump.graph.tree.retained_bytes_of(object).unwrap_or(0);
         let held = self.held_by_collection(shown, if is_searched { MANY_ELEMENTS } else { MAX_ELEMENTS });
-        Holder { instances: 1, retained_bytes, field, held, ..self.named(shown) }
+        Holder { instances: 1, retained_bytes, field, held, ..self.named_holder(shown) }
     }
 
     fn name_of(&self, class: ClassNumber) -> &'a str {
@@ -384,7 +385,7 @@ impl<'a> Holders<'a> {
             here = next;
         }
         let object = tree.object_at(base)?;
-        let (shown, field) = self.shown(object);
+        let (shown, field) = self.object_to_show(object);
         let is_root = |id: ObjectId| {
             let object = self.dump.graph.objects.addresses.index_of(id);
             object.is_some_and(|object| self.edges.roots.of_object(object).next().is_some())
@@ -393,10 +394,10 @@ impl<'a> Holders<'a> {
         let instance = field.as_ref().filter(|field| !field.is_static).map(|field| field.object);
         let kept_by = [Some(id), instance].into_iter().flatten().find(|id| !is_root(*id)).unwrap_or(id);
         let retained_bytes = tree.retained_bytes(base);
-        Some((Holder { instances: 1, retained_bytes, field, kept_by, ..self.named(shown) }, base))
+        Some((Holder { instances: 1, retained_bytes, field, kept_by, ..self.named_holder(shown) }, base))
     }
 
-    fn named(&self, object: ObjectIndex) -> Holder {
+    fn named_holder(&self, object: ObjectIndex) -> Holder {
         let id = self.id(object);
         let class = Some(self.class_name(object).to_owned()).filter(|name| !name.is_empty());
         let is_collection = self.collection(object).is_some();
@@ -421,7 +422,7 @@ impl<'a> Holders<'a> {
 
     /// Returns the object to show for another, and the field that holds it: the collection that has an array, the
     /// wrapper of a collection.
-    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
+    fn object_to_show(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
         let mut shown = object;
         let mut field = self.field(shown);
         for _ in 0..MAX_WRAPPERS {
@@ -491,7 +492,7 @@ impl<'a> Holders<'a> {
     }
 
     /// Returns the main contents of a collection.
-    fn held_by_collection(&self, object: ObjectIndex, most: usize) -> Option<Held> {
+    fn held_by_collection(&self, object: ObjectIndex, most: usize) -> Option<HolderContents> {
         let collection = self.collection(object)?;
         let collections = Collections::with(&self.dump.objects, self.forms.clone());
         // Several loaders may define a class of the same name.
@@ -508,7 +509,7 @@ impl<'a> Holders<'a> {
         let objects = collections.count(&collection).unwrap_or(seen);
         (count * 2 > seen && !class.is_empty()).then_some(())?;
         let (is_mostly, is_exact) = (count < seen, seen >= objects);
-        Some(Held { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
+        Some(HolderContents { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
     }
 
     /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared, and `true`.
@@ -520,13 +521,13 @@ impl<'a> Holders<'a> {
 
     /// Returns the main contents that an object dominates: the largest application class if it has most, or else the
     /// largest class.
-    fn held_below(&self, position: TreePosition) -> Option<Held> {
+    fn held_below(&self, position: TreePosition) -> Option<HolderContents> {
         let tree = &self.dump.graph.tree;
         let below = TreePosition(position.0.saturating_add(1))..tree.end(position);
         self.held_among(&class_counts::count(self.dump.graph, below, self.dump.summary.classes().len()))
     }
 
-    fn held_among(&self, counts: &[Counts]) -> Option<Held> {
+    fn held_among(&self, counts: &[Counts]) -> Option<HolderContents> {
         let all: u64 = counts.iter().map(|count| count.objects).sum();
         let counted = || (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
         let own = counted().filter(|(class, count)| {
@@ -536,11 +537,11 @@ impl<'a> Holders<'a> {
         let own = own.max_by_key(|(class, count)| (count.objects, Reverse(*class)));
         let (class, count) =
             own.or_else(|| counted().max_by_key(|(class, count)| (count.shallow_bytes, Reverse(*class))))?;
-        Some(Held {
+        Some(HolderContents {
             objects: count.objects,
             class: self.name_of(class).to_owned(),
             is_exact: true,
-            ..Held::default()
+            ..HolderContents::default()
         })
     }
 }

@@ -18,11 +18,11 @@ use hprof_values::{ObjectId, names};
 use hprof_base::naming::stable_names::stem;
 use hprof_base::sorting::SortRows;
 use hprof_model::generated_loaders::is_permanent;
-use hprof_model::loaders::loader_sets::{Why, why_along};
+use hprof_model::loaders::loader_sets::{RootPath, root_path_along};
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::object_set::Bits;
 use hprof_model::objects::reader::ObjectReader;
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 use hprof_model::paths::forest::Forest;
 use hprof_model::paths::steps::View;
 
@@ -143,7 +143,7 @@ pub struct LoaderHolder {
     /// Number of different names.
     pub name_count: u64,
     /// One of the loaders, and the path to it.
-    pub example: Option<(ObjectId, Why)>,
+    pub example: Option<(ObjectId, RootPath)>,
 }
 
 /// Holders of the loaders of a group.
@@ -152,7 +152,7 @@ pub struct LoaderHolders {
     /// Holders, those of most loaders first.
     pub holders: Vec<LoaderHolder>,
     /// Paths to the first loaders, with the kind of the holder.
-    pub paths: Vec<(ObjectId, LoaderHolderKind, Why)>,
+    pub paths: Vec<(ObjectId, LoaderHolderKind, RootPath)>,
 }
 
 /// Holders of one kind while they are counted.
@@ -196,7 +196,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         let static_fields = RefCell::default();
         let mut found = Self { view, objects, forests: Vec::new(), threads, static_fields };
         let room = graph.room();
-        for excluded in [Excluded::all(), Excluded::NONE] {
+        for excluded in [Exclusions::all_but_strong(), Exclusions::NONE] {
             if open.is_empty() {
                 break;
             }
@@ -217,9 +217,9 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         Some(path).filter(|path| path.len() <= MAX_PATH)
     }
 
-    fn root_path(&self, id: ObjectId) -> Option<Why> {
+    fn root_path(&self, id: ObjectId) -> Option<RootPath> {
         let loader = self.view.edges.dump.graph.objects.addresses.index_of(id)?;
-        why_along(self.view, &self.path(loader)?)
+        root_path_along(self.view, &self.path(loader)?)
     }
 
     fn holders(&self, loaders: &[ObjectId]) -> LoaderHolders {
@@ -231,7 +231,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
             let Some(path) = loader.and_then(|loader| self.path(loader)) else { continue };
             let (kind, name) = self.holder(&path);
             if found.paths.len() < TOLD_LOADERS && steps < LONG_PATHS {
-                found.paths.extend(why_along(self.view, &path).map(|why| (*id, kind, why)));
+                found.paths.extend(root_path_along(self.view, &path).map(|why| (*id, kind, why)));
             }
             steps += path.len();
             match counted.iter_mut().find(|of| of.kind == kind) {
@@ -283,7 +283,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         }
         let is_local = |root: &&ObjectIndex| self.view.edges.roots.of_object(**root).all(GcRoot::is_of_stack);
         if let Some(local) = path.first().filter(is_local) {
-            let thread = self.view.start(*local, Excluded::all()).thread;
+            let thread = self.view.start(*local, Exclusions::all_but_strong()).thread;
             return (LoaderHolderKind::Thread, thread.and_then(|thread| thread.name));
         }
         if path.iter().any(|object| self.class(*object) == Some(PROTECTION_DOMAIN)) {

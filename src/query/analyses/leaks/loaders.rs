@@ -15,7 +15,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Dump, DumpGraph};
 use hprof_model::generated_loaders::is_permanent;
 use hprof_model::histogram;
-use hprof_model::loaders::loader_sets::{self, LargeGroup, Why};
+use hprof_model::loaders::loader_sets::{self, LargeGroup, RootPath};
 use hprof_model::paths::steps::View;
 use hprof_values::ObjectId;
 
@@ -24,7 +24,7 @@ use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::loader_holders::{LoaderHolder, LoaderHolderKind, LoaderHolders, loader_holders};
 use super::reader::EvidenceReader;
-use super::{Candidate, Suspect, SuspectRule, Verdict};
+use super::{LeakVerdict, Suspect, SuspectCandidate, SuspectRule};
 use hprof_index::graph::numbers::TreePosition;
 
 /// Minimum number of class loaders that define classes of the same names to be reported.
@@ -54,7 +54,7 @@ pub struct LoaderGroup {
     /// What keeps them alive, those that hold most loaders first.
     pub holders: Vec<LoaderHolder>,
     /// Paths that keep the first loaders alive, with the kind of the holder.
-    pub paths: Vec<(ObjectId, LoaderHolderKind, Why)>,
+    pub paths: Vec<(ObjectId, LoaderHolderKind, RootPath)>,
 }
 
 impl LoaderGroup {
@@ -93,10 +93,10 @@ impl LoaderGroup {
             largest: None,
         };
         // There are several, and nothing that all of them are below.
-        let row = reader.suspect(Candidate { point: None, ..within_holder(graph, store) });
+        let row = reader.suspect(SuspectCandidate { point: None, ..within_holder(graph, store) });
         Suspect {
             rule: SuspectRule::Loaders,
-            verdict: Verdict::Accumulation,
+            verdict: LeakVerdict::Accumulation,
             members: reader.named_all(&loaders),
             evidence: vec![self.evidence()],
             loader_group: Some(number),
@@ -149,7 +149,7 @@ impl Loaders {
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per object.
-    pub(super) fn told(
+    pub(super) fn report_rows(
         &self,
         dump: &DumpGraph<'_>,
         view: &View<'_>,

@@ -53,7 +53,7 @@ use self::allocated_in::AllocatedIn;
 use self::allocation::Allocation;
 use self::below::{Store, Suspects};
 use self::collection::CollectionFacts;
-use self::contents::{Level, Reason};
+use self::contents::{ContentsLevel, Reason};
 use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::heap_places::HeapPlaces;
@@ -65,7 +65,7 @@ use self::reader::EvidenceReader;
 use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
 
-pub use self::conclusions::{Cause, Conclusion, Largest};
+pub use self::conclusions::{Cause, Conclusion, LargestFinding};
 pub use self::judgement::NO_BOUND;
 pub(crate) use self::judgement::heap_limit;
 
@@ -152,7 +152,7 @@ impl SuspectRule {
 
 /// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LeakVerdict {
     /// Most is in the elements of a container, many children of one class, one chain, one buffer, or many similar threads or
     /// loaders, and nothing bounds it; or a queue is filled to its bound.
     Accumulation,
@@ -168,7 +168,7 @@ pub enum Verdict {
     Waste,
 }
 
-impl Verdict {
+impl LeakVerdict {
     /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -247,7 +247,7 @@ pub struct Suspect {
     /// Nature of the suspect.
     pub what: SuspectObject,
     /// Verdict: whether memory accumulates there.
-    pub verdict: Verdict,
+    pub verdict: LeakVerdict,
     /// The object; for a group, the member with the largest retained size.
     pub object: NamedObject,
     /// Number of objects.
@@ -286,7 +286,7 @@ pub struct Suspect {
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
-    pub accumulated: Vec<Level>,
+    pub accumulated: Vec<ContentsLevel>,
     /// Allocation site of the accumulated objects, if the dump has traces.
     pub allocation: Option<Allocation>,
     /// Lines that allocated the accumulated objects, if there is a recording of Flight Recorder.
@@ -314,7 +314,7 @@ pub struct Suspect {
     /// The container in which memory accumulates.
     pub container: Option<Container>,
     /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
-    pub mat_verdict: Option<Verdict>,
+    pub mat_verdict: Option<LeakVerdict>,
     /// Waste of one kind that makes up at least half of a store within a holder.
     pub wasted: Option<WastedPart>,
     /// Numbers of holders by MAT's rules of which it explains most.
@@ -331,13 +331,13 @@ impl Suspect {
     }
 
     /// Returns the verdict; suspects by MAT's rules have none of ours: what is one by ours, too, has a row of its own.
-    pub fn own_verdict(&self) -> Option<Verdict> {
+    pub fn own_verdict(&self) -> Option<LeakVerdict> {
         (self.rule != SuspectRule::Mat).then_some(self.verdict)
     }
 
     /// Returns whether the judgement is about it.
     fn is_judged(&self) -> bool {
-        self.own_verdict() == Some(Verdict::Accumulation)
+        self.own_verdict() == Some(LeakVerdict::Accumulation)
     }
 
     /// Returns whether it was found by MAT's rules.
@@ -347,7 +347,7 @@ impl Suspect {
 
     /// Returns whether another row tells all of it: our judgement of a suspect by MAT's rules.
     pub fn is_told_elsewhere(&self) -> bool {
-        self.rule == SuspectRule::Mat && self.verdict != Verdict::Holder
+        self.rule == SuspectRule::Mat && self.verdict != LeakVerdict::Holder
     }
 
     /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
@@ -357,7 +357,7 @@ impl Suspect {
             return off_heap.buffers.bytes;
         }
         match (self.main_thread_local(), &self.reason) {
-            _ if self.verdict == Verdict::Holder => self.retained_bytes,
+            _ if self.verdict == LeakVerdict::Holder => self.retained_bytes,
             (Some(local), _) => local.retained_bytes,
             (None, Some(Reason::Threads { retained_bytes, .. })) => *retained_bytes,
             (None, _) => match self.told_container() {
@@ -408,7 +408,7 @@ pub struct Leaks {
 }
 
 /// A suspect before its evidence is read.
-struct Candidate {
+struct SuspectCandidate {
     kind: SuspectKind,
     class: Option<ClassNumber>,
     /// The object, or the members in ascending order of position: largest retained size first.
@@ -435,7 +435,7 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     let singles = found.singles.iter().map(|position| single(dump.graph, *position));
     let groups =
         found.groups.into_iter().zip(common).map(|(members, common)| group(dump.graph, members, common));
-    let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
+    let mut candidates: Vec<SuspectCandidate> = singles.chain(groups).collect();
     // Same order as in MAT: of equal suspects, the last class name and the highest ID come first.
     candidates.sort_rows_by_cached_key(|candidate| {
         let first = candidate.positions.first().and_then(|position| dump.graph.tree.object_at(*position));
@@ -460,7 +460,7 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     all.add_program_containers(dump.graph, &reader, places, threshold_bytes);
     for (row, positions) in all.rows.iter_mut().zip(&all.positions) {
         let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
-        if is_plain && row.verdict == Verdict::Accumulation {
+        if is_plain && row.verdict == LeakVerdict::Accumulation {
             let wasted = most_wasted(dump, positions)?;
             row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
         }
@@ -483,13 +483,13 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     } else {
         Vec::new()
     };
-    let used_bytes = Unreachable::of(summary, dump.graph).all_bytes;
+    let used_bytes = Unreachable::new(summary, dump.graph).all_bytes;
     let found = Loaders::find(dump)?;
     let mut leaks = Leaks {
         reachable_bytes: dump.graph.tree.reachable_bytes(),
         threshold_bytes,
         suspects: rows,
-        loaders: found.told(dump, &reader.evidence.view, places)?,
+        loaders: found.report_rows(dump, &reader.evidence.view, places)?,
         conclusions: Vec::new(),
         largest,
         largest_place_bytes: places.explained.largest_bytes(),
@@ -546,7 +546,7 @@ fn off_heap_suspect(
     let row = reader.suspect(single(graph, position));
     let row = Suspect {
         rule: SuspectRule::OffHeap,
-        verdict: Verdict::Accumulation,
+        verdict: LeakVerdict::Accumulation,
         mat_verdict: None,
         reason: None,
         evidence,
@@ -556,10 +556,10 @@ fn off_heap_suspect(
     Some((row, vec![position]))
 }
 
-fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
+fn single(graph: &ObjectGraph, position: TreePosition) -> SuspectCandidate {
     let tree = &graph.tree;
     let point = suspects::accumulation_point(graph, position);
-    Candidate {
+    SuspectCandidate {
         kind: SuspectKind::Single,
         class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
         positions: vec![position],
@@ -572,9 +572,9 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     }
 }
 
-fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
+fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> SuspectCandidate {
     let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
-    Candidate {
+    SuspectCandidate {
         kind: SuspectKind::Group,
         class: Some(group.class),
         retained_bytes: group.retained_bytes,

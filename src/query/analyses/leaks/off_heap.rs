@@ -16,7 +16,7 @@ use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::objects::reference_names::Edges;
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 use hprof_values::{BasicType, ObjectId, names};
 
 /// Maximum number of referrers of a buffer examined.
@@ -86,7 +86,7 @@ pub struct OffHeapUse {
 }
 
 /// A buffer with memory of its own.
-struct Buffer {
+struct NativeBuffer {
     object: ObjectIndex,
     bytes: u64,
     is_mapped: bool,
@@ -113,7 +113,7 @@ pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
         kind.add(buffer.bytes);
     }
     buffers.sort_rows_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
-    let is_live = |buffer: &&Buffer| {
+    let is_live = |buffer: &&NativeBuffer| {
         !buffer.is_mapped && objects.graph.tree.reachable_position(buffer.object).is_some()
     };
     found.largest = buffers.iter().find(is_live).map(|buffer| buffer.object);
@@ -177,7 +177,7 @@ impl Buffers {
     }
 }
 
-fn buffers(objects: &ObjectReader<'_>) -> Vec<Buffer> {
+fn buffers(objects: &ObjectReader<'_>) -> Vec<NativeBuffer> {
     let classes = ClassSet::of_name_and_below(objects.summary, "java.nio.MappedByteBuffer");
     let has_objects = |class| objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
     if !classes.classes().any(has_objects) {
@@ -187,7 +187,7 @@ fn buffers(objects: &ObjectReader<'_>) -> Vec<Buffer> {
     all.filter_map(|object| buffer(objects, object)).collect()
 }
 
-fn buffer(objects: &ObjectReader<'_>, object: ObjectIndex) -> Option<Buffer> {
+fn buffer(objects: &ObjectReader<'_>, object: ObjectIndex) -> Option<NativeBuffer> {
     let fields = objects.fields(object)?;
     let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
     let bytes = u64::try_from(fields.integer("capacity")?).ok().filter(|bytes| *bytes > 0)?;
@@ -196,7 +196,7 @@ fn buffer(objects: &ObjectReader<'_>, object: ObjectIndex) -> Option<Buffer> {
     let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
     let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
     let is_own = is_null("att") && is_null("viewedBuffer") && !referrers(object).any(is_of_image);
-    is_own.then(|| Buffer { object, bytes, is_mapped: !is_null("fd") })
+    is_own.then(|| NativeBuffer { object, bytes, is_mapped: !is_null("fd") })
 }
 
 fn class_name<'a>(objects: &ObjectReader<'a>, object: ObjectIndex) -> &'a str {
@@ -204,7 +204,7 @@ fn class_name<'a>(objects: &ObjectReader<'a>, object: ObjectIndex) -> &'a str {
     class.map_or("", |class| objects.summary.class_name(class))
 }
 
-fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
+fn owners(edges: &Edges<'_>, buffers: &[NativeBuffer]) -> Vec<BufferOwner> {
     // A class may have as many fields as there are buffers: its record is read once for all of them.
     let mut of_owner: FxHashMap<Option<ObjectIndex>, Vec<(ObjectIndex, u64)>> = FxHashMap::default();
     for buffer in buffers {
@@ -269,7 +269,7 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectI
         for holder in edges.dump.graph.referrers(held).take(MAX_REFERRERS) {
             if edges.dump.graph.tree.reachable_position(holder).is_none()
                 || seen.contains(&holder)
-                || !edges.is_followed(holder, held, Excluded::all())
+                || !edges.is_followed(holder, held, Exclusions::all_but_strong())
             {
                 continue;
             }

@@ -10,7 +10,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 use hprof_base::sorting::SortRows;
 use hprof_model::objects::reference_names::Edges;
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 
 use super::contents;
 
@@ -107,7 +107,8 @@ fn backwards(edges: &Edges<'_>, object: ObjectIndex) -> Vec<ObjectIndex> {
     let mut at = 0;
     while let Some(to) = seen.get(at).copied().filter(|_| seen.len() < MAX_NEAR) {
         for from in edges.dump.graph.referrers(to).take(MAX_REFERRERS) {
-            let is_held = edges.is_followed(from, to, Excluded::all()) && !edges.is_stack_only(from, to);
+            let is_held =
+                edges.is_followed(from, to, Exclusions::all_but_strong()) && !edges.is_stack_only(from, to);
             if is_held && !seen.contains(&from) {
                 seen.push(from);
             }
@@ -124,7 +125,8 @@ fn referrers(edges: &Edges<'_>, position: TreePosition) -> (TreePosition, Vec<Tr
     for _ in 0..MAX_HOPS {
         let Some(object) = tree.object_at(at) else { break };
         let counts = |from: &ObjectIndex| {
-            edges.is_followed(*from, object, Excluded::all()) && !edges.is_stack_only(*from, object)
+            edges.is_followed(*from, object, Exclusions::all_but_strong())
+                && !edges.is_stack_only(*from, object)
         };
         let all = edges.dump.graph.referrers(object).take(MAX_REFERRERS).filter(counts);
         let all: Vec<TreePosition> = all

@@ -11,21 +11,21 @@ use rustc_hash::FxHashSet;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_values::ObjectId;
 use hprof_values::names::is_of_jdk;
 
 use crate::compare::places::library;
 use crate::containers::Container;
 use hprof_model::dominators::retained_of_set::{StronglyRetained, tops_of_positions};
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 
 use super::below::{Store, Suspects, container_reason};
 use super::contents::{self, Reason};
 use super::heap_places::HeapPlaces;
 use super::positions::{common_bytes, is_within, retained_bytes};
 use super::reader::{EvidenceReader, is_launcher};
-use super::{Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
+use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject, SuspectRule};
 
 /// Minimum number of elements of a container that explains something.
 const MIN_ELEMENTS: u64 = 10;
@@ -120,7 +120,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let object = addresses.index_of(container.object)?;
         let are_many = is_share(objects, container.elements, MIN_LEADING);
         let are_parts = are_many && objects <= container.elements.saturating_mul(FEW_PARTS);
-        let evidence = format!("{} x {class} are in it or below", grouped(objects));
+        let evidence = format!("{} x {class} are in it or below", group_digits(objects));
         // Its elements may be only the library's own, around these.
         let are_wrapped = objects == container.elements && !is_of_jdk(class);
         let element_class = if are_wrapped { Some(class.clone()) } else { container.element_class.clone() };
@@ -194,8 +194,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
                 self.left.set(self.left.get() - 1);
                 // Loaders, classes and threads lead everywhere.
                 let is_passed = !visited.contains(&next)
-                    && self.reader.what(graph.objects.class(next)) == SuspectObject::Instance
-                    && edges.is_followed(object, next, Excluded::all());
+                    && self.reader.suspect_object(graph.objects.class(next)) == SuspectObject::Instance
+                    && edges.is_followed(object, next, Exclusions::all_but_strong());
                 if is_passed {
                     visited.insert(next);
                     queue.push_back((next, steps + 1));
@@ -244,7 +244,7 @@ impl Suspects {
             let Some(above) = above.filter(|above| tree.end(*above).0 - above.0 <= MAX_WALKED) else {
                 continue;
             };
-            if row.verdict != Verdict::Holder || row.kind != SuspectKind::Single {
+            if row.verdict != LeakVerdict::Holder || row.kind != SuspectKind::Single {
                 continue;
             }
             for part in row.parts.iter().filter(|part| part.object.is_none() && !part.is_class_object) {
@@ -321,7 +321,7 @@ impl Suspects {
             row.also_held_by.retain(|other| other.holder.object != found.container.object);
             row.collection = row.place.as_ref().and_then(|place| reader.evidence.collection(place));
             row.paths = reader.evidence.paths(found.object);
-            row.base = reader.evidence.named(found.object);
+            row.base = reader.evidence.named_object(found.object);
             row.point = Some(row.base.clone());
             (row.named, row.elements) = (None, None);
             row.evidence = vec![found.evidence];

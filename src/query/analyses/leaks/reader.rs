@@ -10,17 +10,17 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_values::names;
 
-use super::contents::{self, Below, Reason};
+use super::contents::{self, MergedTree, Reason};
 use super::evidence::{self, Evidence, Paths};
-use super::holders::{Holder, Holders, InOnePlace};
+use super::holders::{Holder, HolderSearch, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
-    Candidate, LeakEvidence, MapEntry, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject,
-    SuspectRule, TOLD_MEMBERS, Verdict, allocation,
+    LeakEvidence, LeakVerdict, MapEntry, NamedObject, OtherHolder, Suspect, SuspectCandidate, SuspectKind,
+    SuspectObject, SuspectRule, TOLD_MEMBERS, allocation,
 };
 use crate::compare::places::library;
 use crate::frameworks::FrameworkDescription;
-use hprof_base::naming::stable_names::{in_common, masked};
+use hprof_base::naming::stable_names::{fold_numbers, in_common};
 use hprof_base::sorting::SortRows;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::CollectionKind;
@@ -51,7 +51,7 @@ pub(super) fn is_launcher(class: &str) -> bool {
 pub(super) struct EvidenceReader<'a> {
     pub(super) dump: Dump<'a>,
     pub(super) evidence: Evidence<'a>,
-    pub(super) holders: Holders<'a>,
+    pub(super) holders: HolderSearch<'a>,
     thread_locals: ThreadLocals<'a>,
     threads: ClassSet,
     loaders: ClassSet,
@@ -71,7 +71,7 @@ impl<'a> EvidenceReader<'a> {
         Self {
             dump: *dump,
             evidence: Evidence::new(dump, view, programs),
-            holders: Holders::new(dump),
+            holders: HolderSearch::new(dump),
             thread_locals: ThreadLocals::new(dump),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
@@ -84,7 +84,7 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    pub(super) fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
+    pub(super) fn suspect_object(&self, class: Option<ClassNumber>) -> SuspectObject {
         match class {
             Some(class) if Some(class) == self.dump.summary.java_lang_class() => SuspectObject::Class,
             Some(class) if self.threads.contains(class) => SuspectObject::Thread,
@@ -93,11 +93,20 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
+    pub(super) fn suspect(&self, candidate: SuspectCandidate) -> Suspect {
         let tree = &self.dump.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
-            candidate;
-        let what = self.what(class);
+        let SuspectCandidate {
+            kind,
+            class,
+            positions,
+            retained_bytes,
+            shallow_bytes,
+            point,
+            chain,
+            common,
+            store,
+        } = candidate;
+        let what = self.suspect_object(class);
         let first = positions.first().copied().unwrap_or_default();
         let object = tree.object_at(first).unwrap_or_default();
         let point_position = point.and_then(|point| tree.reachable_position(point));
@@ -120,7 +129,7 @@ impl<'a> EvidenceReader<'a> {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
             (None, SuspectKind::Single, Some(chain)) => {
-                let found = Below::new(&self.dump, &tops);
+                let found = MergedTree::new(&self.dump, &tops);
                 let class =
                     tree.object_at(chain.first).and_then(|object| self.dump.graph.objects.class(object));
                 let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
@@ -132,11 +141,11 @@ impl<'a> EvidenceReader<'a> {
                 let class =
                     tree.object_at(base_position).and_then(|object| self.dump.graph.objects.class(object));
                 if children.first().is_some_and(|kind| kind.is_of(class)) {
-                    let found = Below::new(&self.dump, &tops);
+                    let found = MergedTree::new(&self.dump, &tops);
                     children = found.kinds();
                     below = Some(found);
                 }
-                let tree = below.as_ref().and_then(Below::tree);
+                let tree = below.as_ref().and_then(MergedTree::tree);
                 tree.or_else(|| contents::reason(&self.dump, base_position, &children))
             }
         };
@@ -150,10 +159,10 @@ impl<'a> EvidenceReader<'a> {
         // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
         let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
         if reason.is_some() && below.is_none() && !is_known {
-            below = Some(Below::new(&self.dump, &tops));
+            below = Some(MergedTree::new(&self.dump, &tops));
         }
         let mut accumulated = match (&store, below) {
-            (_, Some(below)) => below.accumulated(),
+            (_, Some(below)) => below.accumulating_levels(),
             (Some(store), None) => store.levels(self.class_at(store.object)),
             (None, None) => Vec::new(),
         };
@@ -178,7 +187,7 @@ impl<'a> EvidenceReader<'a> {
             SuspectKind::Group => self.named_all(store.as_ref().map_or(&positions, |store| &store.positions)),
         };
         let thread_locals =
-            if what == SuspectObject::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
+            if what == SuspectObject::Thread { self.thread_locals.uses_of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
                 let mut paths = self.evidence.along(&common.objects, common.is_weak);
@@ -200,7 +209,7 @@ impl<'a> EvidenceReader<'a> {
         let largest = store.as_ref().and_then(|store| store.largest);
         let largest = largest.and_then(|position| tree.object_at(position));
         let paths = match (paths, largest) {
-            (Some(paths), Some(largest)) => Some(self.evidence.continued(paths, largest)),
+            (Some(paths), Some(largest)) => Some(self.evidence.extend_paths(paths, largest)),
             (paths, _) => paths,
         };
         let is_buffer = matches!(reason, Some(Reason::Buffer { .. }));
@@ -214,15 +223,15 @@ impl<'a> EvidenceReader<'a> {
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         let verdict = match reason {
-            None => Verdict::Holder,
-            Some(_) if is_behind_soft => Verdict::Content,
-            Some(_) => Verdict::Accumulation,
+            None => LeakVerdict::Holder,
+            Some(_) if is_behind_soft => LeakVerdict::Content,
+            Some(_) => LeakVerdict::Accumulation,
         };
         let (parts, contents) = match (verdict, kind) {
-            (Verdict::Holder, SuspectKind::Single) => {
+            (LeakVerdict::Holder, SuspectKind::Single) => {
                 self.evidence.parts(&self.holders, base_position, &children)
             }
-            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
+            (LeakVerdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
             _ => (Vec::new(), None),
         };
         Suspect {
@@ -235,7 +244,7 @@ impl<'a> EvidenceReader<'a> {
             kind,
             what,
             verdict,
-            object: self.evidence.named(object),
+            object: self.evidence.named_object(object),
             objects: store.as_ref().map_or(positions.len() as u64, |store| store.objects),
             shallow_bytes,
             retained_bytes,
@@ -244,8 +253,8 @@ impl<'a> EvidenceReader<'a> {
                 .filter(|_| kind == SuspectKind::Group)
                 .map(|class| self.class_name(class).to_owned()),
             loader: self.evidence.loader(object),
-            point: point.map(|point| self.evidence.named(point)),
-            base: self.evidence.named(shown.unwrap_or(object)),
+            point: point.map(|point| self.evidence.named_object(point)),
+            base: self.evidence.named_object(shown.unwrap_or(object)),
             collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
             parts,
             accumulated_bytes,
@@ -314,7 +323,7 @@ impl<'a> EvidenceReader<'a> {
         let is_instance = own
             .and_then(|own| self.dump.summary.class(own))
             .is_some_and(|row| row.kind() == ClassKind::Instance);
-        if !is_instance || self.what(own) != SuspectObject::Instance {
+        if !is_instance || self.suspect_object(own) != SuspectObject::Instance {
             return position;
         }
         let above = std::iter::successors(Some(position), |at| {
@@ -353,7 +362,7 @@ impl<'a> EvidenceReader<'a> {
             .iter()
             .take(TOLD_MEMBERS)
             .filter_map(|position| self.dump.graph.tree.object_at(*position));
-        objects.map(|object| self.evidence.named(object)).collect()
+        objects.map(|object| self.evidence.named_object(object)).collect()
     }
 
     /// Returns the name of the class of the object at a position.
@@ -434,7 +443,7 @@ impl<'a> EvidenceReader<'a> {
         for position in positions {
             let object = tree.object_at(*position)?;
             let name = self.evidence.view.content(object).unwrap_or_default();
-            let (in_all, bytes, members) = pools.entry(masked(&name)).or_default();
+            let (in_all, bytes, members) = pools.entry(fold_numbers(&name)).or_default();
             *in_all = in_common(in_all.take(), Some(name));
             *bytes = bytes.saturating_add(tree.retained_bytes(*position));
             members.push(*position);

@@ -7,7 +7,7 @@ use hprof_index::model::summary::ClassNumber;
 use super::contents;
 use super::loaders::Loaders;
 use super::reader::EvidenceReader;
-use super::{Suspect, SuspectKind, SuspectObject, Verdict};
+use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject};
 
 /// Number of keys examined.
 const SAMPLE: usize = 256;
@@ -21,12 +21,12 @@ pub(super) fn side_tables(
     groups: &Loaders,
 ) -> Vec<Option<usize>> {
     let are_loaders = |row: &Suspect| {
-        row.what == SuspectObject::ClassLoader && row.own_verdict() == Some(Verdict::Accumulation)
+        row.what == SuspectObject::ClassLoader && row.own_verdict() == Some(LeakVerdict::Accumulation)
     };
     let loaders: Vec<(usize, &Suspect)> =
         rows.iter().enumerate().filter(|(_, row)| are_loaders(row)).collect();
     let of_row = |row: &Suspect| {
-        if loaders.is_empty() || are_loaders(row) || row.own_verdict() != Some(Verdict::Accumulation) {
+        if loaders.is_empty() || are_loaders(row) || row.own_verdict() != Some(LeakVerdict::Accumulation) {
             return None;
         }
         let keys = keys(reader, row)?;

@@ -116,7 +116,7 @@ fn members(
                 let tops = Preorder::new(tree, chunk).filter(|(_, depth)| *depth == 0);
                 tops.filter_map(|(position, _)| is_meant(position)).collect()
             };
-            parallel::map(&TreePosition::chunks(tree.all(), CHUNK), of_chunk).concat()
+            parallel::map(&TreePosition::chunks(tree.positions(), CHUNK), of_chunk).concat()
         }
     };
     let mut by_class: FxHashMap<ClassNumber, Vec<TreePosition>> = FxHashMap::default();

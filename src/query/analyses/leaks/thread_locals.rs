@@ -116,7 +116,7 @@ impl<'a> ThreadLocals<'a> {
             dump: *dump,
             labels: Labels::new(dump),
             edges: Edges::new(dump),
-            forms: Forms::of(summary),
+            forms: Forms::for_summary(summary),
             entries: OnceLock::new(),
         }
     }
@@ -138,7 +138,7 @@ impl<'a> ThreadLocals<'a> {
     }
 
     /// Returns the ThreadLocals whose values `owners` dominate, largest retained size first.
-    pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
+    pub(super) fn uses_of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
         let (tree, entries) = (&self.dump.graph.tree, self.entries());
         let mut sums: FxHashMap<ObjectId, ThreadLocalSum<'a>> = FxHashMap::default();
         for owner in owners {

@@ -8,7 +8,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_model::dump::info::{DumpInfo, info};
 use hprof_model::objects::hiding;
-use hprof_model::objects::reader::{Bits, Record};
+use hprof_model::objects::reader::{Bits, ObjectRecord};
 use hprof_model::objects::root_index::RootIndex;
 use hprof_values::RootKind;
 
@@ -95,7 +95,7 @@ impl<'a> Evaluator<'_, 'a> {
             // Number of elements of a collection.
             Attribute::Size => self.size(value),
             Attribute::Fields => match self.dump.objects.record(object) {
-                Some(Record::Instance(_)) => ExpressionValue::List(List::Fields, object),
+                Some(ObjectRecord::Instance(_)) => ExpressionValue::List(List::Fields, object),
                 _ => ExpressionValue::Null,
             },
             Attribute::Snapshot => ExpressionValue::Snapshot,

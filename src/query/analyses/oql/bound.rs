@@ -9,7 +9,7 @@ use hprof_index::model::summary::Summary;
 
 use hprof_model::objects::hiding::HIDDEN;
 
-use super::error::Wrong;
+use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::children;
 use super::parser;
@@ -43,7 +43,7 @@ impl BoundExpression {
     /// # Errors
     /// If the text is not an expression, or uses a name that is not bound.
     pub(crate) fn parse(text: &str, is_bound: &dyn Fn(&str) -> bool) -> Result<Self, BoundExpressionError> {
-        let error = |wrong: Wrong| BoundExpressionError { at: wrong.at, text: wrong.text };
+        let error = |wrong: OqlError| BoundExpressionError { at: wrong.at, text: wrong.text };
         let node = parser::parse_expression(text).map_err(error)?;
         check(&node, &mut Vec::new(), is_bound).map_err(error)?;
         let source =
@@ -70,25 +70,25 @@ fn check<'n>(
     node: &'n ExpressionNode,
     aliases: &mut Vec<&'n str>,
     is_bound: &dyn Fn(&str) -> bool,
-) -> Result<(), Wrong> {
+) -> Result<(), OqlError> {
     match &node.expression {
         Expression::Name(name) if !aliases.contains(&name.as_str()) && !is_bound(name) => {
             let text = format!(
                 "there is no name {}; names are `this`, facts before this one, and aliases",
                 super::builtins::cut(name)
             );
-            return Err(Wrong::new(node.start, text));
+            return Err(OqlError::new(node.start, text));
         }
-        Expression::Row => return Err(Wrong::new(node.start, "write `this.@...`")),
+        Expression::Row => return Err(OqlError::new(node.start, "write `this.@...`")),
         Expression::Aggregate(..) if aliases.is_empty() => {
             let text = "aggregates belong in a query: (SELECT count(*) FROM OBJECTS (this.list[0:-1]) e)";
-            return Err(Wrong::new(node.start, text));
+            return Err(OqlError::new(node.start, text));
         }
         Expression::Query(query) => check_query(query, aliases, is_bound)?,
         Expression::InQuery(_, query, _) => check_query(query, aliases, is_bound)?,
         Expression::Is(_, _, at) => {
             // Such a comparison is an error if the dump does not contain the class.
-            return Err(Wrong::new(*at, "write classof(x).@name = \"class\""));
+            return Err(OqlError::new(*at, "write classof(x).@name = \"class\""));
         }
         _ => {}
     }
@@ -99,7 +99,7 @@ fn check_query<'n>(
     query: &'n Union,
     aliases: &mut Vec<&'n str>,
     is_bound: &dyn Fn(&str) -> bool,
-) -> Result<(), Wrong> {
+) -> Result<(), OqlError> {
     for select in &query.selects {
         let from = &select.from;
         match &from.source {
@@ -107,7 +107,7 @@ fn check_query<'n>(
             SelectSource::Value(node) => check(node, &mut Vec::new(), is_bound)?,
             SelectSource::Query(query) => check_query(query, &mut Vec::new(), is_bound)?,
             _ => {
-                return Err(Wrong::new(from.at, "select from values: FROM OBJECTS (this.list[0:-1]) e"));
+                return Err(OqlError::new(from.at, "select from values: FROM OBJECTS (this.list[0:-1]) e"));
             }
         }
         let Some(alias) = from
@@ -115,7 +115,7 @@ fn check_query<'n>(
             .as_deref()
             .filter(|_| from.is_objects || matches!(from.source, SelectSource::Query(_)))
         else {
-            return Err(Wrong::new(
+            return Err(OqlError::new(
                 from.at,
                 "write FROM OBJECTS and an alias: FROM OBJECTS (this.list[0:-1]) e",
             ));

@@ -1,6 +1,6 @@
 //! Names of attributes, methods and functions.
 
-use super::error::Wrong;
+use super::error::OqlError;
 use super::tree::Function;
 use hprof_base::naming::suggestions;
 
@@ -226,7 +226,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
 }
 
 /// Creates the error for a function that does not exist, with what to write instead.
-pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
+pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
                          eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
     let instead = match lower {
@@ -240,12 +240,12 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
         "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
             "it is part of jhat's JavaScript: write WHERE, DISTINCT, ORDER BY or a nested query"
         }
-        _ => return Wrong::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
+        _ => return OqlError::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
     };
     let text = format!("function {} is not supported: {instead}", cut(name));
     match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
-        Some(known) => Wrong::function(at, text, known),
-        None => Wrong::new(at, text),
+        Some(known) => OqlError::function(at, text, known),
+        None => OqlError::new(at, text),
     }
 }
 
@@ -267,7 +267,7 @@ pub(super) fn cut(name: &str) -> String {
 }
 
 /// Returns the attribute with this name.
-pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
+pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, OqlError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
         let like: Vec<String> = suggestions::names_like(name, names.iter().copied())
@@ -279,7 +279,7 @@ pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
         } else {
             suggestions::did_you_mean(&like)
         };
-        Wrong::new(at, format!("unknown attribute @{}; {hint}", cut(name)))
+        OqlError::new(at, format!("unknown attribute @{}; {hint}", cut(name)))
     })
 }
 
@@ -305,28 +305,28 @@ fn getter(name: &str) -> Option<Attribute> {
 }
 
 /// Meaning of a call.
-pub(super) enum Called {
+pub(super) enum CallTarget {
     Attribute(Attribute),
     Method(Method),
 }
 
 /// Returns the method with this name and number of arguments.
-pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, Wrong> {
+pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<CallTarget, OqlError> {
     if arguments == 0
         && let Some(attribute) = getter(name)
     {
-        return Ok(Called::Attribute(attribute));
+        return Ok(CallTarget::Attribute(attribute));
     }
     let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
         let all = "the methods are get...() of attributes,";
         let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
-        return Err(Wrong::new(at, format!("unknown method {}(); {hint}", cut(name))));
+        return Err(OqlError::new(at, format!("unknown method {}(); {hint}", cut(name))));
     };
     if (*least..=*most).contains(&arguments) {
-        return Ok(Called::Method(*method));
+        return Ok(CallTarget::Method(*method));
     }
-    Err(Wrong::new(
+    Err(OqlError::new(
         at,
         format!(
             "{name}() takes {} arguments, not {arguments}",

@@ -104,7 +104,7 @@ pub(super) enum TestedKind {
 
 /// An aggregate over the rows of a group.
 #[derive(Debug)]
-pub(super) struct Aggregated {
+pub(super) struct CodeAggregate {
     pub(super) what: Aggregate,
     /// The operand; `None` for `count(*)`.
     pub(super) of: Option<Code>,

@@ -22,7 +22,7 @@ pub struct QueryError {
 
 /// An error at a byte offset of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct OqlError {
     /// Byte offset in the query.
     pub(super) at: usize,
     /// Description of the error.
@@ -32,7 +32,7 @@ pub(super) struct Wrong {
     unknown_function: Option<&'static str>,
 }
 
-impl Wrong {
+impl OqlError {
     pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
         Self { at, text: text.into(), is_unknown: false, is_memory: false, unknown_function: None }
     }
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn columns_are_characters() {
-        let found = Wrong::new(10, "x").locate("ab\nüü cd ef\nnext");
+        let found = OqlError::new(10, "x").locate("ab\nüü cd ef\nnext");
         assert_eq!((found.line, found.column, &*found.query), (2, 6, "üü cd ef"));
-        let end = Wrong::new(99, "x").locate("ab");
+        let end = OqlError::new(99, "x").locate("ab");
         assert_eq!((end.line, end.column), (1, 3));
     }
 }

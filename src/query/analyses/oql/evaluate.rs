@@ -18,7 +18,7 @@ use hprof_model::dump::info::DumpInfo;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::hiding::HIDDEN;
 use hprof_model::objects::meaning::Meanings;
-use hprof_model::objects::reader::Record;
+use hprof_model::objects::reader::ObjectRecord;
 use hprof_model::objects::root_index::RootIndex;
 use hprof_model::threads::Threads;
 use hprof_values::BasicType;
@@ -68,7 +68,7 @@ pub struct Evaluator<'o, 'a> {
 pub(super) struct EvaluatedRow<'r, 'a> {
     /// Object index, or number of the row in its table.
     pub(super) number: u32,
-    pub(super) record: OnceCell<Option<Record<'a>>>,
+    pub(super) record: OnceCell<Option<ObjectRecord<'a>>>,
     /// Aggregates of the row's group.
     pub(super) aggregates: &'r [ExpressionValue],
     columns: &'r [ExpressionValue],
@@ -87,7 +87,7 @@ impl<'r, 'a> EvaluatedRow<'r, 'a> {
     }
 
     /// Creates a row with a record that was already read.
-    pub(super) fn with_record(object: ObjectIndex, record: Option<Record<'a>>) -> Self {
+    pub(super) fn with_record(object: ObjectIndex, record: Option<ObjectRecord<'a>>) -> Self {
         Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
     }
 }
@@ -126,7 +126,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Evaluates only lists of at most so many elements; longer ones have no value. For rules that are known: if values are
     /// hidden, those of texts are hidden where they are shown, and conditions read them.
     #[must_use]
-    pub(crate) fn bounded(self, elements: usize) -> Self {
+    pub(crate) fn with_max_elements(self, elements: usize) -> Self {
         Self { bound: Some(elements), hides_contents: false, ..self }
     }
 
@@ -174,7 +174,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 ExpressionValue::Float(value) => ExpressionValue::Float(-value),
                 ExpressionValue::Double(value) => ExpressionValue::Double(-value),
                 value => value
-                    .whole()
+                    .integer()
                     .and_then(i64::checked_neg)
                     .map_or(ExpressionValue::Null, ExpressionValue::Whole),
             },
@@ -409,18 +409,18 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let Some((last, before)) = steps.split_last() else { return false };
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.dump.objects.record(of)) {
-            (CodeStep::Field(field), Some(Record::Instance(record))) => {
+            (CodeStep::Field(field), Some(ObjectRecord::Instance(record))) => {
                 let class = self.dump.graph.objects.class(of);
                 class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
             }
-            (CodeStep::Field(field), Some(Record::Class(_))) => {
+            (CodeStep::Field(field), Some(ObjectRecord::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.dump.summary.class(class));
                 let found = class.and_then(|class| {
                     self.dump.summary.statics(class).find(|(name, ..)| *name == &*field.name)
                 });
                 found.map(|(_, kind, _)| kind)
             }
-            (CodeStep::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
+            (CodeStep::Element(_), Some(ObjectRecord::PrimitiveArray(array))) => Some(array.element),
             _ => None,
         };
         matches!(kind, Some(BasicType::Int | BasicType::Short | BasicType::Byte))
@@ -482,7 +482,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 (Function::ToHex, ExpressionValue::Missing(id)) => {
                     ExpressionValue::Text(format!("{id:#x}").into())
                 }
-                (Function::ToHex, value) => value.whole().map_or(ExpressionValue::Null, |number| {
+                (Function::ToHex, value) => value.integer().map_or(ExpressionValue::Null, |number| {
                     ExpressionValue::Text(format!("{number:#x}").into())
                 }),
                 _ => ExpressionValue::Null,
@@ -536,7 +536,7 @@ pub(super) fn character(unit: u16) -> String {
 }
 
 fn arithmetic(left: &ExpressionValue, operator: Operator, right: &ExpressionValue) -> ExpressionValue {
-    let wholes = left.whole().zip(right.whole());
+    let wholes = left.integer().zip(right.integer());
     let result = wholes.and_then(|(a, b)| match operator {
         Operator::Add => Some(a.checked_add(b)),
         Operator::Subtract => Some(a.checked_sub(b)),

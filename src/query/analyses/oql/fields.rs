@@ -11,7 +11,7 @@ use super::code::CodeField;
 use super::evaluate::Evaluator;
 use super::value::ExpressionValue;
 use hprof_model::objects::hiding::{self, HIDDEN};
-use hprof_model::objects::reader::{Bits, Record};
+use hprof_model::objects::reader::{Bits, ObjectRecord};
 
 /// Maximum number of searches for a field in the classes of single objects, before a table of all classes is made.
 const MAX_SEARCHES: u32 = 32;
@@ -21,11 +21,11 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn field(
         &self,
         object: ObjectIndex,
-        record: Option<&Record<'a>>,
+        record: Option<&ObjectRecord<'a>>,
         field: &CodeField,
     ) -> ExpressionValue {
         match record {
-            Some(Record::Instance(record)) => {
+            Some(ObjectRecord::Instance(record)) => {
                 let Some(class) = self.dump.graph.objects.class(object) else { return ExpressionValue::Null };
                 let bits = self.bits(class, record.fields, field);
                 if bits.is_none() && &*field.name == "size" {
@@ -38,12 +38,12 @@ impl<'a> Evaluator<'_, 'a> {
                 };
                 bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
             }
-            Some(Record::Class(_)) => self.static_field(object, &field.name),
+            Some(ObjectRecord::Class(_)) => self.static_field(object, &field.name),
             // As in jhat.
-            Some(Record::ObjectArray(array)) if &*field.name == "length" => {
+            Some(ObjectRecord::ObjectArray(array)) if &*field.name == "length" => {
                 ExpressionValue::Whole(array.length.into())
             }
-            Some(Record::PrimitiveArray(array)) if &*field.name == "length" => {
+            Some(ObjectRecord::PrimitiveArray(array)) if &*field.name == "length" => {
                 ExpressionValue::Whole(array.length.into())
             }
             _ => ExpressionValue::Null,

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::code::{Aggregated, Code};
-use super::error::Wrong;
+use super::code::{Code, CodeAggregate};
+use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::kept;
 use super::scan::CHUNK;
@@ -44,7 +44,7 @@ impl AggregateSum {
     fn add(&mut self, value: &ExpressionValue) {
         self.count += 1;
         self.numbers += u64::from(value.double().is_some());
-        match (value.whole(), value.double()) {
+        match (value.integer(), value.double()) {
             (Some(whole), _) => self.whole = (self.whole_sum() + i128::from(whole)).to_ne_bytes(),
             (None, Some(double)) => (self.double, self.is_double) = (self.double + double, 1),
             (None, None) => {}
@@ -91,7 +91,7 @@ fn extreme(what: Aggregate, a: Extreme, b: Extreme) -> Extreme {
     }
 }
 
-fn is_extreme(aggregate: &Aggregated) -> bool {
+fn is_extreme(aggregate: &CodeAggregate) -> bool {
     matches!(aggregate.what, Aggregate::Min | Aggregate::Max)
 }
 
@@ -157,8 +157,8 @@ impl<'a> Evaluator<'_, 'a> {
         source: &Objects,
         condition: Option<&Code>,
         keys: &[Code],
-        of: &[Aggregated],
-    ) -> Result<RowGroups, Wrong> {
+        of: &[CodeAggregate],
+    ) -> Result<RowGroups, OqlError> {
         let room = self.kept.room(self.dump.graph);
         let width = of.len();
         let with_records =
@@ -249,7 +249,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn add(&self, row: &EvaluatedRow<'_, 'a>, of: &[Aggregated], start: usize, groups: &mut ChunkGroups) {
+    fn add(&self, row: &EvaluatedRow<'_, 'a>, of: &[CodeAggregate], start: usize, groups: &mut ChunkGroups) {
         for (at, aggregate) in (start..).zip(of) {
             let value =
                 aggregate.of.as_ref().map_or(ExpressionValue::Boolean(true), |code| self.value(code, row));

@@ -12,7 +12,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_index::storage::scratch::{ReservedMemory, ScratchArena};
 
-use super::error::Wrong;
+use super::error::OqlError;
 
 /// Memory for the rows of a query.
 #[derive(Debug, Default)]
@@ -49,8 +49,8 @@ impl KeptRows {
     }
 
     /// Returns the error that was recorded, if any.
-    pub(super) fn check(&self, at: usize) -> Result<(), Wrong> {
-        self.failed.get().map_or(Ok(()), |text| Err(Wrong::new(at, text.clone())))
+    pub(super) fn check(&self, at: usize) -> Result<(), OqlError> {
+        self.failed.get().map_or(Ok(()), |text| Err(OqlError::new(at, text.clone())))
     }
 }
 
@@ -59,23 +59,26 @@ const MIN_SHARE: u64 = 1 << 20;
 
 /// Returns one of so many shares of the memory that is left, in bytes.
 pub(super) fn share(room: &ScratchArena, of: u64) -> u64 {
-    (room.left() / of.max(1)).max(MIN_SHARE)
+    (room.remaining_bytes() / of.max(1)).max(MIN_SHARE)
 }
 
 /// Returns how many chunks are evaluated before their results are merged, if those of one take about `bytes`.
 pub(super) fn batch(room: &ScratchArena, bytes: u64) -> usize {
     let threads = rayon::current_num_threads().max(1);
-    let fitting = usize::try_from(room.left() / 4 / bytes.max(1)).unwrap_or(usize::MAX);
+    let fitting = usize::try_from(room.remaining_bytes() / 4 / bytes.max(1)).unwrap_or(usize::MAX);
     fitting.clamp(threads, threads.saturating_mul(16))
 }
 
 /// Returns the error of a query that keeps more than the memory budget leaves.
-pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> Wrong {
-    let left = HumanBytes(room.left());
-    Wrong::memory(at, format!("{what} take more memory than the memory budget leaves ({left}); select less"))
+pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> OqlError {
+    let left = HumanBytes(room.remaining_bytes());
+    OqlError::memory(
+        at,
+        format!("{what} take more memory than the memory budget leaves ({left}); select less"),
+    )
 }
 
 /// Returns the error of the scratch arena at a place of a query.
-pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> Wrong {
-    move |error| Wrong::new(at, error.to_string())
+pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> OqlError {
+    move |error| OqlError::new(at, error.to_string())
 }

@@ -1,6 +1,6 @@
 //! Conversion of a query's text to tokens.
 
-use super::error::Wrong;
+use super::error::OqlError;
 use hprof_model::objects::condition::size;
 
 /// A token and its position.
@@ -42,7 +42,7 @@ const SYMBOLS: &[&str] = &[
 ];
 
 /// Returns the tokens of a text; the last one is [`TokenKind::End`].
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, OqlError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..)
@@ -57,7 +57,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         if rest.starts_with("/*") {
-            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "unterminated comment: */ is missing"))? + 2;
+            at +=
+                rest.find("*/").ok_or_else(|| OqlError::new(at, "unterminated comment: */ is missing"))? + 2;
             continue;
         }
         if let Some(len) = variable_len(rest) {
@@ -67,17 +68,17 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         let (kind, len) = match first {
-            '"' => quoted(rest, '"', at)?,
-            '\'' => character(quoted(rest, '\'', at)?),
+            '"' => quoted_text(rest, '"', at)?,
+            '\'' => character(quoted_text(rest, '\'', at)?),
             '0'..='9' => number(rest, at)?,
             _ if is_name_start(first) && !rest.starts_with("${") => (TokenKind::Name, name_len(rest)),
             _ if rest.starts_with("${snapshot}") => (TokenKind::Snapshot, "${snapshot}".len()),
             _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
                 Some(symbol) => (TokenKind::Symbol(symbol), symbol.len()),
                 None if first == '$' => {
-                    return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
+                    return Err(OqlError::new(at, "expected ${snapshot}, or the alias in ${ }"));
                 }
-                None => return Err(Wrong::new(at, format!("unexpected `{first}`"))),
+                None => return Err(OqlError::new(at, format!("unexpected `{first}`"))),
             },
         };
         tokens.push(Token { kind, start: at, end: at + len });
@@ -104,7 +105,7 @@ fn name_len(rest: &str) -> usize {
 }
 
 /// Parses a text in quotes; returns it with its length including the quotes.
-fn quoted(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize), Wrong> {
+fn quoted_text(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize), OqlError> {
     let mut text = String::new();
     let mut characters = rest.char_indices().skip(1);
     while let Some((place, c)) = characters.next() {
@@ -120,13 +121,13 @@ fn quoted(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize), Wron
             (c, false) => text.push(c),
         }
     }
-    Err(Wrong::new(at, format!("unterminated text: {quote} is missing")))
+    Err(OqlError::new(at, format!("unterminated text: {quote} is missing")))
 }
 
 /// Converts a text in single quotes: `'a'` is a character, `'abc'` a text.
 fn character((kind, len): (TokenKind, usize)) -> (TokenKind, usize) {
     let TokenKind::Text(text) = &kind else { return (kind, len) };
-    let mut units = unescaped(text).encode_utf16().collect::<Vec<_>>().into_iter();
+    let mut units = unescape(text).encode_utf16().collect::<Vec<_>>().into_iter();
     match (units.next(), units.next()) {
         (Some(unit), None) => (TokenKind::Char(unit), len),
         _ => (kind, len),
@@ -134,7 +135,7 @@ fn character((kind, len): (TokenKind, usize)) -> (TokenKind, usize) {
 }
 
 /// Replaces `\n`, `\t`, `\r`, `\\`, `\uXXXX` and similar escapes by the characters that they represent.
-pub(super) fn unescaped(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -172,7 +173,7 @@ pub(super) fn unescaped(text: &str) -> String {
 }
 
 /// Parses a number; returns it with its length including its unit.
-fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), Wrong> {
+fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), OqlError> {
     if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         let len = name_len(hex);
         let digits = hex.get(..len).unwrap_or_default().trim_end_matches(['L', 'l']);
@@ -224,9 +225,9 @@ fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), Wrong> {
     Ok((TokenKind::Whole(bytes.unsigned_abs()), len))
 }
 
-fn wrong_number(rest: &str, len: usize, at: usize) -> Wrong {
+fn wrong_number(rest: &str, len: usize, at: usize) -> OqlError {
     let text: String = rest.get(..len).unwrap_or_default().chars().take(40).collect();
-    Wrong::new(
+    OqlError::new(
         at,
         format!("`{text}` is not a number; numbers look like 100, 100L, 1.5, 0x7f00, 10kB or 1.5MiB"),
     )
@@ -270,7 +271,7 @@ mod tests {
             kinds(r"'a' '\n' 'ab'"),
             [TokenKind::Char(97), TokenKind::Char(10), TokenKind::Text("ab".to_owned())]
         );
-        assert_eq!(unescaped(r"a\tb\u20ac\\\.\u12"), "a\tb€\\\\.\\u12");
+        assert_eq!(unescape(r"a\tb\u20ac\\\.\u12"), "a\tb€\\\\.\\u12");
         assert!(tokens("\"a").is_err() && tokens("'").is_err() && tokens("\"\\").is_err());
     }
 

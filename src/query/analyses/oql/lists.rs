@@ -3,7 +3,7 @@
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::{CollectionKind, Collections};
-use hprof_model::objects::reader::{Bits, Record};
+use hprof_model::objects::reader::{Bits, ObjectRecord};
 use hprof_values::ObjectId;
 use hprof_values::{BasicType, be_value};
 
@@ -13,8 +13,8 @@ use super::value::{ExpressionValue, List, Slice};
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn length(&self, object: ObjectIndex) -> ExpressionValue {
         match self.dump.objects.record(object) {
-            Some(Record::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
-            Some(Record::PrimitiveArray(array)) => ExpressionValue::Whole(array.length.into()),
+            Some(ObjectRecord::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
+            Some(ObjectRecord::PrimitiveArray(array)) => ExpressionValue::Whole(array.length.into()),
             _ => ExpressionValue::Null,
         }
     }
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'_, 'a> {
             ExpressionValue::Slice(slice) => return Some(slice.end.saturating_sub(slice.start)),
             ExpressionValue::Many(values) => values.len(),
             value => match self.as_list(value)? {
-                (List::Elements, of) => return u64::try_from(self.length(of).whole()?).ok(),
+                (List::Elements, of) => return u64::try_from(self.length(of).integer()?).ok(),
                 (List::Outbounds, of) => {
                     self.dump.graph.references(of).count()
                         + usize::from(self.dump.graph.class_object_of(of).is_some())
@@ -107,16 +107,16 @@ impl<'a> Evaluator<'_, 'a> {
                 (List::Entries, of) if self.bound.is_some() => {
                     let collections = self.collections();
                     let stated = collections.collection(of).and_then(|found| collections.count(&found));
-                    return stated.or_else(|| self.counted(List::Entries, of));
+                    return stated.or_else(|| self.count_elements(List::Entries, of));
                 }
-                (list, of) => return self.counted(list, of),
+                (list, of) => return self.count_elements(list, of),
             },
         };
         u64::try_from(count).ok()
     }
 
     /// The length of a list by its elements; `None` if there are more than are evaluated.
-    fn counted(&self, list: List, of: ObjectIndex) -> Option<u64> {
+    fn count_elements(&self, list: List, of: ObjectIndex) -> Option<u64> {
         let count = match self.bound {
             None => self.list(list, of).count(),
             Some(most) => Some(self.list(list, of).take(most + 1).count()).filter(|count| *count <= most)?,
@@ -193,8 +193,8 @@ impl<'a> Evaluator<'_, 'a> {
     /// Returns the type and the bytes of an array's elements.
     fn elements(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.dump.objects.record(array)? {
-            Record::ObjectArray(array) => Some((BasicType::Object, array.elements)),
-            Record::PrimitiveArray(array) => Some((array.element, array.elements.unwrap_or_default())),
+            ObjectRecord::ObjectArray(array) => Some((BasicType::Object, array.elements)),
+            ObjectRecord::PrimitiveArray(array) => Some((array.element, array.elements.unwrap_or_default())),
             _ => None,
         }
     }

@@ -22,13 +22,13 @@ impl Evaluator<'_, '_> {
         let first = arguments.first();
         match (method, value) {
             (Method::ToText, value) => return Some(self.call(Function::ToText, value.clone())),
-            (Method::Get, _) => return self.element(value, first?.whole()),
+            (Method::Get, _) => return self.element(value, first?.integer()),
             // Start and number of elements.
             (Method::Slice, _) => {
-                let (first, count) = (first?.whole()?, arguments.get(1)?.whole()?);
+                let (first, count) = (first?.integer()?, arguments.get(1)?.integer()?);
                 return self.part(value, first, first.checked_add(count)?);
             }
-            (Method::SubList, _) => return self.part(value, first?.whole()?, arguments.get(1)?.whole()?),
+            (Method::SubList, _) => return self.part(value, first?.integer()?, arguments.get(1)?.integer()?),
             (Method::Equals, _) => {
                 return Some(ExpressionValue::Boolean(self.compares(value, Comparison::Equal, first?)));
             }
@@ -88,7 +88,7 @@ impl Evaluator<'_, '_> {
             value => self.text(value),
         };
         let units = || text.encode_utf16().collect::<Vec<u16>>();
-        let index = |value: &ExpressionValue| usize::try_from(value.whole()?).ok();
+        let index = |value: &ExpressionValue| usize::try_from(value.integer()?).ok();
         Some(match method {
             Method::Contains => ExpressionValue::Boolean(text.contains(&other()?)),
             Method::StartsWith => ExpressionValue::Boolean(text.starts_with(&other()?)),
@@ -148,14 +148,14 @@ impl Evaluator<'_, '_> {
     /// Evaluates a method of `${snapshot}` for an object, given as such or by its index.
     fn of_snapshot(&self, method: Method, of: &ExpressionValue) -> Option<ExpressionValue> {
         if method == Method::IdOf {
-            let address = ObjectId(of.whole()?.cast_unsigned());
+            let address = ObjectId(of.integer()?.cast_unsigned());
             let object = self.dump.graph.objects.addresses.index_of(address);
             return object.map(|object| ExpressionValue::Whole(object.0.into()));
         }
         let object = match of {
             ExpressionValue::Object(object) => *object,
             of => {
-                let index = u32::try_from(of.whole()?).ok();
+                let index = u32::try_from(of.integer()?).ok();
                 ObjectIndex(index.filter(|index| *index < self.dump.graph.objects.len())?)
             }
         };
@@ -186,5 +186,5 @@ impl Evaluator<'_, '_> {
 /// Returns a number without its fraction, as Java casts it.
 #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
 fn number(value: &ExpressionValue) -> Option<i64> {
-    value.whole().or_else(|| value.double().map(|number| number as i64))
+    value.integer().or_else(|| value.double().map(|number| number as i64))
 }

@@ -172,7 +172,7 @@ impl OqlResult {
         if self.columns.is_none() && self.parts.len() > 1 {
             // An object in several parts is one row.
             let has_objects = |part: &SelectResult| part.items.is_none();
-            let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
+            let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.max_rows()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
         }
         self.parts.iter().map(count).sum()
@@ -207,7 +207,7 @@ impl OqlResult {
 
 impl SelectResult {
     /// Returns the maximum number of rows.
-    fn most(&self) -> usize {
+    fn max_rows(&self) -> usize {
         self.limit.unwrap_or(usize::MAX)
     }
 
@@ -215,7 +215,7 @@ impl SelectResult {
         match &self.rows {
             _ if self.is_objects => Box::new(self.objects(evaluator).map(Origin::Object)),
             _ if self.items.is_none() => Box::new(self.objects(evaluator).map(Origin::Object)),
-            _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.most())),
+            _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.max_rows())),
         }
     }
 
@@ -230,7 +230,7 @@ impl SelectResult {
     /// Returns the objects that are rows, or that the item returns for each row.
     fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = ObjectIndex> + 's> {
         let Some(items) = &self.items else {
-            return Box::new(self.numbers().map(ObjectIndex).take(self.most()));
+            return Box::new(self.numbers().map(ObjectIndex).take(self.max_rows()));
         };
         let given = self.numbers().flat_map(move |number| {
             let row = EvaluatedRow::new(number, &[], self.table.as_deref());
@@ -239,7 +239,7 @@ impl SelectResult {
             given.filter(|object| evaluator.is_meant(*object))
         });
         let mut seen = RoaringBitmap::new();
-        Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.most()))
+        Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.max_rows()))
     }
 
     /// Returns the values shown for each row.
@@ -248,7 +248,7 @@ impl SelectResult {
         evaluator: &'s Evaluator<'_, '_>,
     ) -> Box<dyn Iterator<Item = Box<[ExpressionValue]>> + 's> {
         let rows = self.numbers().map(move |number| self.values_of(evaluator, number));
-        Box::new(rows.take(self.most()))
+        Box::new(rows.take(self.max_rows()))
     }
 
     /// Returns the values shown for a row of the source.

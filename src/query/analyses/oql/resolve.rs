@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
-use super::builtins::{self, Called, cut};
-use super::code::{Aggregated, Code, CodeField, CodeStep, QuerySet, TestedKind};
-use super::error::Wrong;
+use super::builtins::{self, CallTarget, cut};
+use super::code::{Code, CodeAggregate, CodeField, CodeStep, QuerySet, TestedKind};
+use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::has_aggregate;
-use super::selected::{Ask, Objects};
+use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
 use super::value::ExpressionValue;
 
@@ -26,13 +26,13 @@ const MAX_FIELDS: usize = 256;
 const SHORT_LIST: usize = 8;
 
 /// Compiles a pattern that the whole text must match.
-pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
+pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, OqlError> {
     let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
     // Compiled alone first: the brackets around it must not complete unbalanced ones in it.
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
+        OqlError::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
     })
 }
 
@@ -73,7 +73,7 @@ pub(super) enum NameScope<'r> {
 
 impl<'r> NameScope<'r> {
     /// Returns the meaning of names for rows of a source with these classes.
-    pub(super) fn of(source: &'r Objects, classes: &'r [bool]) -> Self {
+    pub(super) fn for_source(source: &'r Objects, classes: &'r [bool]) -> Self {
         match source.table().map(|table| table.columns.as_deref()) {
             None => Self::Fields(classes),
             Some(None) => Self::Values,
@@ -87,9 +87,9 @@ pub(super) struct Resolver<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
     select: &'r Select,
     names: NameScope<'r>,
-    pub(super) ask: &'r dyn Ask,
+    pub(super) ask: &'r dyn SubqueryEvaluator,
     /// Aggregates found so far.
-    pub(super) aggregates: Vec<Aggregated>,
+    pub(super) aggregates: Vec<CodeAggregate>,
     fields: FxHashMap<String, Arc<CodeField>>,
     patterns: usize,
 }
@@ -99,31 +99,31 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         evaluator: &'r Evaluator<'o, 'a>,
         select: &'r Select,
         names: NameScope<'r>,
-        ask: &'r dyn Ask,
+        ask: &'r dyn SubqueryEvaluator,
     ) -> Self {
         let (aggregates, fields) = (Vec::new(), FxHashMap::default());
         Self { evaluator, select, names, ask, aggregates, fields, patterns: 0 }
     }
 
-    fn boxed(&mut self, node: &ExpressionNode) -> Result<Box<Code>, Wrong> {
+    fn boxed_code(&mut self, node: &ExpressionNode) -> Result<Box<Code>, OqlError> {
         Ok(Box::new(self.code(node)?))
     }
 
-    fn codes(&mut self, nodes: &[ExpressionNode]) -> Result<Vec<Code>, Wrong> {
+    fn codes(&mut self, nodes: &[ExpressionNode]) -> Result<Vec<Code>, OqlError> {
         nodes.iter().map(|node| self.code(node)).collect()
     }
 
     /// Resolves the names in a condition.
-    pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+    pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         if !is_condition(node) {
             let text = "WHERE needs a condition: compare this with a value";
-            return Err(Wrong::new(node.start, text));
+            return Err(OqlError::new(node.start, text));
         }
         self.code(node)
     }
 
     /// Resolves the names in an expression. Subexpressions that are the same for all rows are replaced by their value.
-    pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+    pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         let code = self.resolve(node)?;
         Ok(if is_constant(&code) {
             Code::Value(self.evaluator.value(&code, &EvaluatedRow::new(u32::MAX, &[], None)))
@@ -132,7 +132,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         })
     }
 
-    fn resolve(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
+    fn resolve(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         Ok(match &node.expression {
             Expression::Null => Code::Value(ExpressionValue::Null),
             Expression::Boolean(value) => Code::Value(ExpressionValue::Boolean(*value)),
@@ -154,45 +154,45 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 }
             }
             Expression::Path(base, steps) => return self.path(base, steps),
-            Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
+            Expression::Call(function, argument) => Code::Call(*function, self.boxed_code(argument)?),
             Expression::Aggregate(what, of) => {
                 if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
-                    return Err(Wrong::new(of.start, "aggregates cannot be nested"));
+                    return Err(OqlError::new(of.start, "aggregates cannot be nested"));
                 }
                 let of = of.as_ref().map(|of| self.code(of)).transpose()?;
-                self.aggregates.push(Aggregated { what: *what, of });
+                self.aggregates.push(CodeAggregate { what: *what, of });
                 Code::Aggregate(self.aggregates.len() - 1)
             }
             Expression::Coalesce(of) => Code::Coalesce(self.codes(of)?),
-            Expression::Not(of) => Code::Not(self.boxed(of)?),
-            Expression::Negate(of) => Code::Negate(self.boxed(of)?),
+            Expression::Not(of) => Code::Not(self.boxed_code(of)?),
+            Expression::Negate(of) => Code::Negate(self.boxed_code(of)?),
             Expression::All(of) => Code::All(self.codes(of)?),
             Expression::Any(of) => Code::Any(self.codes(of)?),
             Expression::Compare(left, comparison, right) => {
-                Code::Compare(self.boxed(left)?, *comparison, self.boxed(right)?)
+                Code::Compare(self.boxed_code(left)?, *comparison, self.boxed_code(right)?)
             }
             Expression::Arithmetic(first, more) => {
-                let first = self.boxed(first)?;
+                let first = self.boxed_code(first)?;
                 let more = more.iter().map(|(operator, node)| Ok((*operator, self.code(node)?)));
-                Code::Arithmetic(first, more.collect::<Result<_, Wrong>>()?)
+                Code::Arithmetic(first, more.collect::<Result<_, OqlError>>()?)
             }
             Expression::Like(of, pattern, is_negated) => {
                 let regex =
                     self.pattern(&mats_pattern(pattern), node.end.saturating_sub(pattern.len() + 2))?;
-                Code::Like(self.boxed(of)?, regex, *is_negated)
+                Code::Like(self.boxed_code(of)?, regex, *is_negated)
             }
             Expression::In(of, values, is_negated) => {
-                let (of, values) = (self.boxed(of)?, self.codes(values)?);
+                let (of, values) = (self.boxed_code(of)?, self.codes(values)?);
                 match self.constants(&values) {
                     Some(found) => Code::InFound(of, Arc::new(found), *is_negated),
                     None => Code::In(of, values, *is_negated),
                 }
             }
             Expression::InQuery(of, query, is_negated) => {
-                let found = self.ask.found(query)?;
-                Code::InFound(self.boxed(of)?, found, *is_negated)
+                let found = self.ask.query_set(query)?;
+                Code::InFound(self.boxed_code(of)?, found, *is_negated)
             }
-            Expression::Is(of, class, at) => Code::Is(self.boxed(of)?, self.kind(class, *at)?),
+            Expression::Is(of, class, at) => Code::Is(self.boxed_code(of)?, self.kind(class, *at)?),
         })
     }
 
@@ -201,10 +201,10 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Compiles a regular expression, unless there are too many.
-    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
+    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, OqlError> {
         self.patterns += 1;
         if self.patterns > MAX_FIELDS {
-            return Err(Wrong::new(
+            return Err(OqlError::new(
                 at,
                 format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
             ));
@@ -223,7 +223,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Returns the code for the row itself.
-    fn row(&self, at: usize) -> Result<Code, Wrong> {
+    fn row(&self, at: usize) -> Result<Code, OqlError> {
         match self.names {
             NameScope::Fields(_) => Ok(Code::Row),
             NameScope::Values => Ok(Code::Column(0)),
@@ -232,16 +232,16 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 let alias = self.select.from.alias.as_deref().unwrap_or("alias");
                 let first: Vec<String> =
                     columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
-                Err(Wrong::new(at, format!("rows have several columns here: write {}", first.join(", "))))
+                Err(OqlError::new(at, format!("rows have several columns here: write {}", first.join(", "))))
             }
             NameScope::Nothing => {
-                Err(Wrong::new(at, "no row is available in FROM, not even that of an enclosing query"))
+                Err(OqlError::new(at, "no row is available in FROM, not even that of an enclosing query"))
             }
         }
     }
 
     /// Returns the row that `name` is read from; an error if rows have several columns.
-    fn row_named(&self, name: &str, at: usize) -> Result<Code, Wrong> {
+    fn row_named(&self, name: &str, at: usize) -> Result<Code, OqlError> {
         let NameScope::Columns(columns) = self.names else { return self.row(at) };
         if let [_] = columns {
             return self.row(at);
@@ -256,7 +256,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Returns the column that `alias.name` or `alias.get("name")` refers to, if it does.
-    fn column_of(&self, base: &ExpressionNode, step: &StepNode) -> Result<Option<Code>, Wrong> {
+    fn column_of(&self, base: &ExpressionNode, step: &StepNode) -> Result<Option<Code>, OqlError> {
         let (Expression::Name(alias), NameScope::Columns(columns)) = (&base.expression, self.names) else {
             return Ok(None);
         };
@@ -278,7 +278,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
     }
 
-    fn path(&mut self, base: &ExpressionNode, steps: &[StepNode]) -> Result<Code, Wrong> {
+    fn path(&mut self, base: &ExpressionNode, steps: &[StepNode]) -> Result<Code, OqlError> {
         let mut steps = steps;
         let column = match steps.split_first() {
             Some((first, rest)) => self.column_of(base, first)?.inspect(|_| steps = rest),
@@ -318,12 +318,12 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                         }
                     }
                     ("matches" | "resolveValue", [_]) => {
-                        return Err(Wrong::new(step.at, format!("{name}() takes a text in quotes")));
+                        return Err(OqlError::new(step.at, format!("{name}() takes a text in quotes")));
                     }
                     (name, arguments) => {
                         codes.push(match builtins::method(name, arguments.len(), step.at)? {
-                            Called::Attribute(attribute) => CodeStep::Attribute(attribute),
-                            Called::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
+                            CallTarget::Attribute(attribute) => CodeStep::Attribute(attribute),
+                            CallTarget::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
                         })
                     }
                 },
@@ -336,12 +336,15 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Resolves a field by name, once for all its occurrences.
-    fn field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
+    fn field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, OqlError> {
         if let Some(known) = self.fields.get(name) {
             return Ok(known.clone());
         }
         if self.fields.len() >= MAX_FIELDS {
-            return Err(Wrong::new(at, format!("a SELECT can have at most {MAX_FIELDS} different fields")));
+            return Err(OqlError::new(
+                at,
+                format!("a SELECT can have at most {MAX_FIELDS} different fields"),
+            ));
         }
         let field = self.evaluator.field_of_name(name);
         self.fields.insert(name.to_owned(), field.clone());
@@ -349,7 +352,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 
     /// Resolves a field of the row itself; it is an error if no row can have it.
-    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
+    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, OqlError> {
         let known = self.fields.contains_key(name);
         let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
         // What a rule asks of an object that has no such field is null.
@@ -385,7 +388,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             return self.field(name, at);
         }
         if let Some(instead) = builtins::no_script(name) {
-            return Err(Wrong::new(at, instead));
+            return Err(OqlError::new(at, instead));
         }
         // Names of fields of the first rows' classes: those of a long chain of superclasses are too many.
         let mut fields = Vec::new();
@@ -407,7 +410,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         } else {
             format!("; {}", suggestions::did_you_mean_one_of(name, &fields, LISTED, "its fields are"))
         };
-        Err(Wrong::new(at, what + &hint))
+        Err(OqlError::new(at, what + &hint))
     }
 
     /// Returns the contents of a list that is the same for all rows, if it is long enough for a set.
@@ -430,7 +433,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Some(found)
     }
 
-    fn kind(&self, class: &str, at: usize) -> Result<TestedKind, Wrong> {
+    fn kind(&self, class: &str, at: usize) -> Result<TestedKind, OqlError> {
         // Classes of MAT's own objects.
         if let Some(model) = class.strip_prefix("org.eclipse.mat.snapshot.model.") {
             return Ok(match model {
@@ -442,7 +445,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 "IObject" => TestedKind::Any,
                 _ => {
                     let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
-                    return Err(Wrong::new(at, text));
+                    return Err(OqlError::new(at, text));
                 }
             });
         }
@@ -456,10 +459,10 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 /// Maximum number of names that a message lists if none is similar to the requested one.
 const LISTED: usize = 12;
 
-fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
+fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
-    Wrong::new(at, format!("unknown column {}; {hint}", cut(name)))
+    OqlError::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
 /// Returns whether an expression can be true or false, as far as can be determined statically.

@@ -10,13 +10,13 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::dominators::retained_of_set::retained_set;
 
 use super::code::{Code, QuerySet, ValueTable};
-use super::error::{QueryError, Wrong};
+use super::error::{OqlError, QueryError};
 use super::evaluate::Evaluator;
 use super::group::{RowGroups, has_aggregate, not_grouped};
 use super::kept;
 use super::lexer;
 use super::resolve::{NameScope, Resolver};
-use super::selected::{Around, Ask, Objects};
+use super::selected::{Around, Objects, SubqueryEvaluator};
 use super::sort::RowOrder;
 use super::source::{MAX_ROWS, too_many};
 use super::tree::{Expression, ExpressionNode, Select, SelectItem, Union};
@@ -34,12 +34,12 @@ enum RowShape<'q> {
 }
 
 impl Select {
-    fn shape(&self) -> Result<RowShape<'_>, Wrong> {
+    fn shape(&self) -> Result<RowShape<'_>, OqlError> {
         let Some(items) = &self.items else { return Ok(RowShape::Objects) };
         match items.as_slice() {
             [item] if self.is_row(&item.node) => Ok(RowShape::Objects),
             [_] if self.is_objects => Ok(RowShape::Given),
-            _ if self.is_objects => Err(Wrong::new(self.at, "SELECT OBJECTS takes one item")),
+            _ if self.is_objects => Err(OqlError::new(self.at, "SELECT OBJECTS takes one item")),
             items => Ok(RowShape::Columns(items)),
         }
     }
@@ -49,7 +49,7 @@ impl Select {
     }
 
     /// Returns the expression of the column that a node names, possibly in quotes, or the node itself.
-    fn named<'s>(&'s self, node: &'s ExpressionNode) -> &'s ExpressionNode {
+    fn resolve_alias<'s>(&'s self, node: &'s ExpressionNode) -> &'s ExpressionNode {
         let (Expression::Name(name) | Expression::Text(name)) = &node.expression else { return node };
         let mut items = self.items.iter().flatten();
         items.find(|item| item.name == *name).map_or(node, |item| &item.node)
@@ -72,7 +72,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         Self { evaluator, around, found: RefCell::default(), values: RefCell::default() }
     }
 
-    fn find(&self, query: &Union) -> Result<QuerySet, Wrong> {
+    fn find(&self, query: &Union) -> Result<QuerySet, OqlError> {
         let answer = self.evaluator.union(query, self.around, None)?;
         let mut found = QuerySet::new(self.evaluator.kept.room(self.evaluator.dump.graph));
         if answer.columns.is_none() {
@@ -90,7 +90,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         Ok(found)
     }
 
-    fn ask(&self, query: &Union) -> Result<ExpressionValue, Wrong> {
+    fn ask(&self, query: &Union) -> Result<ExpressionValue, OqlError> {
         let answer = self.evaluator.union(query, self.around, None)?;
         let max = self.evaluator.bound.unwrap_or(MAX_ROWS);
         let most = max + 1;
@@ -124,8 +124,8 @@ fn place(query: &Union) -> usize {
     query.selects.first().map_or(0, |select| select.at)
 }
 
-impl Ask for Asking<'_, '_, '_> {
-    fn rows(&self, query: &Union) -> Result<Objects, Wrong> {
+impl SubqueryEvaluator for Asking<'_, '_, '_> {
+    fn rows(&self, query: &Union) -> Result<Objects, OqlError> {
         let answer = self.evaluator.union(query, self.around, None)?;
         let Some(columns) = answer.columns else {
             return Ok(Objects::Set(self.evaluator.objects_of_parts(&answer.parts)));
@@ -148,7 +148,7 @@ impl Ask for Asking<'_, '_, '_> {
         Ok(ValueTable { columns: Some(columns), rows }.into())
     }
 
-    fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong> {
+    fn query_set(&self, query: &Union) -> Result<Arc<QuerySet>, OqlError> {
         if let Some(found) = self.found.borrow().get(&place(query)) {
             return Ok(found.clone());
         }
@@ -157,7 +157,7 @@ impl Ask for Asking<'_, '_, '_> {
         Ok(found)
     }
 
-    fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong> {
+    fn value(&self, query: &Union) -> Result<ExpressionValue, OqlError> {
         if let Some(value) = self.values.borrow().get(&place(query)) {
             return Ok(value.clone());
         }
@@ -175,9 +175,9 @@ impl Ask for Asking<'_, '_, '_> {
 fn one_column<'p>(
     answer: &'p OqlResult,
     query: &Union,
-) -> Result<impl Iterator<Item = &'p SelectResult>, Wrong> {
+) -> Result<impl Iterator<Item = &'p SelectResult>, OqlError> {
     if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
-        return Err(Wrong::new(
+        return Err(OqlError::new(
             place(query),
             "a query in an expression must return objects or one column, not several",
         ));
@@ -196,7 +196,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             .map_err(|wrong| wrong.locate(&query.text))
     }
 
-    fn union(&self, union: &Union, around: Around<'_>, most: Option<usize>) -> Result<OqlResult, Wrong> {
+    fn union(&self, union: &Union, around: Around<'_>, most: Option<usize>) -> Result<OqlResult, OqlError> {
         let mut answer = OqlResult { columns: None, parts: Vec::new() };
         // The rows of several parts may be the same objects: their number is known only when all parts are computed.
         let most = most.filter(|_| union.selects.len() == 1);
@@ -205,7 +205,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             if number == 0 {
                 answer.columns = columns;
             } else if answer.columns.as_ref().map(Vec::len) != columns.as_ref().map(Vec::len) {
-                return Err(Wrong::new(
+                return Err(OqlError::new(
                     select.at,
                     "all parts of a UNION must have the same number of columns, or all objects",
                 ));
@@ -230,7 +230,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         select: &Select,
         around: Around<'_>,
         most: Option<usize>,
-    ) -> Result<(Option<Vec<String>>, SelectResult), Wrong> {
+    ) -> Result<(Option<Vec<String>>, SelectResult), OqlError> {
         let plain = |rows| SelectResult {
             rows,
             items: None,
@@ -246,21 +246,24 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let source = self.source(select, &ask)?;
         let (source, condition) = if select.is_retained {
             // The rows are the objects that the selected objects retain.
-            (self.retained(select, &source, &ask)?, None)
+            (self.retained_objects(select, &source, &ask)?, None)
         } else {
             (source, select.condition.as_ref())
         };
         let classes = self.row_classes(&source);
-        let names = NameScope::of(&source, &classes);
+        let names = NameScope::for_source(&source, &classes);
         let is_grouped =
             !select.group.is_empty() || select.items.iter().flatten().any(|item| has_aggregate(&item.node));
         if is_grouped {
             let RowShape::Columns(items) = shape else {
-                return Err(Wrong::new(select.at, "a grouped query returns columns: SELECT key, count(*)"));
+                return Err(OqlError::new(
+                    select.at,
+                    "a grouped query returns columns: SELECT key, count(*)",
+                ));
             };
             let table = source.table().cloned();
             let (rows, groups, codes) =
-                self.grouped((select, items, most), condition, &ask, &source, names)?;
+                self.grouped_rows((select, items, most), condition, &ask, &source, names)?;
             let result =
                 SelectResult { items: Some(codes), groups: Some(groups), limit, table, ..plain(rows) };
             return Ok((Some(self::names(items)), result));
@@ -274,7 +277,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             .map(|item| resolver.code(&item.node))
             .collect::<Result<_, _>>()?;
         let order: Vec<Code> = (select.order.iter())
-            .map(|(node, _)| resolver.code(select.named(node)))
+            .map(|(node, _)| resolver.code(select.resolve_alias(node)))
             .collect::<Result<_, _>>()?;
         let condition = condition.map(|node| resolver.condition(node)).transpose()?;
         if !resolver.aggregates.is_empty() {
@@ -293,9 +296,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
         let is_given = matches!(shape, RowShape::Given);
         let table = source.table().cloned();
-        let rest = source.only(found);
+        let rest = source.subset(found);
         if is_given && select.is_distinct && order.is_empty() {
-            let mut objects = self.given(&rest, items.first());
+            let mut objects = self.item_objects(&rest, items.first());
             if let Some(limit) = limit {
                 objects = objects.iter().take(limit).collect();
             }
@@ -322,13 +325,18 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Returns the objects that the selected objects retain together.
-    fn retained(&self, select: &Select, source: &Objects, ask: &dyn Ask) -> Result<Objects, Wrong> {
+    fn retained_objects(
+        &self,
+        select: &Select,
+        source: &Objects,
+        ask: &dyn SubqueryEvaluator,
+    ) -> Result<Objects, OqlError> {
         if source.table().is_some() {
             let text = "AS RETAINED SET needs objects, but the selection returns values";
-            return Err(Wrong::new(select.from.at, text));
+            return Err(OqlError::new(select.from.at, text));
         }
         let classes = self.row_classes(source);
-        let mut resolver = Resolver::new(self, select, NameScope::of(source, &classes), ask);
+        let mut resolver = Resolver::new(self, select, NameScope::for_source(source, &classes), ask);
         let condition = select.condition.as_ref().map(|node| resolver.condition(node)).transpose()?;
         if !resolver.aggregates.is_empty() {
             return Err(aggregates_in_where(select));
@@ -344,7 +352,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         order: &[Code],
         select: &Select,
         most: Option<usize>,
-    ) -> Result<SelectRows, Wrong> {
+    ) -> Result<SelectRows, OqlError> {
         let set = match source {
             Objects::Set(set) | Objects::Rows(_, set) => set,
             // The source was narrowed to the rows found before.
@@ -356,21 +364,22 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let downwards: Vec<bool> = select.order.iter().map(|(_, down)| *down).collect();
         let order = RowOrder { codes: order, downwards: &downwards, most, at: select.at };
         let all = usize::try_from(set.len()).unwrap_or(usize::MAX);
-        Ok(SelectRows::List(self.sorted(source, &order)?, all))
+        Ok(SelectRows::List(self.sorted_rows(source, &order)?, all))
     }
 
     /// Returns the rows of a grouped query by number of their groups, the groups, and the expressions shown for each. At
     /// most `most` rows are shown.
-    fn grouped(
+    fn grouped_rows(
         &self,
         (select, items, most): (&Select, &[SelectItem], Option<usize>),
         condition: Option<&ExpressionNode>,
         ask: &Asking<'_, '_, '_>,
         source: &Objects,
         names: NameScope<'_>,
-    ) -> Result<(SelectRows, RowGroups, Vec<Code>), Wrong> {
-        let keys: Vec<&ExpressionNode> = select.group.iter().map(|node| select.named(node)).collect();
-        let order: Vec<&ExpressionNode> = select.order.iter().map(|(node, _)| select.named(node)).collect();
+    ) -> Result<(SelectRows, RowGroups, Vec<Code>), OqlError> {
+        let keys: Vec<&ExpressionNode> = select.group.iter().map(|node| select.resolve_alias(node)).collect();
+        let order: Vec<&ExpressionNode> =
+            select.order.iter().map(|(node, _)| select.resolve_alias(node)).collect();
         // Compares words, ignoring white space and comments between them.
         let words =
             |node: &ExpressionNode| words(ask.around.text.get(node.start..node.end).unwrap_or_default());
@@ -378,7 +387,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let is_key = |node: &ExpressionNode| texts.contains(&words(node));
         for node in items.iter().map(|item| &item.node).chain(order.iter().copied()) {
             if let Some(wrong) = not_grouped(node, &is_key) {
-                return Err(Wrong::new(
+                return Err(OqlError::new(
                     wrong.start,
                     "not the same for all rows of a group: add it to GROUP BY, or use count, sum, min, max or avg",
                 ));
@@ -388,7 +397,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let condition = condition.map(|node| first.condition(node)).transpose()?;
         let key_codes: Vec<Code> = keys.iter().map(|node| first.code(node)).collect::<Result<_, _>>()?;
         if !first.aggregates.is_empty() {
-            return Err(Wrong::new(
+            return Err(OqlError::new(
                 select.at,
                 "aggregates are allowed in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
@@ -410,7 +419,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Counts memory for values that a query keeps.
-    pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), Wrong> {
+    pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), OqlError> {
         // The lists of rules are short.
         if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
             return Ok(());
@@ -440,7 +449,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                         None => Objects::Set(set.clone()),
                     };
                     for item in items {
-                        all |= self.given(&source, Some(item));
+                        all |= self.item_objects(&source, Some(item));
                     }
                 }
                 _ if part.is_objects => all.extend(part.objects(self).map(|object| object.0)),
@@ -513,9 +522,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 }
 
-fn aggregates_in_where(select: &Select) -> Wrong {
+fn aggregates_in_where(select: &Select) -> OqlError {
     let text = "aggregates are allowed in SELECT and ORDER BY of a grouped query, not in WHERE";
-    Wrong::new(select.at, text)
+    OqlError::new(select.at, text)
 }
 
 /// Returns the words of a part of a query.

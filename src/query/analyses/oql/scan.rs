@@ -95,8 +95,8 @@ impl<'a> Evaluator<'_, 'a> {
         limit: Option<u64>,
     ) -> RoaringBitmap {
         match (source, condition) {
-            (Objects::Set(set), None) if !self.live => return first(set.clone(), limit),
-            (Objects::Rows(_, set), None) => return first(set.clone(), limit),
+            (Objects::Set(set), None) if !self.live => return take_first(set.clone(), limit),
+            (Objects::Rows(_, set), None) => return take_first(set.clone(), limit),
             _ => {}
         }
         let chunk = |range: Range<u32>| {
@@ -126,11 +126,11 @@ impl<'a> Evaluator<'_, 'a> {
             }
             (rest, batch) = (later, batch.saturating_mul(2));
         }
-        first(found, limit)
+        take_first(found, limit)
     }
 }
 
-fn first(set: RoaringBitmap, limit: Option<u64>) -> RoaringBitmap {
+fn take_first(set: RoaringBitmap, limit: Option<u64>) -> RoaringBitmap {
     match limit {
         Some(limit) if limit < set.len() => {
             set.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()

@@ -6,7 +6,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use roaring::RoaringBitmap;
 
 use super::code::{QuerySet, ValueTable};
-use super::error::Wrong;
+use super::error::OqlError;
 use super::tree::Union;
 use super::value::ExpressionValue;
 
@@ -31,7 +31,7 @@ impl Objects {
     }
 
     /// Returns a subset of the rows.
-    pub(super) fn only(&self, rows: RoaringBitmap) -> Self {
+    pub(super) fn subset(&self, rows: RoaringBitmap) -> Self {
         match self {
             Self::Rows(table, _) => Self::Rows(table.clone(), rows),
             _ => Self::Set(rows),
@@ -40,13 +40,13 @@ impl Objects {
 }
 
 /// Evaluation of nested queries.
-pub(super) trait Ask {
+pub(super) trait SubqueryEvaluator {
     /// Returns the rows of a query in FROM: objects, or rows of columns.
-    fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
+    fn rows(&self, query: &Union) -> Result<Objects, OqlError>;
     /// Returns the objects and values that a query finds.
-    fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong>;
+    fn query_set(&self, query: &Union) -> Result<Arc<QuerySet>, OqlError>;
     /// Returns the value, or the values, of a query in an expression.
-    fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
+    fn value(&self, query: &Union) -> Result<ExpressionValue, OqlError>;
     /// The value of a name that is bound, the same for all rows.
     fn bound(&self, name: &str) -> Option<ExpressionValue>;
 }
@@ -72,7 +72,7 @@ pub(crate) struct BoundValue(pub(super) ExpressionValue);
 
 impl BoundValue {
     /// An object.
-    pub(crate) fn of(object: ObjectIndex) -> Self {
+    pub(crate) fn from_object(object: ObjectIndex) -> Self {
         Self(ExpressionValue::Object(object))
     }
 
@@ -87,7 +87,7 @@ impl BoundValue {
     }
 
     /// The value, if it is a whole number.
-    pub(crate) fn whole(&self) -> Option<i64> {
+    pub(crate) fn integer(&self) -> Option<i64> {
         if let ExpressionValue::Whole(value) = self.0 { Some(value) } else { None }
     }
 

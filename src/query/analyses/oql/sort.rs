@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::SelectRows;
 use super::code::{Code, ValueTable};
-use super::error::Wrong;
+use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::RowGroups;
 use super::kept;
@@ -50,13 +50,13 @@ impl FromIterator<ExpressionValue> for SortKeys {
 }
 
 /// A row with its sort keys.
-struct Sorted {
+struct KeyedRow {
     keys: SortKeys,
     /// Number of the row: equal rows stay in this order.
     number: u32,
 }
 
-impl Sorted {
+impl KeyedRow {
     fn order(&self, other: &Self, downwards: &[bool]) -> Ordering {
         let keys = self.keys.values().iter().zip(other.keys.values()).zip(downwards);
         let mut orders = keys.map(|((a, b), downwards)| if *downwards { b.order(a) } else { a.order(b) });
@@ -75,7 +75,7 @@ impl Sorted {
 }
 
 /// Sorts rows, and keeps at most `most`.
-fn sort(rows: &mut Vec<Sorted>, downwards: &[bool], most: Option<usize>) {
+fn sort(rows: &mut Vec<KeyedRow>, downwards: &[bool], most: Option<usize>) {
     let most = most.unwrap_or(usize::MAX);
     if most < rows.len() {
         // The others need no order.
@@ -99,7 +99,7 @@ pub(super) struct RowOrder<'r> {
 }
 
 /// Receives rows until it returns a break.
-type RowVisitor<'v> = &'v mut dyn FnMut(Sorted) -> ControlFlow<()>;
+type RowVisitor<'v> = &'v mut dyn FnMut(KeyedRow) -> ControlFlow<()>;
 
 /// Rows that are sorted: their keys are evaluated in chunks, and again for single rows if they do not fit into memory.
 struct SortedRows<'s> {
@@ -114,7 +114,7 @@ type SortedRun = Array<u32>;
 
 /// The first row of a run that was not merged yet.
 struct RunHead<'d> {
-    row: Sorted,
+    row: KeyedRow,
     run: usize,
     next: usize,
     downwards: &'d [bool],
@@ -146,11 +146,13 @@ impl<'a> Evaluator<'_, 'a> {
     ///
     /// # Errors
     /// If memory and disk do not suffice for the row numbers, or memory for the keys of a few rows.
-    pub(super) fn sorted(&self, source: &Objects, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
+    pub(super) fn sorted_rows(&self, source: &Objects, order: &RowOrder<'_>) -> Result<SortedRun, OqlError> {
         let keys =
             |row: &EvaluatedRow<'_, 'a>| order.codes.iter().map(|code| self.sort_key(code, row)).collect();
         let each = |range: Range<u32>, visit: RowVisitor<'_>| {
-            self.each_row(source, range, true, |row| visit(Sorted { keys: keys(&row), number: row.number }));
+            self.each_row(source, range, true, |row| {
+                visit(KeyedRow { keys: keys(&row), number: row.number })
+            });
         };
         let table = source.table().map(std::convert::AsRef::as_ref);
         let one = |number| keys(&EvaluatedRow::new(number, &[], table));
@@ -163,33 +165,33 @@ impl<'a> Evaluator<'_, 'a> {
         groups: &RowGroups,
         table: Option<&ValueTable>,
         order: &RowOrder<'_>,
-    ) -> Result<SortedRun, Wrong> {
+    ) -> Result<SortedRun, OqlError> {
         let one = |group| {
             let (first, aggregates) = groups.get(group);
             let row = EvaluatedRow::new(first, &aggregates, table);
             order.codes.iter().map(|code| self.sort_key(code, &row)).collect()
         };
         let each = |range: Range<u32>, visit: RowVisitor<'_>| {
-            let mut rows = range.map(|number| Sorted { keys: one(number), number });
+            let mut rows = range.map(|number| KeyedRow { keys: one(number), number });
             let _ = rows.try_for_each(visit);
         };
         let chunks = numbers::chunks(0..groups.len(), CHUNK);
         self.sort_rows(&SortedRows { chunks, each: &each, one: &one }, order)
     }
 
-    fn sort_rows(&self, rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<SortedRun, Wrong> {
+    fn sort_rows(&self, rows: &SortedRows<'_>, order: &RowOrder<'_>) -> Result<SortedRun, OqlError> {
         let RowOrder { downwards, most, at, .. } = *order;
         let room = self.kept.room(self.dump.graph);
         let threads = rayon::current_num_threads().max(1) as u64;
         let (max_bytes, max_chunk_bytes) = (kept::share(room, 4), kept::share(room, 8 * threads));
-        let run = |rows: &mut Vec<Sorted>| {
+        let run = |rows: &mut Vec<KeyedRow>| {
             let mut run = room.array::<u32>(rows.len())?;
             run.iter_mut().zip(rows.drain(..)).for_each(|(place, row)| *place = row.number);
             io::Result::Ok(run)
         };
         // What exceeds its share of memory is a run of its own: only the order of its rows is kept.
         let chunk = |range: Range<u32>| {
-            let (mut found, mut runs, mut bytes, mut failed) = (Vec::<Sorted>::new(), Vec::new(), 0, None);
+            let (mut found, mut runs, mut bytes, mut failed) = (Vec::<KeyedRow>::new(), Vec::new(), 0, None);
             (rows.each)(range, &mut |row| {
                 bytes += row.bytes();
                 found.push(row);
@@ -211,9 +213,9 @@ impl<'a> Evaluator<'_, 'a> {
             }
             failed.map_or(Ok((found, runs)), Err)
         };
-        let (mut all, mut runs): (Vec<Sorted>, Vec<SortedRun>) = (Vec::new(), Vec::new());
+        let (mut all, mut runs): (Vec<KeyedRow>, Vec<SortedRun>) = (Vec::new(), Vec::new());
         // In batches, to limit the memory for rows of unmerged chunks.
-        let of_chunk = u64::from(CHUNK) * 2 * size_of::<Sorted>() as u64;
+        let of_chunk = u64::from(CHUNK) * 2 * size_of::<KeyedRow>() as u64;
         for batch in rows.chunks.chunks(kept::batch(room, of_chunk)) {
             for (found, more) in parallel::try_map(batch, chunk).map_err(kept::scratch_error(at))? {
                 runs.extend(more);
@@ -222,7 +224,7 @@ impl<'a> Evaluator<'_, 'a> {
             if most.is_some() {
                 sort(&mut all, downwards, most);
             }
-            if all.iter().map(Sorted::bytes).sum::<u64>() > max_bytes {
+            if all.iter().map(KeyedRow::bytes).sum::<u64>() > max_bytes {
                 sort(&mut all, downwards, most);
                 runs.push(run(&mut all).map_err(kept::scratch_error(at))?);
                 all.shrink_to(0);
@@ -243,14 +245,14 @@ impl<'a> Evaluator<'_, 'a> {
         runs: &[SortedRun],
         rows: &SortedRows<'_>,
         order: &RowOrder<'_>,
-    ) -> Result<SortedRun, Wrong> {
+    ) -> Result<SortedRun, OqlError> {
         let room = self.kept.room(self.dump.graph);
         let count = runs.iter().map(|run| run.len()).sum::<usize>().min(order.most.unwrap_or(usize::MAX));
         let mut merged = room.array::<u32>(count).map_err(kept::scratch_error(order.at))?;
         let max_bytes = kept::share(room, 4);
         let head = |run: usize, at: usize| {
             let number = *runs.get(run)?.get(at)?;
-            let row = Sorted { keys: (rows.one)(number), number };
+            let row = KeyedRow { keys: (rows.one)(number), number };
             Some(RunHead { row, run, next: at + 1, downwards: order.downwards })
         };
         let is_fitting = |bytes: u64| match bytes <= max_bytes {
@@ -302,7 +304,7 @@ impl<'a> Evaluator<'_, 'a> {
         rows: &SelectRows,
         items: &[Code],
         limit: Option<usize>,
-    ) -> Result<SelectRows, Wrong> {
+    ) -> Result<SelectRows, OqlError> {
         let limit = limit.unwrap_or(usize::MAX);
         let room = self.kept.room(self.dump.graph);
         let mut seen = KeyTable::new(room);
@@ -357,7 +359,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Returns the objects that an expression returns for some rows.
-    pub(super) fn given(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
+    pub(super) fn item_objects(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
         let Some(item) = item else { return RoaringBitmap::new() };
         let chunk = |range| {
             let mut found = RoaringBitmap::new();

@@ -10,10 +10,10 @@ use hprof_values::names::java_class_name;
 
 use super::builtins::cut;
 use super::code::ValueTable;
-use super::error::Wrong;
+use super::error::OqlError;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::resolve::{NameScope, Resolver, mats_pattern, regex};
-use super::selected::{Ask, Objects};
+use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{From, Select, SelectSource};
 use super::value::ExpressionValue;
 
@@ -22,7 +22,7 @@ pub(super) const MAX_ROWS: usize = 10_000_000;
 
 impl Evaluator<'_, '_> {
     /// Resolves a FROM clause.
-    pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
+    pub(super) fn source(&self, select: &Select, ask: &dyn SubqueryEvaluator) -> Result<Objects, OqlError> {
         let from = &select.from;
         let classes = match &from.source {
             SelectSource::Class(name) => self.classes_named(name, from.at)?,
@@ -34,7 +34,7 @@ impl Evaluator<'_, '_> {
                     .map(|(number, _)| number)
                     .collect();
                 if found.is_empty() {
-                    return Err(Wrong::unknown(
+                    return Err(OqlError::unknown(
                         from.at,
                         format!("no class name matches \"{}\"", cut(pattern)),
                     ));
@@ -53,7 +53,7 @@ impl Evaluator<'_, '_> {
                         } else {
                             format!("; the nearest objects are {}", nearest.join(", "))
                         };
-                        Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
+                        OqlError::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
                     })
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
@@ -64,7 +64,7 @@ impl Evaluator<'_, '_> {
                         .ok()
                         .filter(|index| *index < self.dump.graph.objects.len())
                         .ok_or_else(|| {
-                            Wrong::unknown(
+                            OqlError::unknown(
                                 from.at,
                                 format!("no object has @objectId {index}; addresses are written 0x..."),
                             )
@@ -104,7 +104,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Returns the objects themselves, or those of the classes that they represent.
-    fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
+    fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, OqlError> {
         let of_class = objects.intersection_len(self.dump.graph.objects.class_objects());
         // An object that is not a class object cannot stand for a class.
         if from.is_objects
@@ -116,7 +116,7 @@ impl Evaluator<'_, '_> {
         if of_class < objects.len() {
             let text =
                 "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
-            return Err(Wrong::new(from.at, text));
+            return Err(OqlError::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =
             objects.iter().filter_map(|object| self.class_of(ObjectIndex(object))).collect();
@@ -128,7 +128,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Returns the rows for a value: the objects in it, or one row per value.
-    fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, Wrong> {
+    fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, OqlError> {
         let from = &select.from;
         let max = self.bound.unwrap_or(MAX_ROWS);
         let values: Vec<ExpressionValue> = match &value {
@@ -169,7 +169,7 @@ impl Evaluator<'_, '_> {
         if !from.is_objects {
             let text =
                 "not all of these values are classes: use FROM OBJECTS to select the values themselves";
-            return Err(Wrong::new(from.at, text));
+            return Err(OqlError::new(from.at, text));
         }
         Ok(table_of(values))
     }
@@ -181,7 +181,7 @@ impl Evaluator<'_, '_> {
         at.or_else(|| index().map(ObjectIndex))
     }
 
-    pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
+    pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, OqlError> {
         let name = java_class_name(text);
         let classes = self.dump.summary.numbered_classes();
         let found: Vec<ClassNumber> = classes
@@ -195,7 +195,7 @@ impl Evaluator<'_, '_> {
             } else {
                 format!("; {}", suggestions::did_you_mean(&like))
             };
-            return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
+            return Err(OqlError::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
         }
         Ok(found)
     }
@@ -251,7 +251,7 @@ fn table_of(values: Vec<ExpressionValue>) -> Objects {
     ValueTable { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
 }
 
-pub(super) fn too_many(at: usize) -> Wrong {
+pub(super) fn too_many(at: usize) -> OqlError {
     let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
-    Wrong::new(at, text)
+    OqlError::new(at, text)
 }

@@ -4,7 +4,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::Fields;
 use hprof_model::objects::hiding::{self, HIDDEN};
 use hprof_model::objects::meaning;
-use hprof_model::objects::reader::{Characters, Record};
+use hprof_model::objects::reader::{Characters, ObjectRecord};
 use hprof_values::BasicType;
 
 use super::evaluate::{EvaluatedRow, Evaluator, MAX_TEXT, character};
@@ -52,22 +52,22 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
         let class = self.dump.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        is_string.then(|| self.dump.objects.string(object).map(|text| self.told(&text))).flatten()
+        is_string.then(|| self.dump.objects.string(object).map(|text| self.display_text(&text))).flatten()
     }
 
     /// Returns the characters of a row that is a String, whose record is already read.
     pub(super) fn string_of_row(&self, row: &EvaluatedRow<'_, 'a>) -> Option<String> {
-        let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
+        let Some(Some(ObjectRecord::Instance(record))) = row.record.get() else { return None };
         let class = self.dump.graph.objects.class(row.object())?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         let text = is_string
             .then(|| self.dump.objects.characters(&Fields::new(self.dump.summary, class, record.fields)))
             .flatten()?;
-        Some(self.told(&text))
+        Some(self.display_text(&text))
     }
 
     /// Returns a text, or what stands for it.
-    fn told(&self, text: &Characters<'_>) -> String {
+    fn display_text(&self, text: &Characters<'_>) -> String {
         hiding::text(text, MAX_TEXT, self.hides_contents)
     }
 
@@ -104,10 +104,10 @@ impl<'a> Evaluator<'_, 'a> {
             return Some(text);
         }
         // All elements of an array, whereas its meaning is only the characters up to a zero.
-        if let Some(Record::PrimitiveArray(array)) = self.dump.objects.record(object) {
+        if let Some(ObjectRecord::PrimitiveArray(array)) = self.dump.objects.record(object) {
             return match array.element {
-                BasicType::Char => Some(self.told(&Characters::Utf16Be(array.elements?))),
-                BasicType::Byte => Some(self.told(&Characters::Latin1(array.elements?))),
+                BasicType::Char => Some(self.display_text(&Characters::Utf16Be(array.elements?))),
+                BasicType::Byte => Some(self.display_text(&Characters::Latin1(array.elements?))),
                 _ => None,
             };
         }

@@ -158,7 +158,7 @@ impl ExpressionValue {
     }
 
     /// Returns the value as a whole number, if it is one.
-    pub(super) fn whole(&self) -> Option<i64> {
+    pub(super) fn integer(&self) -> Option<i64> {
         match self {
             Self::Whole(value) => Some(*value),
             Self::Char(value) => Some((*value).into()),
@@ -169,7 +169,7 @@ impl ExpressionValue {
     /// Returns the value as an element index, without its fraction.
     #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
     pub(super) fn index(&self) -> Option<i64> {
-        self.whole().or_else(|| self.double().map(|number| number as i64))
+        self.integer().or_else(|| self.double().map(|number| number as i64))
     }
 
     /// Returns whether the value counts as true in a condition, as in MAT: all except null, false, 0 and an empty text.
@@ -201,7 +201,7 @@ impl ExpressionValue {
             | (Self::Entry(_), Self::Entry(_))
             | (Self::Field(..), Self::Field(..))
             | (Self::Static(..), Self::Static(..)) => (self == other).then_some(Ordering::Equal),
-            _ => match (self.whole(), other.whole()) {
+            _ => match (self.integer(), other.integer()) {
                 (Some(a), Some(b)) => Some(a.cmp(&b)),
                 (Some(a), None) => whole_with_double(a, other.double()?),
                 (None, Some(b)) => whole_with_double(b, self.double()?).map(Ordering::reverse),

@@ -23,7 +23,7 @@ const BATCH: usize = 16;
 
 /// Results of the pass.
 #[derive(Debug, Default)]
-pub(super) struct ArrayFindings {
+pub(super) struct SecretArrayFindings {
     /// Arrays that contain nothing but a name that says that its value is secret.
     pub(super) names: Vec<ObjectIndex>,
     /// Number of findings, names and parts of texts beyond the limits.
@@ -37,7 +37,7 @@ pub(super) fn read(
     objects: &ObjectReader<'_>,
     search: &TextSearch<'_>,
     mut add: impl FnMut(TextFinding),
-) -> ArrayFindings {
+) -> SecretArrayFindings {
     let graph = objects.graph;
     // The element type is in the record; that a class is one of arrays is enough to skip the blocks without any.
     let is_array: Vec<bool> = objects
@@ -52,7 +52,8 @@ pub(super) fn read(
     let count = graph.objects.len();
     let all = chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)));
     let chunk = |chunk: Range<u32>| {
-        let mut pass = Arrays { search, scratch: Scratch::default(), findings: ArrayFindings::default() };
+        let mut pass =
+            ArrayVisitor { search, scratch: Scratch::default(), findings: SecretArrayFindings::default() };
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
@@ -68,7 +69,7 @@ pub(super) fn read(
         pass.findings.omitted += pass.scratch.omitted;
         pass.findings
     };
-    let mut read = ArrayFindings::default();
+    let mut read = SecretArrayFindings::default();
     for batch in all.chunks(rayon::current_num_threads().saturating_mul(BATCH).max(1)) {
         for some in parallel::map(batch, chunk) {
             some.found.into_iter().for_each(&mut add);
@@ -81,20 +82,20 @@ pub(super) fn read(
 }
 
 /// Visitor of arrays.
-struct Arrays<'v> {
+struct ArrayVisitor<'v> {
     search: &'v TextSearch<'v>,
     scratch: Scratch,
-    findings: ArrayFindings,
+    findings: SecretArrayFindings,
 }
 
-impl<'a> ObjectVisitor<'a> for Arrays<'_> {
+impl<'a> ObjectVisitor<'a> for ArrayVisitor<'_> {
     #[inline(always)]
     fn primitive_array(&mut self, object: ObjectIndex, record: PrimitiveArray<'a>) {
         if !matches!(record.element, BasicType::Byte | BasicType::Char) {
             return;
         }
         let Some(elements) = record.elements else { return };
-        let ArrayFindings { found, names, omitted } = &mut self.findings;
+        let SecretArrayFindings { found, names, omitted } = &mut self.findings;
         // What a chunk finds beyond the limit is not taken: looking for it would only take time.
         self.scratch.is_full = found.len() >= MAX_FOUND;
         let mut add = |finding| {

@@ -10,8 +10,8 @@ use hprof_index::model::tables::ClassKind;
 use hprof_values::BasicType;
 
 use super::values::{self, HeldValue, KnownValue};
-use super::{Candidate, MAX_ROWS, SecretQuery};
-use hprof_model::objects::reader::{ObjectReader, Record};
+use super::{MAX_ROWS, SecretCandidate, SecretQuery};
+use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::{HeldKind, SecretRules};
 
@@ -67,7 +67,7 @@ pub(super) fn find(
     rules: &SecretRules,
     query: SecretQuery,
     names: &[ObjectIndex],
-) -> (Vec<Candidate>, u64) {
+) -> (Vec<SecretCandidate>, u64) {
     let graph = objects.graph;
     let mut search = NamedSearch {
         objects,
@@ -102,7 +102,7 @@ struct NamedSearch<'s, 'a> {
     /// Arrays of keys and values that contain a key: the keys, by ID, with the places of their names. Each array is read
     /// once. `None` for other arrays.
     arrays: FxHashMap<ObjectIndex, Option<FxHashMap<u64, usize>>>,
-    found: Vec<Candidate>,
+    found: Vec<SecretCandidate>,
     /// Number of names of which not all referrers were looked at.
     omitted: u64,
 }
@@ -176,7 +176,7 @@ impl NamedSearch<'_, '_> {
             arrays.into_iter().filter_map(|(array, keys)| Some((array, keys?))).collect();
         arrays.sort_unstable_by_key(|(array, _)| *array);
         for (array, mut keys) in arrays {
-            let Some(Record::ObjectArray(record)) = self.objects.record(array) else { continue };
+            let Some(ObjectRecord::ObjectArray(record)) = self.objects.record(array) else { continue };
             let mut elements = self.objects.elements(&record).take(MAX_ELEMENTS);
             while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
                 let Some(value) = values::object_of(self.objects, value.0) else { continue };
@@ -195,8 +195,15 @@ impl NamedSearch<'_, '_> {
                 self.omitted += 1;
                 return;
             }
-            let value = KnownValue::of(&value, self.query);
-            self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
+            let value = KnownValue::new(&value, self.query);
+            self.found.push(SecretCandidate {
+                rule: None,
+                object,
+                value,
+                from,
+                holder: None,
+                is_general: true,
+            });
         }
     }
 }
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn values_of_names_are_plausible() {
-        let rules = SecretRules::bundled();
+        let rules = SecretRules::builtin();
         let of = |name, text| is_value(&rules, name, text, true);
         assert!(of("REDIS_AUTH", "sesame") && of("java.naming.security.credentials", "ldapBind-9"));
         assert!(of("password", "zwei blaue Hunde") && of("apiToken", "q8Xv2LmZ91pRt4Wb"));

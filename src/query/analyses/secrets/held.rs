@@ -11,10 +11,10 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_values::{BasicType, names};
 
 use super::values::{self, HeldValue, KnownValue};
-use super::{Candidate, MAX_ROWS, SecretQuery, from_name};
+use super::{MAX_ROWS, SecretCandidate, SecretQuery, from_name};
 use hprof_base::parallel;
 use hprof_model::objects::class_set::ClassSet;
-use hprof_model::objects::reader::{FieldPlace, ObjectReader, Record};
+use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::rules::{HeldRule, SecretRules, is_like};
 
 /// Maximum number of fields of a class, with those of its superclasses, and of static fields, that are looked at.
@@ -171,7 +171,7 @@ impl<'a> FieldRules<'_, 'a> {
                 let below = table.bytes(number).saturating_sub(table.bytes(class));
                 for of in declared.get(&class).into_iter().flatten().take(left) {
                     let rule = self.rule(number, class, of.field);
-                    if let Some((rule, place)) = rule.zip(of.place.behind(below)) {
+                    if let Some((rule, place)) = rule.zip(of.place.offset_by(below)) {
                         fields.entry(number).or_default().push(HeldField { place, rule, of });
                         count += 1;
                     }
@@ -194,13 +194,13 @@ pub(super) fn find(
     objects: &ObjectReader<'_>,
     rules: &SecretRules,
     query: SecretQuery,
-) -> (Vec<Candidate>, u64) {
+) -> (Vec<SecretCandidate>, u64) {
     let (summary, graph) = (objects.summary, objects.graph);
     let mut of = FieldRules { objects, rules, of_name: FxHashMap::default(), of_class: FxHashMap::default() };
     let declared = of.named_fields();
     let (fields, mut omitted) = of.of_instances(&declared);
     let mut found = Vec::new();
-    let add = |found: &mut Vec<Candidate>, omitted: &mut u64, one: Option<Candidate>| match one {
+    let add = |found: &mut Vec<SecretCandidate>, omitted: &mut u64, one: Option<SecretCandidate>| match one {
         Some(_) if found.len() >= MAX_ROWS => *omitted += 1,
         one => found.extend(one),
     };
@@ -219,7 +219,7 @@ pub(super) fn find(
         }
     }
     let classes: Vec<ClassNumber> = fields.keys().copied().collect();
-    let set = ClassSet::of(summary, &classes);
+    let set = ClassSet::from_classes(summary, &classes);
     if set.is_empty() {
         return (found, omitted);
     }
@@ -228,7 +228,7 @@ pub(super) fn find(
         for (first, wanted) in set.blocks(graph, ObjectIndex(chunk.start)..ObjectIndex(chunk.end)) {
             let mut held: Vec<(ObjectIndex, HeldField<'_>, ObjectIndex)> = Vec::new();
             objects.records_of_block(first, wanted, |object, record| {
-                let Some(Record::Instance(record)) = record else { return };
+                let Some(ObjectRecord::Instance(record)) = record else { return };
                 let class = graph.objects.class(object);
                 for field in class.and_then(|class| fields.get(&class)).into_iter().flatten() {
                     let value = objects.value_at(record.fields, field.place);
@@ -277,7 +277,7 @@ fn candidate(
     (from, target): (ObjectIndex, ObjectIndex),
     holder: &str,
     is_of_jdk: bool,
-) -> Option<Candidate> {
+) -> Option<SecretCandidate> {
     let of: &HeldRule = rules.held.get(rule)?;
     let (object, value) = values::value(objects, target, of.kind)?;
     if let HeldValue::Text(text) = &value {
@@ -291,10 +291,10 @@ fn candidate(
     }
     let number = rules.texts.len() + rule;
     let is_general = of.fields.is_empty();
-    Some(Candidate {
+    Some(SecretCandidate {
         rule: Some(number),
         object,
-        value: KnownValue::of(&value, query),
+        value: KnownValue::new(&value, query),
         from,
         holder: (!is_of_jdk).then(|| holder.to_owned()),
         is_general,

@@ -92,7 +92,7 @@ pub struct Secrets {
 
 /// A value that a rule about structure has found.
 #[derive(Debug)]
-struct Candidate {
+struct SecretCandidate {
     /// Number of the rule; `None` if it depends on what holds the value.
     rule: Option<usize>,
     /// Object that has the value.
@@ -149,7 +149,7 @@ pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secr
     omitted += texts.omitted;
     explicit.into_iter().for_each(|candidate| all.add_held(candidate));
     let known = all.with_secrets.clone();
-    let is_new = |candidate: &Candidate| !known.contains(candidate.object.0);
+    let is_new = |candidate: &SecretCandidate| !known.contains(candidate.object.0);
     general.into_iter().filter(is_new).for_each(|candidate| all.add_held(candidate));
     let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
     omitted += unnamed;
@@ -217,8 +217,8 @@ impl Groups<'_> {
         self.add((key, is_first), (object, object), None, |_| Source::Text(finding));
     }
 
-    fn add_held(&mut self, candidate: Candidate) {
-        let Candidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
+    fn add_held(&mut self, candidate: SecretCandidate) {
+        let SecretCandidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
         let key = (rule, value.hash);
         let is_first = self.seen.insert((rule, value.hash, object.0));
         self.add((key, is_first), (object, from), holder, |_| Source::Held(value));
@@ -271,7 +271,7 @@ impl Groups<'_> {
         let text;
         let (value, start) = match &group.source {
             Source::Text(finding) => {
-                text = self.known(finding, group.rule)?;
+                text = self.read_value(finding, group.rule)?;
                 (&text, finding.start)
             }
             Source::Held(value) => (value, 0),
@@ -294,7 +294,7 @@ impl Groups<'_> {
     }
 
     /// Reads the value of a finding again.
-    fn known(&self, finding: &TextFinding, rule: usize) -> Option<KnownValue> {
+    fn read_value(&self, finding: &TextFinding, rule: usize) -> Option<KnownValue> {
         let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
         let (start, end) = finding.range();
         let is_key = self.is_key.get(rule) == Some(&true);
@@ -303,6 +303,6 @@ impl Groups<'_> {
             None => HeldValue::Text(finding.view.text(elements, finding.range())),
         };
         // The hash of what was found: that of the expression's text.
-        Some(KnownValue { hash: finding.hash, ..KnownValue::of(&value, self.query) })
+        Some(KnownValue { hash: finding.hash, ..KnownValue::new(&value, self.query) })
     }
 }

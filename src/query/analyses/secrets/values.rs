@@ -6,7 +6,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_values::{BasicType, ObjectId};
 
 use super::SecretQuery;
-use hprof_model::objects::reader::{Characters, ObjectReader, PrimitiveArray, Record};
+use hprof_model::objects::reader::{Characters, ObjectReader, ObjectRecord, PrimitiveArray};
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::HeldKind;
 
@@ -49,7 +49,7 @@ impl HeldValue {
     }
 
     /// Returns the text; keys in hexadecimal digits.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Key(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -69,12 +69,12 @@ pub(super) struct KnownValue {
 }
 
 impl KnownValue {
-    pub(super) fn of(value: &HeldValue, query: SecretQuery) -> Self {
+    pub(super) fn new(value: &HeldValue, query: SecretQuery) -> Self {
         let masked = match value {
             HeldValue::Text(text) => mask::mask(text),
             HeldValue::Key(_) => mask::HIDDEN.to_owned(),
         };
-        let shown = query.with_values.then(|| value.shown());
+        let shown = query.with_values.then(|| value.to_text());
         Self { hash: value.hash(query.seed), masked, length: value.len(), shown }
     }
 }
@@ -89,15 +89,15 @@ pub(super) fn value(
     let mut here = object;
     for _ in 0..=MAX_DEPTH {
         if let Some(characters) = text_of(objects, here) {
-            let text = limited(&characters)?;
+            let text = candidate_text(&characters)?;
             // Of keys, nothing is shown, also if they are texts.
             let is_key = kind == HeldKind::Key;
             let value = if is_key { HeldValue::Key(text.into_bytes()) } else { HeldValue::Text(text) };
             return Some((here, value));
         }
         match objects.record(here)? {
-            Record::PrimitiveArray(array) => return Some((here, of_array(array, kind)?)),
-            Record::Instance(_) => {
+            ObjectRecord::PrimitiveArray(array) => return Some((here, of_array(array, kind)?)),
+            ObjectRecord::Instance(_) => {
                 let class = objects.graph.objects.class(here)?;
                 let fields = objects.instance(here)?;
                 let reference = |name: &str| {
@@ -108,7 +108,7 @@ pub(super) fn value(
                 here = WRAPPED.into_iter().chain(LISTED).find_map(reference)?;
             }
             // Of a list of one.
-            Record::ObjectArray(array) => {
+            ObjectRecord::ObjectArray(array) => {
                 let mut elements = objects
                     .elements(&array)
                     .take(MAX_ELEMENTS)
@@ -119,7 +119,7 @@ pub(super) fn value(
                 }
                 here = only;
             }
-            Record::Class(_) => return None,
+            ObjectRecord::Class(_) => return None,
         }
     }
     None
@@ -139,7 +139,7 @@ fn text_of<'a>(objects: &ObjectReader<'a>, object: ObjectIndex) -> Option<Charac
 pub(super) const TEXT_CLASSES: [&str; 3] =
     ["java.lang.String", "java.lang.StringBuilder", "java.lang.StringBuffer"];
 
-fn limited(characters: &Characters<'_>) -> Option<String> {
+fn candidate_text(characters: &Characters<'_>) -> Option<String> {
     let text = characters.text(MAX_CHARACTERS);
     // The unused end of a builder.
     let text = text.trim_end_matches('\0');
@@ -152,9 +152,9 @@ fn of_array(array: PrimitiveArray<'_>, kind: HeldKind) -> Option<HeldValue> {
     let elements = array.elements?;
     let bytes = elements.get(..MAX_CHARACTERS.min(elements.len())).unwrap_or_default();
     match (array.element, kind) {
-        (BasicType::Char, _) => limited(&Characters::Utf16Be(elements)).map(HeldValue::Text),
+        (BasicType::Char, _) => candidate_text(&Characters::Utf16Be(elements)).map(HeldValue::Text),
         (BasicType::Byte, HeldKind::Text) if is_printable(bytes) => {
-            limited(&Characters::Latin1(bytes)).map(HeldValue::Text)
+            candidate_text(&Characters::Latin1(bytes)).map(HeldValue::Text)
         }
         (BasicType::Byte | BasicType::Int | BasicType::Long, _) => {
             let first = bytes.first()?;

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::collection_look::CollectionLook;
 use super::equal::{ContentItem, SHARED, Shares};
 use super::findings::{Findings, Saving, Sinks};
-use super::instances::{Held, Loose, UNKNOWN};
+use super::instances::{ArrayHolder, Loose, UNKNOWN};
 use super::kind::Hooks;
 use super::kinds::KINDS;
 use super::plan::Plan;
@@ -46,7 +46,7 @@ pub(super) struct ArrayFindings {
 pub(super) fn read(
     look: &CollectionLook<'_, '_>,
     hooks: &Hooks,
-    held: &[Array<Held>],
+    held: &[Array<ArrayHolder>],
     all: &mut [Findings],
 ) -> io::Result<ArrayFindings> {
     let search = look.search;
@@ -55,7 +55,7 @@ pub(super) fn read(
         search.dump.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
     let (of_jvm, pooled) = (arrays_of_jvm(search), pooled_arrays(search));
     let chunk = |chunk: Range<u32>| {
-        let mut here: Vec<Held> = Vec::new();
+        let mut here: Vec<ArrayHolder> = Vec::new();
         for held in held {
             let start = held.partition_point(|held| held.array < chunk.start);
             let end = held.partition_point(|held| held.array < chunk.end);
@@ -110,7 +110,7 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
 /// Returns the arrays that frameworks hand out in parts: what of them is unused is no waste.
 fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let mut arrays = FxHashSet::default();
-    for PooledField { class, field } in Frameworks::bundled().pooled() {
+    for PooledField { class, field } in Frameworks::builtin().pooled_fields() {
         let pools = ClassSet::of_name_and_below(search.dump.summary, class).all_objects(search.dump.graph);
         let fields = pools.into_iter().filter_map(|pool| search.dump.objects.field(pool, field));
         let ids = fields.filter(|value| value.kind == BasicType::Object).map(|value| ObjectId(value.bits));
@@ -128,7 +128,7 @@ struct ArrayPass<'v, 'a> {
     pooled: &'v FxHashSet<u32>,
     cursor: BlockCursor,
     /// Statements of instances about this array and later ones.
-    held: &'v [Held],
+    held: &'v [ArrayHolder],
     texts: Vec<ContentItem>,
     contents: Vec<ContentItem>,
     sinks: Sinks,
@@ -139,7 +139,7 @@ struct ArrayPass<'v, 'a> {
 
 impl<'v, 'a> ArrayPass<'v, 'a> {
     /// Returns the statements of instances about the array being visited.
-    fn of_array(&mut self) -> &'v [Held] {
+    fn of_array(&mut self) -> &'v [ArrayHolder] {
         let object = self.cursor.object.0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
         let rest = self.held.get(before..).unwrap_or_default();
@@ -152,12 +152,12 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         let array = self.cursor.object;
         if !self.of_jvm.contains(&array.0) {
             let bytes = self.search.sizes.layout().array_size(element, 0);
-            self.zero_length.push(Saving::of(array, bytes));
+            self.zero_length.push(Saving::new(array, bytes));
         }
     }
 
     /// The array being visited.
-    fn visited<'e>(&self, element: BasicType, length: u32, elements: &'e [u8]) -> VisitedArray<'e, 'a>
+    fn visited_array<'e>(&self, element: BasicType, length: u32, elements: &'e [u8]) -> VisitedArray<'e, 'a>
     where
         'v: 'e,
     {
@@ -178,16 +178,20 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 
     /// Adds the Strings of a character array; returns whether there are any.
-    fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[Held]) -> bool {
+    fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[ArrayHolder]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
         let (mut hashes, mut shared) = (Hashes::new(record.length), 0);
         for held in held {
-            if !matches!(self.look.plans.of(self.search.class(ObjectIndex(held.holder))), Plan::String(_)) {
+            if !matches!(
+                self.look.plans.plan_of(self.search.class(ObjectIndex(held.holder))),
+                Plan::String(_)
+            ) {
                 continue;
             }
             is_of_string = true;
-            let Some((form, characters)) = StringEncoding::of(StringPart::of_words(held.says), record) else {
+            let Some((form, characters)) = StringEncoding::decode(StringPart::of_words(held.says), record)
+            else {
                 continue;
             };
             let hash = hashes.get(form, &characters, || Some(contents::hash(&characters, self.search.seed)));
@@ -201,13 +205,13 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
     }
 
     /// Examines the table of a collection; returns whether the array is one.
-    fn tables(&mut self, record: &ObjectArray<'_>, held: &[Held]) -> bool {
+    fn tables(&mut self, record: &ObjectArray<'_>, held: &[ArrayHolder]) -> bool {
         let mut is_table = false;
         let mut is_first = true;
         let plans = self.look.plans;
         for held in held {
             let class = self.search.class(ObjectIndex(held.holder));
-            if let Plan::Collection(usage) = plans.of(class) {
+            if let Plan::Collection(usage) = plans.plan_of(class) {
                 is_table = true;
                 // A table that several collections share shrinks once.
                 if usage.is_counted {
@@ -219,7 +223,13 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         is_table
     }
 
-    fn table(&mut self, record: &ObjectArray<'_>, held: &Held, usage: &Usage, class: Option<ClassNumber>) {
+    fn table(
+        &mut self,
+        record: &ObjectArray<'_>,
+        held: &ArrayHolder,
+        usage: &Usage,
+        class: Option<ClassNumber>,
+    ) {
         let length = u64::from(record.length);
         let [first, second] = held.says;
         let elements = match usage.count {
@@ -281,7 +291,7 @@ impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
         let is_constant = record.length >= 2
             && elements.get(width..).is_some_and(|rest| elements.get(..rest.len()) == Some(rest));
         let array =
-            VisitedArray { held, is_constant, ..self.visited(record.element, record.length, elements) };
+            VisitedArray { held, is_constant, ..self.visited_array(record.element, record.length, elements) };
         let bytes = array.bytes;
         self.sinks.visit(&self.hooks.primitive_arrays, |look, sink| look(&array, sink));
         let code = record.element as u64;
@@ -308,7 +318,7 @@ impl<'a> ObjectVisitor<'a> for ArrayPass<'_, 'a> {
         let ids = be_ids(record.elements, self.search.dump.summary.id_size());
         let references = ids.filter(|id| !id.is_null()).take(2).count() as u64;
         if references < 2 {
-            let array = self.visited(BasicType::Object, record.length, record.elements);
+            let array = self.visited_array(BasicType::Object, record.length, record.elements);
             let array = VisitedArray { references, ..array };
             self.sinks.visit(&self.hooks.reference_arrays, |look, sink| look(&array, sink));
         }

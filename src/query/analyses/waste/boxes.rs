@@ -32,7 +32,7 @@ const CACHES: [&str; 6] = [
 
 /// A class of boxes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Boxed {
+pub(super) struct BoxClass {
     pub(super) value: FieldPlace,
     /// Size of a box in bytes.
     pub(super) bytes: u64,
@@ -40,8 +40,8 @@ pub(super) struct Boxed {
     pub(super) growth: u64,
 }
 
-impl Boxed {
-    pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
+impl BoxClass {
+    pub(super) fn for_class(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
         let summary = search.dump.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
@@ -64,7 +64,7 @@ impl Boxed {
         if bytes == 0 {
             return;
         }
-        sink.push(Saving::of(object, bytes), Some(PartKey::Class(class)), (0, 0));
+        sink.push(Saving::new(object, bytes), Some(PartKey::Class(class)), (0, 0));
         if is_in_range(value) {
             sink.parts.entry(PartKey::Cached).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
         }
@@ -95,7 +95,7 @@ fn is_in_range(value: Bits) -> bool {
 
 /// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
 /// are not initialized yet, within an array that a JNI global refers to.
-pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
+pub(super) fn cached_boxes(search: &WasteSearch<'_>) -> IdSet<u32> {
     let summary = search.dump.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {
@@ -113,7 +113,7 @@ pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
         let class = search.class(*object).and_then(|class| summary.class(class));
         let element = class.and_then(|class| summary.class_name(class).strip_suffix("[]"));
         element.is_some_and(|element| BOXES.iter().any(|(name, _)| *name == element))
-            && search.dump.graph.referrers(*object).only().is_some()
+            && search.dump.graph.referrers(*object).single_target().is_some()
     };
     let globals = search.dump.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
     let globals: IdSet<u32> = globals.map(|root| root.object.0).collect();

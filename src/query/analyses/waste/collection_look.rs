@@ -55,14 +55,14 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
     }
 
     pub(super) fn usage(&self, object: ObjectIndex) -> Option<&'v Usage> {
-        match self.plans.of(self.search.class(object)) {
+        match self.plans.plan_of(self.search.class(object)) {
             Plan::Collection(usage) => Some(usage),
             _ => None,
         }
     }
 
     /// Returns the object in a wrapper.
-    fn wrapped(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
+    fn wrapped_object(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
         let wraps = self.usage(wrapper)?.wraps?;
         let objects = &self.search.dump.objects;
         objects.object(objects.value_at(objects.instance(wrapper)?, wraps)?)
@@ -72,7 +72,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
     pub(super) fn outermost(&self, collection: ObjectIndex) -> ObjectIndex {
         let mut outer = collection;
         for _ in 0..MAX_WRAPPERS {
-            match self.search.dominator(outer).filter(|above| self.wrapped(*above) == Some(outer)) {
+            match self.search.dominator(outer).filter(|above| self.wrapped_object(*above) == Some(outer)) {
                 Some(above) => outer = above,
                 None => break,
             }
@@ -98,7 +98,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         }
         let mut base = inner;
         for _ in 0..MAX_WRAPPERS {
-            match self.wrapped(base) {
+            match self.wrapped_object(base) {
                 Some(inner) => base = inner,
                 None => break,
             }

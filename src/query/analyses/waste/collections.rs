@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::collection_look::{CollectionLook, FewElements};
 use super::findings::{Findings, Saving, Sinks, StoredSinks};
 use super::instances::{Loose, Wrapper};
-use super::kind::{Finds, Frees, Hooks};
+use super::kind::{Hooks, WasteEffect, WasteFinder};
 use super::kinds::KINDS;
 use hprof_index::storage::scratch::Array;
 
@@ -55,8 +55,9 @@ impl Few {
         let all: Vec<StoredSinks> = lists.chain(plain).chain(wrappers).collect::<io::Result<_>>()?;
         all.into_iter().for_each(|sinks| sinks.add_to(found));
         for (kind, findings) in KINDS.iter().zip(found) {
-            let is_of_collections = matches!(kind.finds, Finds::Tables(_) | Finds::Collections(_));
-            if is_of_collections && kind.frees == Frees::Part {
+            let is_of_collections =
+                matches!(kind.finds, WasteFinder::Tables(_) | WasteFinder::Collections(_));
+            if is_of_collections && kind.frees == WasteEffect::Part {
                 look.outermost_of(findings);
             }
         }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WasteSearch;
-use super::findings::{Largest, Saving, keep_largest};
+use super::findings::{DuplicateGroup, Saving, keep_largest};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::prefetch::prefetch;
@@ -103,7 +103,7 @@ pub(super) trait Content: Sync {
 }
 
 /// Savings of a share, and its largest groups.
-type ShareFindings = (Vec<Saving>, Vec<Largest>);
+type ShareFindings = (Vec<Saving>, Vec<DuplicateGroup>);
 
 fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [ContentItem]) -> ShareFindings {
     share.sort_unstable_by_key(|item| (item.hash, item.object));
@@ -170,7 +170,7 @@ pub(super) fn find_all<C: Content>(
     search: &WasteSearch<'_>,
     content: &C,
     shares: &mut Shares,
-) -> io::Result<(Array<Saving>, Vec<Largest>)> {
+) -> io::Result<(Array<Saving>, Vec<DuplicateGroup>)> {
     let room = &search.room;
     let one = |mut share: Array<ContentItem>| {
         let (savings, groups) = find(content, search.dump.bytes(), &mut share);

@@ -56,7 +56,7 @@ pub fn estimate_with(dump: &Dump<'_>, most: u32, (count, length): (u32, u32)) ->
     let is_exact = tree.reachable() <= most;
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
     let looked_at =
-        if is_exact { Reachable::of(dump.graph) } else { Reachable::sample(dump.graph, &windows, LARGE) };
+        if is_exact { Reachable::new(dump.graph) } else { Reachable::sample(dump.graph, &windows, LARGE) };
     let search = WasteSearch::new(dump, looked_at);
     let kinds = KINDS.into_iter().filter(|kind| is_exact || kind.is_sampled).collect();
     let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;

@@ -23,16 +23,16 @@ pub(super) enum ReferredBy {
 
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Label {
+pub(super) struct FieldLabel {
     pub(super) class: ClassNumber,
     pub(super) by: ReferredBy,
 }
 
 /// Label of objects that only roots hold.
-pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: ReferredBy::Object };
+pub(super) const NOTHING: FieldLabel = FieldLabel { class: ClassNumber(u32::MAX), by: ReferredBy::Object };
 
 /// Number of objects and their bytes, by field.
-pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
+pub(super) type Sums = FxHashMap<FieldLabel, (u64, u64)>;
 
 /// Grouping of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ enum FieldGroupKey<'a> {
 
 /// Names fields and groups them, most bytes first. Each name is stored once, regardless of its length and the number of
 /// fields that share it.
-pub(super) fn named(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy) -> Vec<FieldSum> {
+pub(super) fn field_sums(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy) -> Vec<FieldSum> {
     let mut groups: FxHashMap<FieldGroupKey<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
         let sum = groups.entry(key(search.dump.summary, label, group_by)).or_default();
@@ -116,7 +116,11 @@ fn loader_name(search: &WasteSearch<'_>, loader: ObjectId) -> Option<String> {
     Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
 }
 
-fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: FieldGroupBy) -> FieldGroupKey<'a> {
+fn key<'a>(
+    summary: &'a Summary,
+    FieldLabel { class, by }: FieldLabel,
+    group_by: FieldGroupBy,
+) -> FieldGroupKey<'a> {
     let Some(row) = summary.class(class) else { return FieldGroupKey::None };
     let name = summary.class_name(row);
     match group_by {

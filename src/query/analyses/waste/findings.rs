@@ -34,7 +34,7 @@ pub(super) struct Saving {
 }
 
 impl Saving {
-    pub(super) fn of(object: ObjectIndex, bytes: u64) -> Self {
+    pub(super) fn new(object: ObjectIndex, bytes: u64) -> Self {
         Self { bytes, object: object.0, other: NO_OBJECT }
     }
 
@@ -110,7 +110,7 @@ pub struct Example {
 }
 
 /// An object, the number of equal ones that can be freed, and the saving.
-pub(super) type Largest = (ObjectIndex, u64, u64);
+pub(super) type DuplicateGroup = (ObjectIndex, u64, u64);
 
 /// Findings of one kind.
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ pub(super) struct Findings {
     pub(super) shrinks: Vec<u64>,
     pub(super) parts: Parts,
     /// Largest groups of equal objects: the first object, the number that can be freed, and the saving.
-    pub(super) groups: Vec<Largest>,
+    pub(super) groups: Vec<DuplicateGroup>,
     /// Wasted fields, by class and number: instances and bytes.
     pub(super) fields: FxHashMap<(ClassNumber, u32), (u64, u64)>,
 }
@@ -159,7 +159,7 @@ impl Findings {
     }
 
     /// Returns objects with their retained sizes. Objects that only several of them together retain do not count.
-    pub(super) fn retained(
+    pub(super) fn from_retained(
         search: &WasteSearch<'_>,
         objects: &[ObjectIndex],
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -169,7 +169,7 @@ impl Findings {
         let saving = |object: &ObjectIndex| {
             // If another one retains it, it counts there.
             let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
-            Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
+            Saving::new(*object, position.map_or(0, |position| tree.retained_bytes(position)))
         };
         let savings: Vec<Saving> = objects.iter().map(saving).collect();
         Ok(Self::by_class(search.room.copy(&savings)?, class))
@@ -211,7 +211,7 @@ impl Findings {
 
     /// Returns the objects that would save most; of equal savings the first ones.
     pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
-        let example = |(object, count, wasted_bytes): Largest| {
+        let example = |(object, count, wasted_bytes): DuplicateGroup| {
             // A class object is shown by the class that it represents.
             let class = search.dump.graph.class_of_class_object(object).or_else(|| search.class(object));
             let class = class.and_then(|class| search.dump.summary.class(class));
@@ -235,9 +235,9 @@ impl Findings {
 }
 
 /// Returns the largest, in order; of equal ones those with the lowest object ID.
-pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -> Vec<Largest> {
-    let order = |(object, _, bytes): &Largest| (Reverse(*bytes), *object);
-    let mut kept: Vec<Largest> = Vec::new();
+pub(super) fn keep_largest(all: impl IntoIterator<Item = DuplicateGroup>, max: usize) -> Vec<DuplicateGroup> {
+    let order = |(object, _, bytes): &DuplicateGroup| (Reverse(*bytes), *object);
+    let mut kept: Vec<DuplicateGroup> = Vec::new();
     for one in all {
         if kept.len() < max || kept.last().is_some_and(|last| order(&one) < order(last)) {
             let at = kept.partition_point(|known| order(known) < order(&one));
@@ -315,7 +315,7 @@ impl StoredSinks {
 pub(super) struct Reachable(Bits);
 
 impl Reachable {
-    pub(super) fn of(graph: &ObjectGraph) -> Self {
+    pub(super) fn new(graph: &ObjectGraph) -> Self {
         let mut unreachable = Bits::new(graph.objects.len());
         let positions = TreePosition(graph.tree.reachable())..TreePosition(graph.tree.objects());
         for object in graph.tree.objects_at(positions) {
@@ -328,7 +328,7 @@ impl Reachable {
     pub(super) fn sample(graph: &ObjectGraph, windows: &[Range<TreePosition>], most_bytes: u64) -> Self {
         let tree = &graph.tree;
         let mut others = Bits::new(graph.objects.len());
-        others.insert_range(graph.objects.all());
+        others.insert_range(graph.objects.indices());
         for window in windows {
             for (object, bytes) in tree.objects_at(window.clone()).zip(tree.shallow_sizes(window.clone())) {
                 if bytes <= most_bytes {

@@ -10,16 +10,16 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::WasteSearch;
-use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
+use super::fields::{self, FieldGroupBy, FieldLabel, FieldSum, NOTHING, ReferredBy, Sums};
 use super::findings::{Findings, Reachable, Saving};
-use super::kind::Frees;
+use super::kind::WasteEffect;
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_model::objects::class_set::ClassSet;
-use hprof_model::objects::reader::{FieldPlace, Record};
+use hprof_model::objects::reader::{FieldPlace, ObjectRecord};
 use hprof_model::strings::holders;
 use hprof_values::{BasicType, ObjectId, names};
 
@@ -44,24 +44,24 @@ const MAX_REFERRERS: usize = 64;
 /// Returns the fields that hold the findings, or groups of them.
 pub(super) fn fields(
     search: &WasteSearch<'_>,
-    frees: Frees,
+    frees: WasteEffect,
     findings: &Findings,
     group_by: FieldGroupBy,
 ) -> Vec<FieldSum> {
     let mut sums = Sums::default();
     match frees {
-        Frees::Unreachable => {}
-        Frees::OfClass => {
+        WasteEffect::Unreachable => {}
+        WasteEffect::OfClass => {
             for ((class, number), sum) in &findings.fields {
-                add(&mut sums, Label { class: *class, by: ReferredBy::Field(*number) }, *sum);
+                add(&mut sums, FieldLabel { class: *class, by: ReferredBy::Field(*number) }, *sum);
             }
         }
         _ => sums = attribute(search, findings),
     }
-    fields::named(search, sums, group_by)
+    fields::field_sums(search, sums, group_by)
 }
 
-fn add(sums: &mut Sums, label: Label, (count, bytes): (u64, u64)) {
+fn add(sums: &mut Sums, label: FieldLabel, (count, bytes): (u64, u64)) {
     let sum = sums.entry(label).or_default();
     *sum = (sum.0 + count, sum.1.saturating_add(bytes));
 }
@@ -74,11 +74,11 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
         let known = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut known = known.unwrap_or_default();
         let mut sums = Sums::default();
-        let mut held: Vec<Held> = Vec::with_capacity(savings.len());
+        let mut held: Vec<HeldWaste> = Vec::with_capacity(savings.len());
         for saving in savings.iter() {
             match climber.holder(ObjectIndex(saving.object), &mut known) {
                 Some((holder, target)) => {
-                    held.push(Held { holder: holder.0, target: target.0, bytes: saving.bytes })
+                    held.push(HeldWaste { holder: holder.0, target: target.0, bytes: saving.bytes })
                 }
                 None => add(&mut sums, NOTHING, (1, saving.bytes)),
             }
@@ -97,7 +97,7 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
 /// Returns class and field that hold each object: the nearest field of the program, as in [`fields()`]. Of an unreachable
 /// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
 pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<String>> {
-    let search = WasteSearch::new(dump, Reachable::of(dump.graph));
+    let search = WasteSearch::new(dump, Reachable::new(dump.graph));
     let climber = Climber::new(&search);
     let holder = |known: &mut HoldingCache, object: &ObjectIndex| {
         if !search.reachable.contains(*object) {
@@ -109,8 +109,8 @@ pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<St
         }
         let (holder, target) = climber.field_above(*object, known)?;
         let mut sums = Sums::default();
-        climber.read(&[Held { holder: holder.0, target: target.0, bytes: 0 }], known, &mut sums);
-        fields::named(&search, sums, FieldGroupBy::Field).pop()?.name()
+        climber.read(&[HeldWaste { holder: holder.0, target: target.0, bytes: 0 }], known, &mut sums);
+        fields::field_sums(&search, sums, FieldGroupBy::Field).pop()?.name()
     };
     let of_chunk = |objects: &[ObjectIndex]| -> Vec<Option<String>> {
         let mut known = HoldingCache::default();
@@ -120,7 +120,7 @@ pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<St
 }
 
 /// An object that holds another, and the bytes attributed to it.
-struct Held {
+struct HeldWaste {
     holder: u32,
     target: u32,
     bytes: u64,
@@ -132,7 +132,7 @@ struct HoldingCache {
     /// Holder of each object, or of the object that it is a part of, and that object.
     up: FxHashMap<u32, Up>,
     /// Places of references in instances, and the fields, by class.
-    places: FxHashMap<ClassNumber, Vec<(FieldPlace, Label)>>,
+    places: FxHashMap<ClassNumber, Vec<(FieldPlace, FieldLabel)>>,
     /// Reused buffer: objects on the way, the referrer of each, and the number of examined referrers.
     steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
@@ -195,7 +195,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         let extends_jdk = summary.classes().iter().zip(jdk_references);
         let extends_jdk = extends_jdk.map(|(row, references)| references && is_program(row));
         // All caches together are a small part of the memory: most goes to arrays in the arena.
-        let share = search.room.left() / 16 / rayon::current_num_threads().max(1) as u64;
+        let share = search.room.remaining_bytes() / 16 / rayon::current_num_threads().max(1) as u64;
         let max_known = usize::try_from(share / KNOWN_BYTES).unwrap_or(MAX_KNOWN);
         Self {
             search,
@@ -376,7 +376,7 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     /// Reads the fields that hold objects, which are in ascending order of their holders.
-    fn read(&self, held: &[Held], known: &mut HoldingCache, sums: &mut Sums) {
+    fn read(&self, held: &[HeldWaste], known: &mut HoldingCache, sums: &mut Sums) {
         let objects = &self.search.dump.objects;
         for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
             let Some(first) = of_block.first() else { continue };
@@ -396,25 +396,25 @@ impl<'s, 'a> Climber<'s, 'a> {
     fn of_holder(
         &self,
         holder: ObjectIndex,
-        record: Option<Record<'a>>,
-        held: &[Held],
+        record: Option<ObjectRecord<'a>>,
+        held: &[HeldWaste],
         known: &mut HoldingCache,
         sums: &mut Sums,
     ) {
         let (search, addresses) = (self.search, &self.search.dump.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
         let of_class = search.dump.graph.class_of_class_object(holder);
-        let object = Label { class: of_class.unwrap_or(class), by: ReferredBy::Object };
+        let object = FieldLabel { class: of_class.unwrap_or(class), by: ReferredBy::Object };
         // Objects on its stack are in no field.
         let object = if self.threads.contains(class) { NOTHING } else { object };
         // By target, in the order of `held`: the first field that refers to it.
-        let mut labels: Vec<(u32, Label)> = held
+        let mut labels: Vec<(u32, FieldLabel)> = held
             .chunk_by(|a, b| a.target == b.target)
-            .filter_map(<[Held]>::first)
+            .filter_map(<[HeldWaste]>::first)
             .map(|held| (held.target, object))
             .collect();
         let mut missing = labels.len();
-        let mut name = |id: ObjectId, label: Label| {
+        let mut name = |id: ObjectId, label: FieldLabel| {
             let target = id.non_null().and_then(|id| addresses.index_of(id));
             let Some(target) = target else { return false };
             if let Ok(at) = labels.binary_search_by_key(&target.0, |(target, _)| *target)
@@ -430,12 +430,12 @@ impl<'s, 'a> Climber<'s, 'a> {
             let row = search.dump.summary.class(of_class);
             let statics = row.into_iter().flat_map(|row| search.dump.summary.statics(row));
             for (number, (_, kind, value)) in (0u32..).zip(statics) {
-                let label = Label { class: of_class, by: ReferredBy::Static(number) };
+                let label = FieldLabel { class: of_class, by: ReferredBy::Static(number) };
                 if kind == BasicType::Object && name(ObjectId(value), label) {
                     break;
                 }
             }
-        } else if let Some(Record::Instance(record)) = record {
+        } else if let Some(ObjectRecord::Instance(record)) = record {
             let places = known.places.entry(class).or_insert_with(|| self.places(class));
             for (place, label) in places.iter() {
                 let value = place.value(record.fields, search.dump.summary.id_size());
@@ -453,12 +453,12 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     /// Returns the places of references in the instances of a class.
-    fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, Label)> {
+    fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, FieldLabel)> {
         let mut last = (ClassNumber(u32::MAX), 0u32);
         let slots = self.search.dump.objects.slots(class).take(MAX_FIELDS);
         let numbered = slots.map(|slot| {
             last = if last.0 == slot.class { (last.0, last.1 + 1) } else { (slot.class, 0) };
-            (slot, Label { class: slot.class, by: ReferredBy::Field(last.1) })
+            (slot, FieldLabel { class: slot.class, by: ReferredBy::Field(last.1) })
         });
         let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
         // Fields of the program's classes first.

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::boxes::{Boxed, cached};
+use super::boxes::{BoxClass, cached_boxes};
 use super::findings::{NO_OBJECT, Parts, Saving, Sink};
-use super::plan::{Buffer, Plan, Plans};
+use super::plan::{BufferClass, Plan, Plans};
 use super::votes::Votes;
 use super::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
@@ -23,7 +23,7 @@ use hprof_values::ObjectId;
 /// An instance and its statement about its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Held {
+pub(super) struct ArrayHolder {
     /// Object index of the array.
     pub(super) array: u32,
     /// Object index of the instance.
@@ -57,7 +57,7 @@ pub(super) struct Wrapper {
 /// Results of the pass.
 pub(super) struct InstanceFindings {
     /// Statements about arrays by chunk, ascending by array within.
-    pub(super) held: Vec<Array<Held>>,
+    pub(super) held: Vec<Array<ArrayHolder>>,
     /// Collections of few elements.
     pub(super) loose: Vec<Array<Loose>>,
     /// Wrappers of collections, and the collection in each.
@@ -70,7 +70,7 @@ pub(super) struct InstanceFindings {
 /// Reads the instances.
 pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<InstanceFindings> {
     let pool: Mutex<Vec<Votes>> = Mutex::default();
-    let cached = cached(search);
+    let cached = cached_boxes(search);
     let chunk = |chunk: Range<u32>| {
         let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut pass = InstancePass {
@@ -126,7 +126,7 @@ struct InstancePass<'v, 'a> {
     cached: &'v IdSet<u32>,
     collections: Collections<'v, 'a>,
     cursor: BlockCursor,
-    held: Vec<Held>,
+    held: Vec<ArrayHolder>,
     /// IDs of their arrays.
     ids: Vec<ObjectId>,
     loose: Vec<Loose>,
@@ -139,7 +139,7 @@ struct InstancePass<'v, 'a> {
 
 impl InstancePass<'_, '_> {
     /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
-    fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
+    fn looked_up(&mut self) -> (Vec<ArrayHolder>, Vec<Wrapper>) {
         let finder = self.search.dump.graph.objects.addresses.finder();
         let mut held = std::mem::take(&mut self.held);
         let mut arrays = held.iter_mut();
@@ -163,10 +163,10 @@ impl InstancePass<'_, '_> {
     /// Adds the instance's statement about its array.
     fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
         self.ids.push(array);
-        self.held.push(Held { array: 0, holder: self.cursor.object.0, says });
+        self.held.push(ArrayHolder { array: 0, holder: self.cursor.object.0, says });
     }
 
-    fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
+    fn visit_box(&mut self, boxed: &BoxClass, fields: &[u8]) {
         let Some(value) = self.search.dump.objects.value_at(fields, boxed.value) else { return };
         if self.cached.contains(&self.cursor.object.0) {
             return;
@@ -175,7 +175,7 @@ impl InstancePass<'_, '_> {
         boxed.look(self.search, box_of_class, value, &mut self.boxes);
     }
 
-    fn buffer(&mut self, buffer: &Buffer, fields: &[u8]) {
+    fn buffer(&mut self, buffer: &BufferClass, fields: &[u8]) {
         let objects = &self.search.dump.objects;
         let number = |place| objects.value_at(fields, place)?.integer();
         let used = number(buffer.used).and_then(|used| u32::try_from(used).ok());
@@ -261,14 +261,14 @@ impl<'a> ObjectVisitor<'a> for InstancePass<'_, 'a> {
         let plans = self.plans;
         let class = self.cursor.class();
         self.votes.vote(plans, self.search.dump.summary, class, record.fields);
-        match plans.of(Some(class)) {
+        match plans.plan_of(Some(class)) {
             Plan::Nothing => {}
             Plan::String(fields) => {
                 if let Some((id, part)) = fields.read(record.fields, self.search.dump.summary.id_size()) {
                     self.hold(id, part.words());
                 }
             }
-            Plan::Boxed(boxed) => self.boxed(boxed, record.fields),
+            Plan::Boxed(boxed) => self.visit_box(boxed, record.fields),
             Plan::Buffer(buffer) => self.buffer(buffer, record.fields),
             Plan::Collection(usage) => self.collection(usage, record.fields),
         }

@@ -27,15 +27,15 @@ pub struct WasteKind {
     pub harmless: &'static str,
     /// Remedy.
     pub remedy: &'static str,
-    pub(super) frees: Frees,
+    pub(super) frees: WasteEffect,
     /// `true` if single objects are wasted, so that a sample of the heap is enough for an estimate.
     pub(super) is_sampled: bool,
-    pub(super) finds: Finds,
+    pub(super) finds: WasteFinder,
 }
 
 /// Effect of a kind on its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Frees {
+pub(super) enum WasteEffect {
     /// Frees them, and `other` with them.
     Objects,
     /// Frees them, but saves less than their size: their contents move into their referrers.
@@ -59,7 +59,7 @@ type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
 
 /// Search for a kind. Functions of the passes are called for each object of a heap, from all threads.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Finds {
+pub(super) enum WasteFinder {
     /// In each non-empty primitive array, except those of Strings.
     PrimitiveArrays(LookAtArray),
     /// In each non-empty array of references with at most one non-null element, except those of collections.
@@ -90,7 +90,7 @@ pub(super) struct Passes {
 impl WasteKind {
     /// Returns whether it is waste of reachable objects.
     pub fn is_of_reachable(&self) -> bool {
-        self.frees != Frees::Unreachable
+        self.frees != WasteEffect::Unreachable
     }
 }
 

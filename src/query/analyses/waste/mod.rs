@@ -49,7 +49,7 @@ pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
 pub(crate) use holding::held_by;
 pub use kind::WasteKind;
-use kind::{Finds, Hooks, KindFindings, Passes};
+use kind::{Hooks, KindFindings, Passes, WasteFinder};
 pub use kinds::KINDS;
 pub(crate) use kinds::duplicate_classes::is_made;
 
@@ -164,7 +164,7 @@ impl<'a> WasteSearch<'a> {
         });
         Self {
             dump: *dump,
-            forms: Forms::of(summary),
+            forms: Forms::for_summary(summary),
             sizes: Sizes::new(summary, None),
             room: dump.graph.room(),
             reachable,
@@ -234,7 +234,7 @@ impl<'a> WasteSearch<'a> {
         let (graph, tree) = (self.dump.graph, &self.dump.graph.tree);
         // An object with a single referrer that is not a root is dominated by it; except class objects, to which their
         // instances refer without being listed.
-        let only = graph.referrers(object).only().map(ObjectIndex);
+        let only = graph.referrers(object).single_target().map(ObjectIndex);
         if only.is_some() && !self.roots.contains(object) && graph.class_of_class_object(object).is_none() {
             return only;
         }
@@ -255,7 +255,7 @@ impl<'a> WasteSearch<'a> {
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each wasted object.
 pub fn waste(dump: &Dump<'_>, question: &WasteQuery) -> io::Result<Waste> {
-    let search = WasteSearch::new(dump, Reachable::of(dump.graph));
+    let search = WasteSearch::new(dump, Reachable::new(dump.graph));
     let (all_bytes, reachable_bytes) = (search.all_bytes(), dump.graph.tree.reachable_bytes());
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
@@ -302,7 +302,7 @@ fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<K
         zero_length: arrays.zero_length,
     };
     for (kind, findings) in KINDS.iter().zip(&mut all) {
-        if let Finds::AfterPasses(find) = kind.finds {
+        if let WasteFinder::AfterPasses(find) = kind.finds {
             *findings = find(search, &mut passes)?;
         }
     }

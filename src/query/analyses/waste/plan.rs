@@ -1,7 +1,7 @@
 //! Plan of what to look for in the instances of each class.
 
 use super::WasteSearch;
-use super::boxes::Boxed;
+use super::boxes::BoxClass;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::fields::slots;
@@ -21,14 +21,14 @@ const MAX_FIELDS: usize = 1 << 10;
 pub(super) enum Plan {
     Nothing,
     String(StringFields),
-    Boxed(Boxed),
-    Buffer(Buffer),
+    Boxed(BoxClass),
+    Buffer(BufferClass),
     Collection(Usage),
 }
 
 /// A class that records how much of its array is in use.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Buffer {
+pub(super) struct BufferClass {
     pub(super) array: FieldPlace,
     pub(super) used: FieldPlace,
     /// Field with the size of a counted element in bytes, as a power of two.
@@ -39,7 +39,7 @@ pub(super) struct Buffer {
 
 /// A field that is compared in all instances.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Compared {
+pub(super) struct ComparedField {
     /// Class that declares the field.
     pub(super) class: ClassNumber,
     /// Number of the field in that class.
@@ -61,17 +61,17 @@ pub(super) struct Plans {
     /// `true` if the class or a superclass declares such fields, by class number.
     has_compared: Vec<bool>,
     /// Compared fields.
-    pub(super) fields: Vec<Compared>,
+    pub(super) fields: Vec<ComparedField>,
 }
 
 impl Plans {
-    pub(super) fn of(&self, class: Option<ClassNumber>) -> &Plan {
+    pub(super) fn plan_of(&self, class: Option<ClassNumber>) -> &Plan {
         class.and_then(|class| self.of_class.get(class.0 as usize)).unwrap_or(&Plan::Nothing)
     }
 
     /// Calls `visit` with the compared fields of an instance: number and value.
     #[inline(always)]
-    pub(super) fn compared(
+    pub(super) fn for_each_compared(
         &self,
         summary: &Summary,
         class: ClassNumber,
@@ -119,9 +119,9 @@ pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
             return Plan::Nothing;
         }
         if name == STRING {
-            return StringFields::of(summary, number).map_or(Plan::Nothing, Plan::String);
+            return StringFields::for_class(summary, number).map_or(Plan::Nothing, Plan::String);
         }
-        if let Some(boxed) = Boxed::of(search, number) {
+        if let Some(boxed) = BoxClass::for_class(search, number) {
             return Plan::Boxed(boxed);
         }
         if let Some(usage) = usages.get(at).copied().flatten() {
@@ -132,7 +132,7 @@ pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     };
     let of_class: Vec<Plan> = summary.numbered_classes().map(of_class).collect();
     let mut fields = Vec::new();
-    let own = compared(summary, &mut fields);
+    let own = compared_fields(summary, &mut fields);
     let has_compared = summary.class_table().derive(|class, above: Option<&bool>| {
         above.copied().unwrap_or(false) || own.get(class.0 as usize).is_some_and(|own| !own.is_empty())
     });
@@ -151,17 +151,21 @@ fn buffers(summary: &Summary) -> Vec<Option<(ClassNumber, usize)>> {
     summary.class_table().inherit(&own)
 }
 
-fn buffer(summary: &Summary, class: ClassNumber, (declares, at): (ClassNumber, usize)) -> Option<Buffer> {
+fn buffer(
+    summary: &Summary,
+    class: ClassNumber,
+    (declares, at): (ClassNumber, usize),
+) -> Option<BufferClass> {
     let (_, array, used) = BUFFERS.get(at)?;
     let place = |field: &str| {
         let mut slots = slots(summary, class).take(MAX_FIELDS);
         slots.find(|slot| slot.name == field && slot.class == declares).map(|slot| slot.place)
     };
-    Some(Buffer { array: place(array)?, used: place(used)?, coder: place("coder"), class: declares })
+    Some(BufferClass { array: place(array)?, used: place(used)?, coder: place("coder"), class: declares })
 }
 
 /// Returns the fields that classes outside the JDK declare and that enough instances have, by class number.
-fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(FieldPlace, u32)>> {
+fn compared_fields(summary: &Summary, fields: &mut Vec<ComparedField>) -> Vec<Vec<(FieldPlace, u32)>> {
     let own = summary.classes().iter().map(|row| match row.kind() {
         ClassKind::Instance => row.objects.get(),
         _ => 0,
@@ -177,7 +181,7 @@ fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(FieldPlac
             // The number of fields is below that of the bytes of a dump, which 32 bits number.
             let Ok(next) = u32::try_from(fields.len()) else { break };
             own.push((slot.place, next));
-            fields.push(Compared { class, number, instances });
+            fields.push(ComparedField { class, number, instances });
         }
         own
     };

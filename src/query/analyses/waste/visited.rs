@@ -3,7 +3,7 @@
 use super::WasteSearch;
 use super::collection_look::CollectionLook;
 use super::findings::{PartKey, Saving};
-use super::instances::Held;
+use super::instances::ArrayHolder;
 use super::plan::Plans;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -24,7 +24,7 @@ pub(super) struct VisitedArray<'v, 'a> {
     pub(super) bytes: u64,
     pub(super) elements: &'v [u8],
     /// Statements of instances about it.
-    pub(super) held: &'v [Held],
+    pub(super) held: &'v [ArrayHolder],
     /// `true` for a primitive array of at least two elements that are all equal.
     pub(super) is_constant: bool,
     /// Number of non-null references in it: zero or one.
@@ -33,7 +33,7 @@ pub(super) struct VisitedArray<'v, 'a> {
 
 impl VisitedArray<'_, '_> {
     pub(super) fn saving(&self, bytes: u64) -> Saving {
-        Saving::of(self.object, bytes)
+        Saving::new(self.object, bytes)
     }
 
     pub(super) fn part(&self) -> Option<PartKey> {

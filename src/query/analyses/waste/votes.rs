@@ -74,7 +74,7 @@ impl Votes {
         if let Some(count) = self.classes.get_mut(class.0 as usize) {
             *count += 1;
         }
-        plans.compared(summary, class, fields, |number, value| {
+        plans.for_each_compared(summary, class, fields, |number, value| {
             let number = number as usize;
             if let (Some(vote), Some(limit)) = (self.votes.get_mut(number), self.limits.get(number))
                 && vote.pairs <= *limit

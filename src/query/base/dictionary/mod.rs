@@ -96,7 +96,7 @@ impl Name {
     }
 
     /// Returns the key of this name within a record, or on its own.
-    pub fn within(self, record: Option<Self>) -> ColumnKey {
+    pub fn in_record(self, record: Option<Self>) -> ColumnKey {
         match record {
             Some(record) => record.dot(self),
             None => self.into(),
@@ -109,8 +109,8 @@ impl Name {
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn of(self, side: Side) -> ColumnKey {
-        ColumnKey::from(self).of(side)
+    pub fn for_side(self, side: Side) -> ColumnKey {
+        ColumnKey::from(self).for_side(side)
     }
 }
 
@@ -121,7 +121,7 @@ impl ColumnKey {
     }
 
     /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn of(self, side: Side) -> Self {
+    pub fn for_side(self, side: Side) -> Self {
         let kind = match self.kind {
             ValueKind::Integer if side == Side::Delta => ValueKind::Signed,
             kind => kind,

@@ -73,11 +73,11 @@ pub fn stem(class: &str) -> Cow<'_, str> {
     if let Some(end) = hidden.into_iter().chain(mark).min() {
         return Cow::Owned(format!("{}*{brackets}", element.get(..end).unwrap_or(element)));
     }
-    if !element.split('.').any(|part| numbered(part).is_some()) {
+    if !element.split('.').any(|part| numbered_prefix(part).is_some()) {
         return Cow::Borrowed(class);
     }
     let parts =
-        element.split('.').map(|part| numbered(part).map_or(part.into(), |start| format!("{start}*")));
+        element.split('.').map(|part| numbered_prefix(part).map_or(part.into(), |start| format!("{start}*")));
     Cow::Owned(parts.collect::<Vec<String>>().join(".") + brackets)
 }
 
@@ -106,13 +106,13 @@ impl<'a> Stems<'a> {
 }
 
 /// Returns the prefix of a part of a name that ends with a number, if it is a known one: `$Proxy` of `$Proxy12`.
-fn numbered(part: &str) -> Option<&str> {
+fn numbered_prefix(part: &str) -> Option<&str> {
     let start = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
     (start.len() < part.len() && NUMBERED.contains(&start)).then_some(start)
 }
 
 /// Returns a name with each number replaced by `*`: `pool-*-thread-*`.
-pub fn masked(name: &str) -> String {
+pub fn fold_numbers(name: &str) -> String {
     let mut masked = String::with_capacity(name.len());
     let mut is_in_number = false;
     for character in name.chars() {
@@ -137,12 +137,12 @@ pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
         let (in_a, in_b) = (digits(of_a), digits(of_b));
         if in_a == 0 && in_b == 0 {
             name.push(first);
-            (of_a, of_b) = (behind(of_a, first.len_utf8()), behind(of_b, first.len_utf8()));
+            (of_a, of_b) = (skip_bytes(of_a, first.len_utf8()), skip_bytes(of_b, first.len_utf8()));
             continue;
         }
         let (in_a, in_b) = (in_a.max(1), in_b.max(1));
         name.push_str(of_a.get(..in_a).filter(|number| of_b.get(..in_b) == Some(*number)).unwrap_or("*"));
-        (of_a, of_b) = (behind(of_a, in_a), behind(of_b, in_b));
+        (of_a, of_b) = (skip_bytes(of_a, in_a), skip_bytes(of_b, in_b));
     }
     Some(name)
 }
@@ -152,12 +152,12 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-fn behind(text: &str, bytes: usize) -> &str {
+fn skip_bytes(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
 /// Returns a key with each number, also hexadecimal ones, replaced by `*`: `order-*`, and `*-*-*-*-*` for most UUIDs.
-pub fn unnumbered(key: &str) -> String {
+pub fn fold_hex_numbers(key: &str) -> String {
     let mut unnumbered = String::with_capacity(key.len());
     let mut rest = key;
     while let Some(first) = rest.chars().next() {
@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn numbers_are_masked() {
-        assert_eq!(masked("pool-12-thread-3"), "pool-*-thread-*");
-        assert_eq!(masked("main"), "main");
-        assert_eq!(masked("a*1"), "a**");
-        assert_eq!(masked("a1b22"), "a*b*");
-        assert_eq!(masked(""), "");
+        assert_eq!(fold_numbers("pool-12-thread-3"), "pool-*-thread-*");
+        assert_eq!(fold_numbers("main"), "main");
+        assert_eq!(fold_numbers("a*1"), "a**");
+        assert_eq!(fold_numbers("a1b22"), "a*b*");
+        assert_eq!(fold_numbers(""), "");
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
             ("Benutzer é", "Benutzer é"),
             ("", ""),
         ] {
-            assert_eq!(unnumbered(key), expected);
+            assert_eq!(fold_hex_numbers(key), expected);
         }
     }
 

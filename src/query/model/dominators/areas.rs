@@ -20,7 +20,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::{DumpGraph, ObjectGraph};
 use hprof_values::ObjectId;
 
-use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
+use super::merged_by_class::{self, MergedDominators, MergedNode, NodeClass, Tops};
 use super::preorder::Start;
 
 /// Maximum depth of areas, so code that walks over them may recurse.
@@ -144,7 +144,7 @@ pub fn areas(dump: &DumpGraph<'_>, labels: &Labels<'_>, question: &AreaQuery) ->
         graph: dump.graph,
         labels,
         java_lang_class: dump.summary.java_lang_class(),
-        least: least(all, question.min_share),
+        least: min_area_bytes(all, question.min_share),
         max_areas: question.max_areas.max(1),
         max_depth: question.max_depth.min(DEEPEST),
         made: Vec::new(),
@@ -164,18 +164,18 @@ pub fn areas(dump: &DumpGraph<'_>, labels: &Labels<'_>, question: &AreaQuery) ->
         Start::Object(position) => picture.add_object(None, position),
     }
     while let Some((_, Reverse(area))) = picture.to_open.pop() {
-        if picture.left() < 2 {
+        if picture.remaining_areas() < 2 {
             break;
         }
         picture.open(area);
     }
-    picture.assembled()
+    picture.assemble()
 }
 
 /// Returns the minimum size of an area.
 #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
 #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
-fn least(all: u64, min_share: f64) -> u64 {
+fn min_area_bytes(all: u64, min_share: f64) -> u64 {
     ((all as f64 * min_share).ceil() as u64).max(1)
 }
 
@@ -200,7 +200,7 @@ enum Inside {
 }
 
 /// An area before it is nested.
-struct Made {
+struct AreaDraft {
     area: Area,
     parent: Option<usize>,
     depth: u32,
@@ -218,7 +218,7 @@ struct MergedTree {
 }
 
 impl MergedTree {
-    fn new(merged: Merged, parent: Option<ObjectId>) -> Self {
+    fn new(merged: MergedDominators, parent: Option<ObjectId>) -> Self {
         let nodes = merged.nodes;
         let mut children = vec![Vec::new(); nodes.len()];
         for (at, node) in nodes.iter().enumerate() {
@@ -238,7 +238,7 @@ struct Picture<'a, 'b> {
     max_areas: usize,
     max_depth: u32,
     /// Areas, parents before their children.
-    made: Vec<Made>,
+    made: Vec<AreaDraft>,
     merged: Vec<MergedTree>,
     /// Areas that may be divided: retained bytes and number.
     to_open: BinaryHeap<(u64, Reverse<usize>)>,
@@ -246,7 +246,7 @@ struct Picture<'a, 'b> {
 
 impl Picture<'_, '_> {
     /// Returns how many more areas may be made.
-    fn left(&self) -> usize {
+    fn remaining_areas(&self) -> usize {
         self.max_areas.saturating_sub(self.made.len())
     }
 
@@ -258,7 +258,7 @@ impl Picture<'_, '_> {
             self.to_open.push((retained_bytes, Reverse(self.made.len())));
         }
         let area = Area { what, retained_bytes, retained_objects, shallow_bytes, children: Vec::new() };
-        self.made.push(Made { area, parent, depth, own_objects, inside });
+        self.made.push(AreaDraft { area, parent, depth, own_objects, inside });
     }
 
     fn link(&self, position: TreePosition) -> ChainLink {
@@ -375,7 +375,7 @@ impl Picture<'_, '_> {
             Some(Inside::Merged { tree, node }) => {
                 let children = self.merged.get(tree).and_then(|tree| tree.children.get(node));
                 // The last one is for the remainder.
-                let most = self.left().saturating_sub(1);
+                let most = self.remaining_areas().saturating_sub(1);
                 for child in children.into_iter().flatten().copied().take(most).collect::<Vec<_>>() {
                     self.add_node(Some(number), tree, child);
                 }
@@ -384,8 +384,8 @@ impl Picture<'_, '_> {
         }
         let children = self.made.get(first_child..).unwrap_or_default();
         let Some(parent) = self.made.get(number).filter(|_| !children.is_empty()) else { return };
-        let children_bytes = |sum: u64, child: &Made| sum.saturating_add(child.area.retained_bytes);
-        let children_objects = |sum: u64, child: &Made| sum.saturating_add(child.area.retained_objects);
+        let children_bytes = |sum: u64, child: &AreaDraft| sum.saturating_add(child.area.retained_bytes);
+        let children_objects = |sum: u64, child: &AreaDraft| sum.saturating_add(child.area.retained_objects);
         let bytes = children.iter().fold(parent.area.shallow_bytes, children_bytes);
         let objects = children.iter().fold(parent.own_objects, children_objects);
         let bytes = parent.area.retained_bytes.saturating_sub(bytes);
@@ -404,7 +404,7 @@ impl Picture<'_, '_> {
     /// Adds areas for what an object dominates: the largest objects, and the others by class.
     fn open_object(&mut self, number: usize, start: Start) {
         let tree = &self.graph.tree;
-        let (positions, depth) = start.below(tree);
+        let (positions, depth) = start.dominated_range(tree);
         let bytes = match start {
             Start::Roots => tree.reachable_bytes(),
             Start::Object(position) => tree.retained_bytes(position),
@@ -415,14 +415,14 @@ impl Picture<'_, '_> {
             others = child;
             let least = if count < FEW { self.least } else { much };
             // The last one is for the remainder.
-            if self.left() < 2 || tree.retained_bytes(child) < least {
+            if self.remaining_areas() < 2 || tree.retained_bytes(child) < least {
                 break;
             }
             self.add_object(Some(number), child);
             others = tree.end(child);
         }
         let bytes = tree.bytes_before(positions.end).saturating_sub(tree.bytes_before(others));
-        if self.left() < 2 || bytes < self.least || others >= positions.end {
+        if self.remaining_areas() < 2 || bytes < self.least || others >= positions.end {
             return;
         }
         let parent = match start {
@@ -434,7 +434,7 @@ impl Picture<'_, '_> {
         let nodes = self.merged.get(merged).map_or(0, |tree| tree.nodes.len());
         for node in 0..nodes {
             let is_top = |tree: &MergedTree| tree.nodes.get(node).is_some_and(|node| node.parent.is_none());
-            if self.left() < 2 {
+            if self.remaining_areas() < 2 {
                 return;
             }
             if self.merged.get(merged).is_some_and(is_top) {
@@ -444,8 +444,8 @@ impl Picture<'_, '_> {
     }
 
     /// Nests the areas. Starts from the last one, so that none is deeper than necessary.
-    fn assembled(mut self) -> Area {
-        while let Some(Made { mut area, parent, .. }) = self.made.pop() {
+    fn assemble(mut self) -> Area {
+        while let Some(AreaDraft { mut area, parent, .. }) = self.made.pop() {
             area.children.sort_rows_by_key(|child| {
                 (matches!(child.what, AreaObjects::Others { .. }), Reverse(child.retained_bytes))
             });

@@ -89,7 +89,7 @@ impl<'a> Outward<'a> {
     /// Returns the class of an object.
     #[inline]
     pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
-        u32::try_from(self.labels.known(object.0)?).ok().map(ClassNumber)
+        u32::try_from(self.labels.label_with_target(object.0)?).ok().map(ClassNumber)
     }
 
     /// Prefetches the position of an object's adjacency list, and its class.
@@ -134,7 +134,7 @@ impl<'a> Outward<'a> {
             }
             let Some(here) = std::mem::replace(list, next) else { continue };
             visited += 1;
-            let class = self.labels.target(self.labels.of(here.0));
+            let class = self.labels.target(self.labels.label_of(here.0));
             let class = Some(ObjectIndex(class)).filter(|class| class.0 != NONE);
             stack.extend(self.references(here).chain(class).filter(|target| is_next(here, *target)));
         }
@@ -166,7 +166,7 @@ impl<N: Number> Marks<N> {
         for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
             let mut bits = std::mem::take(word.get_mut());
             while bits != 0 {
-                taken(N::of(first + bits.trailing_zeros()));
+                taken(N::from_number(first + bits.trailing_zeros()));
                 bits &= bits - 1;
             }
         }

@@ -33,7 +33,7 @@ pub(super) fn each_class(
         if let Some(ahead) = objects.get(at + AHEAD) {
             labels.prefetch(ahead.0);
         }
-        let class = labels.known(object.0).and_then(|class| u32::try_from(class).ok());
+        let class = labels.label_with_target(object.0).and_then(|class| u32::try_from(class).ok());
         visit(*object, class.unwrap_or(NONE));
     }
 }

@@ -38,7 +38,7 @@ impl<'a> CountedRanges<'a> {
             return self.scan(range);
         }
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (within, covered) = within(&known, &range);
+        let (within, covered) = ranges_within(&known, &range);
         // The smallest range that contains this one.
         let around = known.iter().filter(|(other, _)| other.start <= range.start && range.end <= other.end);
         let around = around.min_by_key(|(other, _)| self::len(other));
@@ -78,7 +78,7 @@ fn len(range: &Range<TreePosition>) -> u32 {
 }
 
 /// Returns known ranges within a range, ascending and disjoint, and the number of positions that they cover.
-fn within<'k>(known: &'k [CountedRange], range: &Range<TreePosition>) -> (Vec<&'k CountedRange>, u32) {
+fn ranges_within<'k>(known: &'k [CountedRange], range: &Range<TreePosition>) -> (Vec<&'k CountedRange>, u32) {
     let is_within = |(other, _): &&CountedRange| range.start <= other.start && other.end <= range.end;
     let mut found: Vec<&CountedRange> = known.iter().filter(is_within).collect();
     // Of nested ranges the outermost comes first.

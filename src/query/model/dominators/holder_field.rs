@@ -5,7 +5,7 @@
 
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_values::names;
 
@@ -54,7 +54,7 @@ pub fn holder<'a>(
         if at >= MAX_REFERRERS {
             return None;
         }
-        if holder == object || !edges.is_followed(holder, object, Excluded::all()) {
+        if holder == object || !edges.is_followed(holder, object, Exclusions::all_but_strong()) {
             continue;
         }
         let meanings = edges.holding(holder, object).meanings.into_iter();

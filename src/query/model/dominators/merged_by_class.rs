@@ -74,7 +74,7 @@ pub enum NodeClass {
 }
 
 impl NodeClass {
-    fn of(key: u32) -> Self {
+    fn from_key(key: u32) -> Self {
         match key {
             UNKNOWN => Self::Unknown,
             key if key & CLASS_OBJECT != 0 => Self::ClassObject(ClassNumber(key & !CLASS_OBJECT)),
@@ -85,7 +85,7 @@ impl NodeClass {
 
 /// Nodes omitted below a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Others {
+pub struct OmittedNodes {
     /// Number of nodes.
     pub nodes: u64,
     /// Number of their objects.
@@ -119,16 +119,16 @@ pub struct MergedNode {
     /// First object that another one of the node immediately dominates, after that one.
     pub link: Option<(TreePosition, TreePosition)>,
     /// Nodes omitted immediately below.
-    pub others: Others,
+    pub others: OmittedNodes,
 }
 
 /// A merged tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedDominators {
     /// Nodes in preorder, siblings by retained size, largest first.
     pub nodes: Vec<MergedNode>,
     /// Nodes omitted at the top.
-    pub others: Others,
+    pub others: OmittedNodes,
 }
 
 /// Returns the positions of the objects of some classes that no other of them dominates, ascending.
@@ -137,7 +137,7 @@ pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
-pub fn merged(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> Merged {
+pub fn merge_by_class(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> MergedDominators {
     let java_lang_class = dump.summary.java_lang_class();
     merge(dump.graph, question, |object: ObjectIndex, class: u32| {
         let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
@@ -147,7 +147,7 @@ pub fn merged(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> Merged {
 }
 
 /// Like [`merged`], but class objects are treated as instances of `java.lang.Class`.
-pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
+pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> MergedDominators {
     merge(graph, question, |_, class| class)
 }
 
@@ -156,13 +156,13 @@ fn merge(
     graph: &ObjectGraph,
     question: &MergedQuery<'_>,
     key_of: impl Fn(ObjectIndex, u32) -> u32 + Sync,
-) -> Merged {
+) -> MergedDominators {
     let tree = &graph.tree;
     let range = match question.tops {
-        Tops::Roots => tree.all(),
+        Tops::Roots => tree.positions(),
         Tops::Objects(tops) => match (tops.first(), tops.last()) {
             (Some(first), Some(last)) => *first..tree.end(*last),
-            _ => return Merged::default(),
+            _ => return MergedDominators::default(),
         },
         Tops::Siblings { first, end, .. } => first..end,
     };
@@ -219,7 +219,7 @@ struct MergePass<'a> {
     /// Nodes by parent and key.
     known: FxHashMap<(u32, u32), u32>,
     /// Nodes omitted below others because of the limit; with key `NONE`, those at the top.
-    too_many: FxHashMap<u32, Others>,
+    too_many: FxHashMap<u32, OmittedNodes>,
     open: Vec<OpenChain>,
     bytes: u64,
     last_top: (u32, u32),
@@ -368,7 +368,7 @@ impl<'a> MergePass<'a> {
     }
 
     /// Converts the nodes to the requested listing.
-    fn listing(self, question: &MergedQuery<'_>) -> Merged {
+    fn listing(self, question: &MergedQuery<'_>) -> MergedDominators {
         let Self { nodes, mut too_many, .. } = self;
         let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (number, node) in (0u32..).zip(&nodes) {
@@ -392,14 +392,14 @@ impl<'a> MergePass<'a> {
             (picked, others)
         };
         let (first, others) = pick(NONE);
-        let mut merged = Merged { nodes: Vec::new(), others };
+        let mut merged = MergedDominators { nodes: Vec::new(), others };
         let mut stack: Vec<(u32, Option<usize>)> = first.into_iter().map(|number| (number, None)).collect();
         while let Some((number, parent)) = stack.pop() {
             let Some(sum) = nodes.get(number as usize) else { continue };
             let place = merged.nodes.len();
             let (below, others) = pick(number);
             merged.nodes.push(MergedNode {
-                class: NodeClass::of(sum.key),
+                class: NodeClass::from_key(sum.key),
                 depth: sum.depth,
                 parent,
                 objects: sum.objects,

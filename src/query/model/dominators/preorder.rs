@@ -84,9 +84,9 @@ impl Start {
     }
 
     /// Returns the positions of all dominated objects, without the start itself, and the depth of its children.
-    pub fn below(self, tree: &Tree) -> (Range<TreePosition>, u32) {
+    pub fn dominated_range(self, tree: &Tree) -> (Range<TreePosition>, u32) {
         match self {
-            Self::Roots => (tree.all(), 0),
+            Self::Roots => (tree.positions(), 0),
             Self::Object(position) => (
                 TreePosition(position.0.saturating_add(1))..tree.end(position),
                 tree.depth(position).saturating_add(1),
@@ -97,7 +97,7 @@ impl Start {
     /// Returns the immediately dominated objects if they are few enough, compared with all dominated ones, to be looked
     /// up one by one rather than in a pass.
     pub fn few_children(self, tree: &Tree) -> Option<Vec<TreePosition>> {
-        let (below, _) = self.below(tree);
+        let (below, _) = self.dominated_range(tree);
         let most = FEW.max(below.end.0.saturating_sub(below.start.0) as usize / STEPS_OF_LOOKUP);
         let mut children = self.children(tree);
         let few: Vec<TreePosition> = children.by_ref().take(most).collect();
@@ -106,7 +106,7 @@ impl Start {
 
     /// Returns the number of immediately dominated objects.
     pub fn child_count(self, tree: &Tree) -> u64 {
-        let (positions, depth) = self.below(tree);
+        let (positions, depth) = self.dominated_range(tree);
         let count = |chunk| u64::from(tree.count_to_depth(chunk, depth));
         // Most objects dominate few.
         if positions.end.0.saturating_sub(positions.start.0) <= CHUNK {

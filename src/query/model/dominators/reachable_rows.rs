@@ -6,7 +6,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::graph_view::Labels;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::address_index::Ids;
+use hprof_index::objects::address_index::IdReader;
 use hprof_values::ObjectId;
 
 use super::tree_nodes;
@@ -30,7 +30,7 @@ pub struct ReachableRow {
 #[derive(Debug)]
 pub struct ReachableRows<'a> {
     graph: &'a ObjectGraph,
-    ids: Ids<'a>,
+    ids: IdReader<'a>,
     labels: Labels<'a>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> ReachableRows<'a> {
     }
 
     /// Returns the rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
-    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
+    pub fn chunk_rows(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
         let nodes = tree_nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
@@ -68,8 +68,9 @@ impl<'a> ReachableRows<'a> {
             .collect();
         objects.sort_unstable();
         let mut ids = self.ids.clone();
-        let class =
-            |object: ObjectIndex| Some(ClassNumber(u32::try_from(self.labels.known(object.0)?).ok()?));
+        let class = |object: ObjectIndex| {
+            Some(ClassNumber(u32::try_from(self.labels.label_with_target(object.0)?).ok()?))
+        };
         for both in objects {
             let (object, at) = (ObjectIndex((both >> 32) as u32), both as u32);
             if let Some(row) = rows.get_mut(at as usize) {

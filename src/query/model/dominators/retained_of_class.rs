@@ -17,7 +17,9 @@ const MAX_SUPERCLASSES: usize = 64;
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut classes = ClassPass::new(groups);
     let group = |_, class: u32| of_class.get(class as usize).copied().unwrap_or(NONE);
-    pass(graph, graph.tree.all(), group, |_, depth, group, bytes| classes.object(depth, [group], bytes));
+    pass(graph, graph.tree.positions(), group, |_, depth, group, bytes| {
+        classes.object(depth, [group], bytes)
+    });
     classes.close(0);
     classes.retained
 }
@@ -34,7 +36,7 @@ pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: 
     let nearest_of = |class: ClassNumber| nearest.get(class.0 as usize).copied().flatten();
     pass(
         dump.graph,
-        dump.graph.tree.all(),
+        dump.graph.tree.positions(),
         |_, class| class,
         |_, depth, class, bytes| {
             let above = |(class, _): &(ClassNumber, u32)| nearest_of(table.superclass(*class)?);

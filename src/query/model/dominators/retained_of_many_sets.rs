@@ -67,7 +67,7 @@ impl Sets {
 
     /// Returns all members of all sets.
     fn members(&self, graph: &ObjectGraph) -> RoaringBitmap {
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
         let mut members = parallel::union(&chunks, |chunk| {
             let classes = graph.objects.classes(chunk.clone());
             let all = ObjectIndex::range(chunk).zip(classes);
@@ -84,7 +84,7 @@ impl Sets {
     }
 
     /// Returns the sets of a batch that contain an object, ascending.
-    fn of(&self, graph: &ObjectGraph, object: ObjectIndex, batch: &Range<u32>) -> Vec<u32> {
+    fn containing_sets(&self, graph: &ObjectGraph, object: ObjectIndex, batch: &Range<u32>) -> Vec<u32> {
         let classes = [graph.objects.class(object), graph.class_of_class_object(object)];
         let by_class = classes.iter().flatten().filter_map(|class| self.of_class.get(class.0 as usize));
         let sets = by_class.chain(self.of_object.get(&object)).flatten();
@@ -156,7 +156,7 @@ fn class_objects_held_by_instances(
         return RoaringBitmap::new();
     }
     let classes: RoaringBitmap = single.into_iter().map(|class| class.0).collect();
-    let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+    let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
     parallel::union(&chunks, |chunk| {
         let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
         let of_classes = all.filter_map(|(object, class)| Some((object, class?)));
@@ -181,9 +181,9 @@ struct SetsWalk<'a> {
 impl SetsWalk<'_> {
     /// Processes a batch of sets; `None` if they are too many to be processed together.
     fn batch(&self, batch: &Range<u32>, answer: &mut [SetRetained]) -> io::Result<Option<()>> {
-        let mut collections = Collections::new(batch.end - batch.start > 1);
+        let mut collections = SetCollections::new(batch.end - batch.start > 1);
         // By object: 0 if no path to it was found, or 1 + the number of its collection.
-        let mut of = self.graph.room().zeroed::<u32>(self.graph.objects.len() as usize)?;
+        let mut of = self.graph.room().zeroed_array::<u32>(self.graph.objects.len() as usize)?;
         if self.solve(batch, &mut collections, &mut of).is_none() {
             return Ok(None);
         }
@@ -199,11 +199,11 @@ impl SetsWalk<'_> {
         Ok(Some(()))
     }
 
-    fn solve(&self, batch: &Range<u32>, collections: &mut Collections, of: &mut Array<u32>) -> Option<()> {
+    fn solve(&self, batch: &Range<u32>, collections: &mut SetCollections, of: &mut Array<u32>) -> Option<()> {
         let graph = self.graph;
         let mut next = Vec::new();
         for seed in &self.seeds {
-            let own = collections.number(self.sets.of(graph, *seed, batch))?;
+            let own = collections.number(self.sets.containing_sets(graph, *seed, batch))?;
             if let Some(place) = of.get_mut(seed.at()) {
                 *place = (own + 1) | QUEUED;
                 next.push(*seed);
@@ -228,7 +228,7 @@ impl SetsWalk<'_> {
                         continue;
                     }
                     if self.is_member.contains(target) {
-                        let own = self.sets.of(graph, target, batch);
+                        let own = self.sets.containing_sets(graph, target, batch);
                         now = collections.with(now, &own)?;
                     }
                     if known == Some(now) {
@@ -270,12 +270,12 @@ impl SetsWalk<'_> {
             }
             counts
         };
-        TreePosition::chunks(tree.all(), chunk).into_par_iter().fold(none, add).reduce(none, together)
+        TreePosition::chunks(tree.positions(), chunk).into_par_iter().fold(none, add).reduce(none, together)
     }
 }
 
 /// Distinct collections of sets, by number.
-struct Collections {
+struct SetCollections {
     all: Vec<Arc<[u32]>>,
     numbers: FxHashMap<Arc<[u32]>, u32>,
     /// Cached intersections of two collections.
@@ -285,7 +285,7 @@ struct Collections {
     is_limited: bool,
 }
 
-impl Collections {
+impl SetCollections {
     fn new(is_limited: bool) -> Self {
         let empty: Arc<[u32]> = Arc::from([]);
         Self {

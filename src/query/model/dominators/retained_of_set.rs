@@ -15,11 +15,11 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 
 use super::avoiding_walk::{Marks, walk, walk_along};
 use super::preorder::Start;
-use super::retained_of_set_search::{WalkLimits, jointly};
+use super::retained_of_set_search::{WalkLimits, joint_retained_set};
 
 /// Number of objects of a set listed at a time.
 const LISTED: usize = 1 << 18;
@@ -28,7 +28,7 @@ const CHUNK: u32 = 1 << 16;
 
 /// Shallow and retained size of some objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retained {
+pub struct RetainedTotals {
     /// Number of objects.
     pub objects: u64,
     /// Number of unreachable objects among them, which are freed anyway.
@@ -42,20 +42,20 @@ pub struct Retained {
 }
 
 /// Returns the joint retained size of these objects.
-pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
-    retained_within(graph, set, WalkLimits::of(&graph.tree))
+pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> RetainedTotals {
+    retained_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
 /// Like [`retained`], with explicit limits, which only affect the time.
-pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> Retained {
+pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RetainedTotals {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let places = SetPositions::of(tree, set, &members);
-    let mut answer = Retained {
+    let places = SetPositions::mark_members(tree, set, &members);
+    let mut answer = RetainedTotals {
         objects: set.len(),
         unreachable_objects: set.len() - places.reachable,
         shallow_bytes: places.bytes,
-        ..Retained::default()
+        ..RetainedTotals::default()
     };
     let Some((first, last)) = places.span else { return answer };
     let start = common_dominator(tree, first, last);
@@ -65,12 +65,12 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
         answer.retained_objects = u64::from(tree.retained_objects(first));
         return answer;
     }
-    if let Some(jointly) = jointly(graph, start, &members, [first, last], limits) {
+    if let Some(jointly) = joint_retained_set(graph, start, &members, [first, last], limits) {
         (answer.retained_objects, answer.retained_bytes) = (jointly.objects, jointly.bytes);
         return answer;
     }
     let visited = walk(graph, start, set);
-    let (below, _) = start.below(tree);
+    let (below, _) = start.dominated_range(tree);
     let unmet = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
         let sizes = tree.shallow_sizes(chunk.clone());
         let unmet = tree.objects_at(chunk).zip(sizes).filter(|(object, _)| !visited.contains(*object));
@@ -97,13 +97,13 @@ impl StronglyRetained {
     /// Takes two walks over what `above` dominates, which dominates the object.
     pub fn new(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
         let graph = edges.dump.graph;
-        let is_strong = |from, to| edges.is_followed(from, to, Excluded::all());
+        let is_strong = |from, to| edges.is_followed(from, to, Exclusions::all_but_strong());
         let start = Start::Object(above);
         let with = walk_along(graph, start, &RoaringBitmap::new(), is_strong);
         let mut without = walk_along(graph, start, &RoaringBitmap::from_iter([object.0]), is_strong);
         without.unmark(object);
         let mut found = Self { with, without, bytes: 0 };
-        let (below, _) = start.below(&graph.tree);
+        let (below, _) = start.dominated_range(&graph.tree);
         let freed = parallel::map(&TreePosition::chunks(below, CHUNK), |chunk| {
             let objects = graph.tree.objects_at(chunk.clone()).zip(graph.tree.shallow_sizes(chunk));
             let freed = objects.filter(|(one, _)| found.contains(*one));
@@ -121,28 +121,30 @@ impl StronglyRetained {
 
 /// Returns the objects that these objects retain together, including themselves; an unreachable one retains itself.
 pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
-    retained_set_within(graph, set, WalkLimits::of(&graph.tree))
+    retained_set_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
 /// Like [`retained_set`], with explicit limits, which only affect the time.
 pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let Some((first, last)) = SetPositions::of(tree, set, &members).span else { return set.clone() };
+    let Some((first, last)) = SetPositions::mark_members(tree, set, &members).span else {
+        return set.clone();
+    };
     let start = common_dominator(tree, first, last);
     if start != Start::Object(first)
-        && let Some(jointly) = jointly(graph, start, &members, [first, last], limits)
+        && let Some(jointly) = joint_retained_set(graph, start, &members, [first, last], limits)
     {
         let dominated = |chunk: Range<ObjectIndex>| {
             let dominated = ObjectIndex::range(chunk).filter(|object| jointly.dominated.contains(*object));
             dominated.map(|object| object.0).collect()
         };
         let others: RoaringBitmap = jointly.others.iter().map(|object| object.0).collect();
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
         return parallel::union(&chunks, dominated) | others | set;
     }
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
-    let (below, _) = start.below(tree);
+    let (below, _) = start.dominated_range(tree);
     let unmet = parallel::union(&TreePosition::chunks(below, CHUNK), |chunk| {
         let objects = tree.objects_at(chunk);
         let unmet =
@@ -166,7 +168,7 @@ struct SetPositions {
 impl SetPositions {
     /// Marks the positions of the reachable objects of a set. There may be tens of millions: they are never listed as a
     /// whole.
-    fn of(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {
+    fn mark_members(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {
         let mut all = Self::default();
         let mut objects = set.iter();
         loop {

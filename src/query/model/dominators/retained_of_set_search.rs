@@ -62,7 +62,7 @@ pub struct WalkLimits {
 
 impl WalkLimits {
     /// Returns limits within which the search is cheaper than the walk.
-    pub fn of(tree: &Tree) -> Self {
+    pub fn for_tree(tree: &Tree) -> Self {
         let reachable = tree.reachable();
         Self {
             dominated: reachable - reachable / 4,
@@ -73,7 +73,7 @@ impl WalkLimits {
 }
 
 /// Joint retained set of some objects.
-pub(super) struct Jointly {
+pub(super) struct JointRetainedSet {
     /// All objects that they dominate.
     pub(super) dominated: Marks,
     /// All other objects that they retain.
@@ -85,15 +85,15 @@ pub(super) struct Jointly {
 
 /// Computes what the objects at the marked positions retain. They are reachable, all between `first` and `last`, and
 /// `start` dominates them. Returns `None` if a walk from there should be used instead.
-pub(super) fn jointly(
+pub(super) fn joint_retained_set(
     graph: &ObjectGraph,
     start: Start,
     members: &Marks<TreePosition>,
     [first, last]: [TreePosition; 2],
     limits: WalkLimits,
-) -> Option<Jointly> {
+) -> Option<JointRetainedSet> {
     let tree = &graph.tree;
-    let dominated = dominated(tree, members, [first, last]);
+    let dominated = dominated_positions(tree, members, [first, last]);
     if dominated.len() > u64::from(limits.dominated) {
         return None;
     }
@@ -107,11 +107,11 @@ pub(super) fn jointly(
         let size = tree.position(*object).map_or(0, |position| tree.shallow_bytes(position));
         (objects, bytes) = (objects + 1, bytes.saturating_add(size));
     }
-    Some(Jointly { dominated, others, objects, bytes })
+    Some(JointRetainedSet { dominated, others, objects, bytes })
 }
 
 /// Returns the positions that members dominate, including their own.
-fn dominated(
+fn dominated_positions(
     tree: &Tree,
     members: &Marks<TreePosition>,
     [first, last]: [TreePosition; 2],
@@ -149,7 +149,7 @@ fn dominated(
 /// Returns the objects at some positions, with their number and shallow size.
 fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) {
     let marks = Marks::new(tree.objects());
-    let sums = parallel::map(&TreePosition::chunks(tree.all(), CHUNK), |chunk| {
+    let sums = parallel::map(&TreePosition::chunks(tree.positions(), CHUNK), |chunk| {
         if (chunk.start.0 / 64..chunk.end.0.div_ceil(64)).all(|word| positions.word(word) == 0) {
             return (0, 0);
         }
@@ -201,7 +201,7 @@ impl<'a> JointSearch<'a> {
             graph,
             outward: Outward::new(graph),
             dominated,
-            bounds: start.below(&graph.tree).0,
+            bounds: start.dominated_range(&graph.tree).0,
             roots,
             alive: none(),
             found: none(),
@@ -219,7 +219,7 @@ impl<'a> JointSearch<'a> {
         let Outward { lists, labels } = &self.outward;
         let targets = self.class_objects();
         let classes = Marks::<ClassNumber>::new(u32::try_from(targets.len()).unwrap_or(u32::MAX));
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
         let outside = parallel::map(&chunks, |chunk| {
             let mut outside = Vec::new();
             for group in chunk.start.0 / GROUP..chunk.end.0.div_ceil(GROUP) {
@@ -231,7 +231,7 @@ impl<'a> JointSearch<'a> {
                 lists.group(group, |object, targets| {
                     if members & (1 << (object % GROUP)) != 0 {
                         outside.extend(targets.filter(|to| !dominated.contains(*to) && found.mark(*to)));
-                        classes.mark(ClassNumber(u32::try_from(labels.of(object)).unwrap_or(u32::MAX)));
+                        classes.mark(ClassNumber(u32::try_from(labels.label_of(object)).unwrap_or(u32::MAX)));
                     }
                 });
             }
@@ -368,7 +368,7 @@ impl<'a> JointSearch<'a> {
         if asked.is_empty() {
             return Vec::new();
         }
-        let found = parallel::map(&ObjectIndex::chunks(graph.objects.all(), CHUNK), |chunk| {
+        let found = parallel::map(&ObjectIndex::chunks(graph.objects.indices(), CHUNK), |chunk| {
             let classes = graph.objects.classes(chunk.clone());
             let of = ObjectIndex::range(chunk)
                 .zip(classes)

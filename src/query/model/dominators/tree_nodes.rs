@@ -26,7 +26,7 @@ pub struct TreeNode<T> {
 
 /// Returns the chunks of all reachable objects, in preorder.
 pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
-    TreePosition::chunks(tree.all(), CHUNK)
+    TreePosition::chunks(tree.positions(), CHUNK)
 }
 
 /// Returns the objects of a chunk, by position. `names` provides dominators by position in the chunk; `outside`

@@ -21,7 +21,7 @@ pub enum RetainedSizes {
 impl RetainedSizes {
     /// Returns the reliability for what was read. Dangling references alone do not count: JVMs omit some of their own
     /// objects.
-    pub fn of(account: &Account) -> Self {
+    pub fn from_account(account: &Account) -> Self {
         let lost = account.heap_damaged
             || account.objects_without_class > 0
             || account.odd_instances > 0
@@ -133,9 +133,9 @@ pub struct Extent {
 
 impl Extent {
     /// Reads summary and index.
-    pub fn of(heap: &Heap) -> Self {
+    pub fn from_heap(heap: &Heap) -> Self {
         let account = heap.summary().account();
-        Self { account, missing: heap.missing_objects(), retained: RetainedSizes::of(&account) }
+        Self { account, missing: heap.missing_objects(), retained: RetainedSizes::from_account(&account) }
     }
 }
 
@@ -151,7 +151,7 @@ pub struct Diagnosis {
 /// Examines a dump; with a graph, also what is missing from it.
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
-    let extent = Extent::of(heap);
+    let extent = Extent::from_heap(heap);
     let mut findings = findings_of(summary.problems(), extent.account.file_bytes);
     let mut note = |count: u64, subject: Subject, text: String| {
         if count > 0 {
@@ -220,15 +220,18 @@ mod tests {
     #[test]
     fn retained_sizes_are_judged_by_what_is_lost() {
         let whole = Account::default();
-        assert_eq!(RetainedSizes::of(&whole), RetainedSizes::Exact);
+        assert_eq!(RetainedSizes::from_account(&whole), RetainedSizes::Exact);
         let cut = Account { cut_primitive_arrays: 1, ..whole };
-        assert_eq!(RetainedSizes::of(&cut), RetainedSizes::LowerBounds);
+        assert_eq!(RetainedSizes::from_account(&cut), RetainedSizes::LowerBounds);
         let parts = [
             Account { heap_damaged: true, ..cut },
             Account { cut_object_arrays: 1, ..cut },
             Account { objects_without_class: 1, ..whole },
             Account { odd_instances: 1, ..whole },
         ];
-        assert_eq!(parts.map(|account| RetainedSizes::of(&account)), [RetainedSizes::OfWhatIsThere; 4]);
+        assert_eq!(
+            parts.map(|account| RetainedSizes::from_account(&account)),
+            [RetainedSizes::OfWhatIsThere; 4]
+        );
     }
 }

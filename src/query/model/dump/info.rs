@@ -105,7 +105,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
         records: summary.record_counts(),
         heaps: summary.heaps().map(|(heap, name)| (heap, name.to_owned())).collect(),
         size_sources: sizes.sources(summary),
-        extent: Extent::of(heap),
+        extent: Extent::from_heap(heap),
         problems: summary.problems(),
     }
 }

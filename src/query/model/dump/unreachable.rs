@@ -24,7 +24,7 @@ pub struct Unreachable {
 
 impl Unreachable {
     /// Computes the sizes from the dominator tree, with the fitted layout.
-    pub fn of(summary: &Summary, graph: &ObjectGraph) -> Self {
+    pub fn new(summary: &Summary, graph: &ObjectGraph) -> Self {
         let all_bytes = all_bytes(summary, &Sizes::new(summary, None));
         Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
     }

@@ -58,7 +58,7 @@ static NUMBERS: LazyLock<AllNumbers> = LazyLock::new(|| {
 });
 
 /// Returns the fields by rules file.
-pub fn all() -> &'static [FrameworkNumbers] {
+pub fn numbers_by_file() -> &'static [FrameworkNumbers] {
     &NUMBERS.files
 }
 
@@ -141,14 +141,14 @@ fn each_path(expression: &str, visit: &mut dyn FnMut(Option<&str>, &str)) {
 }
 
 /// A path at the start of an expression.
-struct Path<'e> {
+struct ExpressionPath<'e> {
     names: Vec<&'e str>,
     /// `true` if it ends in a field.
     is_value: bool,
     bytes: usize,
 }
 
-fn path(text: &str) -> Path<'_> {
+fn path(text: &str) -> ExpressionPath<'_> {
     let (mut names, mut at) = (Vec::new(), 0);
     let mut is_value;
     loop {
@@ -169,14 +169,14 @@ fn path(text: &str) -> Path<'_> {
         match next {
             Some(next) if is_name_start(next) => at += 1,
             // An attribute.
-            Some('@') => return Path { names, is_value: false, bytes: at + 1 },
+            Some('@') => return ExpressionPath { names, is_value: false, bytes: at + 1 },
             _ => break,
         }
     }
     if text.get(at..).is_some_and(|after| after.starts_with('(')) {
         is_value = false;
     }
-    Path { names, is_value, bytes: at }
+    ExpressionPath { names, is_value, bytes: at }
 }
 
 fn is_name_start(c: char) -> bool {

@@ -74,7 +74,7 @@ pub struct Listing {
 /// Lists a part of the tree: objects in preorder, siblings by retained size, largest first.
 pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
     let mut listing = Listing::default();
-    let (_, first_depth) = question.start.below(tree);
+    let (_, first_depth) = question.start.dominated_range(tree);
     let below = match question.start {
         Start::Roots => tree.reachable_bytes(),
         Start::Object(position) => {
@@ -187,7 +187,7 @@ fn made_row(
 
 /// Immediately dominated objects of one class, package or loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GroupRow {
+pub struct DominatedGroupRow {
     /// Class, package or loader, with the figures of these objects.
     pub group: histogram::HistogramRow,
     /// Number of objects that would be freed with them, including themselves.
@@ -208,7 +208,7 @@ struct GroupSum {
 ///
 /// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
 /// what static fields hold is not the JDK's.
-pub fn group(dump: &DumpGraph<'_>, starts: &[Start], group_by: HistogramGroupBy) -> Vec<GroupRow> {
+pub fn group(dump: &DumpGraph<'_>, starts: &[Start], group_by: HistogramGroupBy) -> Vec<DominatedGroupRow> {
     let mut groups = ClassGroups::new(dump.summary, group_by, &[]);
     // Objects of unknown class are a group of their own.
     let unknown = groups.rows.len();
@@ -218,15 +218,15 @@ pub fn group(dump: &DumpGraph<'_>, starts: &[Start], group_by: HistogramGroupBy)
     // A few children are looked up one by one, rather than everything below.
     let parts = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| {
         match start.few_children(&dump.graph.tree) {
-            Some(children) => vec![Dominated::Children(children)],
+            Some(children) => vec![DominatedPart::Children(children)],
             None => {
-                let (positions, depth) = start.below(&dump.graph.tree);
+                let (positions, depth) = start.dominated_range(&dump.graph.tree);
                 let chunks = TreePosition::chunks(positions, chunk).into_iter();
-                chunks.map(|positions| Dominated::Depth { positions, depth }).collect()
+                chunks.map(|positions| DominatedPart::Depth { positions, depth }).collect()
             }
         }
     });
-    let parts: Vec<Dominated> = parts.collect();
+    let parts: Vec<DominatedPart> = parts.collect();
     let none = || vec![GroupSum::default(); groups.rows.len()];
     let java_lang_class = dump.summary.java_lang_class().filter(|_| group_by != HistogramGroupBy::Class);
     let loaders = if group_by == HistogramGroupBy::Loader { loaders(dump) } else { FxHashMap::default() };
@@ -250,9 +250,9 @@ pub fn group(dump: &DumpGraph<'_>, starts: &[Start], group_by: HistogramGroupBy)
             }
             sums
         });
-    let mut rows: Vec<GroupRow> = (groups.rows.into_iter().zip(sums))
+    let mut rows: Vec<DominatedGroupRow> = (groups.rows.into_iter().zip(sums))
         .filter(|(_, sum)| sum.objects > 0)
-        .map(|(group, sum)| GroupRow {
+        .map(|(group, sum)| DominatedGroupRow {
             group: histogram::HistogramRow {
                 instances: sum.objects,
                 shallow_bytes: sum.shallow_bytes,
@@ -279,7 +279,7 @@ fn loaders(dump: &DumpGraph<'_>) -> FxHashMap<ObjectIndex, ClassNumber> {
 }
 
 /// Some of the objects that a start immediately dominates.
-enum Dominated {
+enum DominatedPart {
     /// The listed objects.
     Children(Vec<TreePosition>),
     /// All objects at a depth in a range of positions.
@@ -291,7 +291,7 @@ fn group_part(
     graph: &ObjectGraph,
     groups: &ClassGroups,
     class_of: impl Fn(ObjectIndex) -> Option<ClassNumber>,
-    part: Dominated,
+    part: DominatedPart,
     sums: &mut [GroupSum],
 ) {
     let tree = &graph.tree;
@@ -308,13 +308,13 @@ fn group_part(
         }
     };
     let (positions, depth) = match part {
-        Dominated::Children(children) => {
+        DominatedPart::Children(children) => {
             for child in children {
                 add(child, tree.retained_bytes(child), tree.retained_objects(child));
             }
             return;
         }
-        Dominated::Depth { positions, depth } => (positions, depth),
+        DominatedPart::Depth { positions, depth } => (positions, depth),
     };
     // The object at that depth that contains the current position: its position, and the shallow bytes from there on.
     let mut current: Option<(TreePosition, u64)> = None;

@@ -108,7 +108,7 @@ pub struct HistogramRow {
 
 /// Totals over rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct HistogramTotals {
     /// Number of rows.
     pub rows: u64,
     /// Number of objects.
@@ -123,7 +123,7 @@ pub struct Histogram {
     /// Rows within `top`, in the requested order.
     pub rows: Vec<HistogramRow>,
     /// Totals over all rows, including those beyond `top`.
-    pub total: Totals,
+    pub total: HistogramTotals,
     /// Size of all objects, or of all reachable ones if only those are counted, regardless of patterns.
     pub heap_bytes: u64,
 }
@@ -172,8 +172,8 @@ fn heap_bytes(dump: &DumpGraph<'_>, sizes: &Sizes, scope: Scope) -> u64 {
 
 /// Computes a histogram of all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &HistogramQuery) -> Histogram {
-    let groups = ClassGroups::asked(summary, question);
-    let rows = groups.count(summary, |number, class| all(summary, sizes, number, class));
+    let groups = ClassGroups::for_query(summary, question);
+    let rows = groups.count(summary, |number, class| total_counts(summary, sizes, number, class));
     finish(rows, question, all_bytes(summary, sizes))
 }
 
@@ -182,11 +182,13 @@ pub fn histogram(summary: &Summary, sizes: &Sizes, question: &HistogramQuery) ->
 /// The retained size of a row is the joint one of its reachable objects, by the dominator tree: an object that several
 /// of them dominate counts once. Sizes are those of the fitted layout.
 pub fn histogram_of(dump: &DumpGraph<'_>, question: &HistogramQuery, scope: Scope, with: With) -> Histogram {
-    let groups = ClassGroups::asked(dump.summary, question);
+    let groups = ClassGroups::for_query(dump.summary, question);
     let sizes = Sizes::new(dump.summary, None);
     let heap_bytes = heap_bytes(dump, &sizes, scope);
     let mut rows = match scope {
-        Scope::All => groups.count(dump.summary, |number, class| all(dump.summary, &sizes, number, class)),
+        Scope::All => {
+            groups.count(dump.summary, |number, class| total_counts(dump.summary, &sizes, number, class))
+        }
         Scope::Reachable | Scope::Unreachable => {
             let counts = counts(dump, scope);
             groups.count(dump.summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
@@ -208,7 +210,7 @@ pub fn counts(dump: &DumpGraph<'_>, scope: Scope) -> Vec<Counts> {
 
 /// Returns the positions of the counted objects in the dominator tree.
 fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
-    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
+    let (reachable, end) = (graph.tree.positions(), TreePosition(graph.tree.objects()));
     match scope {
         Scope::All => reachable.start..end,
         Scope::Reachable => reachable,
@@ -229,7 +231,7 @@ pub fn histogram_within(
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     let heap_bytes = heap_bytes(dump, &Sizes::new(dump.summary, None), scope);
-    finish(ClassGroups::asked(dump.summary, question).count(dump.summary, figures), question, heap_bytes)
+    finish(ClassGroups::for_query(dump.summary, question).count(dump.summary, figures), question, heap_bytes)
 }
 
 /// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
@@ -239,14 +241,14 @@ pub fn histogram_below(dump: &DumpGraph<'_>, question: &HistogramQuery, top: Tre
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     finish(
-        ClassGroups::asked(dump.summary, question).count(dump.summary, figures),
+        ClassGroups::for_query(dump.summary, question).count(dump.summary, figures),
         question,
         dump.graph.tree.retained_bytes(top),
     )
 }
 
 /// Returns the number and size of the objects of a class, reachable or not.
-pub fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
+pub fn total_counts(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
 }
 
@@ -263,7 +265,7 @@ pub fn finish(mut rows: Vec<HistogramRow>, question: &HistogramQuery, heap_bytes
         }
         HistogramOrder::Name => rows.sort_rows_by_cached_key(key),
     }
-    let total = Totals {
+    let total = HistogramTotals {
         rows: rows.len() as u64,
         instances: rows.iter().map(|row| row.instances).sum(),
         shallow_bytes: rows.iter().fold(0, |sum, row| sum.saturating_add(row.shallow_bytes)),
@@ -284,14 +286,20 @@ pub struct ClassGroups {
 impl ClassGroups {
     /// Groups the classes that match the patterns.
     pub fn new(summary: &Summary, group_by: HistogramGroupBy, patterns: &[ClassPattern]) -> Self {
-        Self::of(summary, group_by, |_, name| any_matches(patterns, name))
+        Self::with_filter(summary, group_by, |_, name| any_matches(patterns, name))
     }
 
-    fn asked(summary: &Summary, question: &HistogramQuery) -> Self {
-        Self::of(summary, question.group_by, |class, name| question.is_meant(name, class.class_object()))
+    fn for_query(summary: &Summary, question: &HistogramQuery) -> Self {
+        Self::with_filter(summary, question.group_by, |class, name| {
+            question.is_meant(name, class.class_object())
+        })
     }
 
-    fn of(summary: &Summary, group_by: HistogramGroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
+    fn with_filter(
+        summary: &Summary,
+        group_by: HistogramGroupBy,
+        is_meant: impl Fn(&ClassRow, &str) -> bool,
+    ) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = SharedTexts::default();

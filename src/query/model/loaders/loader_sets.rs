@@ -16,7 +16,7 @@ use crate::dominators::retained_of_set::tops;
 use crate::generated_loaders::{GeneratedLoaders, is_accessor_loader, is_permanent};
 use crate::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
 use crate::objects::class_set::ClassSet;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use crate::paths::beyond_frames;
 use crate::paths::steps::{ObjectStep, RootView, View};
 use hprof_base::sorting::SortRows;
@@ -217,7 +217,7 @@ fn members(dump: &DumpGraph<'_>, groups: &[Deployments]) -> Vec<Vec<Vec<ObjectIn
     let instances = if classes.is_empty() {
         Vec::new()
     } else {
-        ClassSet::of(dump.summary, &classes).all_objects(dump.graph)
+        ClassSet::from_classes(dump.summary, &classes).all_objects(dump.graph)
     };
     for object in instances {
         add(dump.graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
@@ -346,7 +346,7 @@ pub fn duplicate_names(dump: &DumpGraph<'_>, duplicates: &[Duplicate]) -> io::Re
 
 /// Shortest path that keeps an object reachable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct RootPath {
     /// Root where the path starts.
     pub root: RootView,
     /// Objects of the path.
@@ -359,22 +359,25 @@ pub struct Why {
 }
 
 /// Finds the path of each of the given loaders once.
-pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
+pub fn root_paths(
+    view: &View<'_>,
+    loaders: impl IntoIterator<Item = ObjectId>,
+) -> FxHashMap<ObjectId, RootPath> {
     let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
     let addresses = &view.edges.dump.graph.objects.addresses;
     let found = wanted.into_iter().filter_map(|id| Some((id, path(view, addresses.index_of(id)?)?)));
     found.collect()
 }
 
-fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
+fn path(view: &View<'_>, object: ObjectIndex) -> Option<RootPath> {
     // Prefers a path that lasts longer than a method call, if there is one.
-    let found = beyond_frames::paths(&view.edges, object, 1, Excluded::all());
+    let found = beyond_frames::paths(&view.edges, object, 1, Exclusions::all_but_strong());
     let path = found.paths.into_iter().min_by_key(|path| path.through_frame)?.objects;
-    why_along(view, &path)
+    root_path_along(view, &path)
 }
 
 /// Describes a path.
-pub fn why_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<Why> {
+pub fn root_path_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<RootPath> {
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
         let class = view.edges.class_of_class_object(holder);
         let class = class.and_then(|class| view.edges.dump.summary.class(class));
@@ -386,7 +389,7 @@ pub fn why_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<Why> {
     let more = path.len().saturating_sub(MAX_PATH);
     if more == 0 {
         let steps = view.steps(path, 0..path.len());
-        return Some(Why { root: view.root(*path.first()?), steps, left_out: (0, 0), start });
+        return Some(RootPath { root: view.root(*path.first()?), steps, left_out: (0, 0), start });
     }
     let half = MAX_PATH / 2;
     let mut steps = view.steps(path, 0..half);
@@ -394,5 +397,5 @@ pub fn why_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<Why> {
     // That step and the object that references it must not be omitted.
     let start =
         if start < half { start } else { start.checked_sub(more).filter(|at| *at > half).unwrap_or(0) };
-    Some(Why { root: view.root(*path.first()?), steps, left_out: (more, half), start })
+    Some(RootPath { root: view.root(*path.first()?), steps, left_out: (more, half), start })
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::selection::{Selected, Selection};
+use super::selection::{Selection, SelectionKind};
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -33,7 +33,7 @@ impl ClassSet {
                 }
             };
             match &selection.what {
-                Selected::Object(id) => {
+                SelectionKind::Object(id) => {
                     let object = dump.graph.objects.addresses.index_of(*id);
                     object
                         .and_then(|object| {
@@ -44,7 +44,7 @@ impl ClassSet {
                         .into_iter()
                         .for_each(&mut add);
                 }
-                Selected::Classes(pattern) => {
+                SelectionKind::Classes(pattern) => {
                     let all = dump.summary.numbered_classes();
                     let found = all.filter(|(_, class)| pattern.matches(dump.summary.class_name(class)));
                     found.for_each(|(number, _)| add(number));
@@ -61,7 +61,7 @@ impl ClassSet {
     }
 
     /// Creates a set of these classes.
-    pub fn of(summary: &Summary, classes: &[ClassNumber]) -> Self {
+    pub fn from_classes(summary: &Summary, classes: &[ClassNumber]) -> Self {
         let mut of_class = vec![false; summary.classes().len()];
         for class in classes {
             if let Some(place) = of_class.get_mut(class.0 as usize) {
@@ -127,7 +127,7 @@ impl ClassSet {
         if self.is_empty() {
             return Vec::new();
         }
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
         parallel::map(&chunks, |chunk| self.objects(graph, chunk).collect::<Vec<_>>()).concat()
     }
 }

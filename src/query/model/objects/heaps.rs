@@ -7,7 +7,7 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_index::scan::heap_ranges::HeapRanges;
 
 use super::object_set::Bits;
-use super::reader::Record;
+use super::reader::ObjectRecord;
 
 /// Number of objects per chunk; a multiple of [`BLOCK`] and of 64.
 const CHUNK: u32 = 1 << 16;
@@ -39,10 +39,10 @@ pub fn objects_of(name: &str, dump: &Dump<'_>) -> Result<Bits, NoHeap> {
     }
     let ranges = HeapRanges::read(dump.summary, dump.bytes());
     let objects = dump.objects;
-    let is_of_heap = |record: Option<Record<'_>>| {
+    let is_of_heap = |record: Option<ObjectRecord<'_>>| {
         record.and_then(|record| ranges.heap_at(record.offset())).is_some_and(|heap| numbers.contains(&heap))
     };
-    let chunks = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
+    let chunks = ObjectIndex::chunks(dump.graph.objects.indices(), CHUNK);
     let parts: Vec<Vec<ObjectIndex>> = parallel::map(&chunks, |chunk| {
         let mut found = Vec::new();
         for block in ObjectIndex::chunks(chunk, BLOCK) {

@@ -18,7 +18,7 @@ pub const HIDDEN: &str = "*";
 
 /// Returns what stands for a hidden text: its length, and its kind if it contains a credential that
 /// `hprof_analyses::secrets` recognizes.
-pub fn masked(characters: &Characters<'_>) -> String {
+pub fn mask_text(characters: &Characters<'_>) -> String {
     let length = characters.len();
     let kind = kind::of_text(characters).map(|kind| format!(", {kind}")).unwrap_or_default();
     format!("{HIDDEN} ({length} character{}{kind})", if length == 1 { "" } else { "s" })
@@ -26,7 +26,7 @@ pub fn masked(characters: &Characters<'_>) -> String {
 
 /// Returns a text, or what stands for it.
 pub fn text(characters: &Characters<'_>, most: usize, hides: bool) -> String {
-    if hides { masked(characters) } else { characters.text(most) }
+    if hides { mask_text(characters) } else { characters.text(most) }
 }
 
 /// Returns whether the number in a static field of a class is shown although values are hidden: sizes of collections,
@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn a_mask_has_the_length() {
-        let [none, one] = [&b""[..], b"x"].map(|text| masked(&Characters::Latin1(text)));
+        let [none, one] = [&b""[..], b"x"].map(|text| mask_text(&Characters::Latin1(text)));
         assert_eq!((none, one), ("* (0 characters)".to_owned(), "* (1 character)".to_owned()));
         let key = ["AKIA", "Q3EGRIZVN7HXK2DU"].concat();
-        assert_eq!(masked(&Characters::Latin1(key.as_bytes())), "* (20 characters, aws-access-key-id)");
+        assert_eq!(mask_text(&Characters::Latin1(key.as_bytes())), "* (20 characters, aws-access-key-id)");
         assert_eq!(text(&Characters::Latin1(b"secret"), 3, true), "* (6 characters)");
         assert_eq!(text(&Characters::Latin1(b"secret"), 3, false), "sec");
     }

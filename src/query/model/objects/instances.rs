@@ -52,7 +52,7 @@ pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
-    let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
+    let found = (ObjectIndex::chunks(graph.objects.indices(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
             find_in_chunk(graph, question, chunk, &mut best);
             best
@@ -68,7 +68,7 @@ pub fn find_by_field(
     order: &FieldOrder<'_>,
 ) -> BestObjects {
     let none = || Best::<FieldKey>::new(question.top);
-    let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
+    let found = (ObjectIndex::chunks(graph.objects.indices(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
             for (first, wanted) in question.classes.blocks(graph, chunk) {
                 order.objects.records_of_block(first, wanted, |object, record| {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use hprof_index::Dump;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_index::storage::id_map::IdMap;
 use hprof_values::{BasicType, ObjectId};
 
@@ -52,7 +52,7 @@ impl<'a> Labels<'a> {
         Self {
             meanings: Meanings::new(dump),
             objects,
-            forms: Forms::of(summary),
+            forms: Forms::for_summary(summary),
             thread_locals: OnceLock::new(),
             is_thread_local: ClassSet::of_name_and_below(summary, THREAD_LOCAL),
             hides_values: dump.heap.hides_values(),
@@ -61,19 +61,23 @@ impl<'a> Labels<'a> {
 
     /// Returns the label of an object, if it has one. Not escaped.
     pub fn label(&self, object: ObjectIndex) -> Option<String> {
-        if self.tells_nothing_of(object) { self.other(object).map(shortened) } else { self.content(object) }
+        if self.tells_nothing_of(object) {
+            self.fallback_label(object).map(shortened)
+        } else {
+            self.content(object)
+        }
     }
 
     /// Like [`Labels::label`], for comparison rather than display: also available if values are hidden.
     pub fn content(&self, object: ObjectIndex) -> Option<String> {
-        self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.other(object)?)))
+        self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.fallback_label(object)?)))
     }
 
     /// Like [`Labels::label`], but not truncated to a short text. Still bounded.
-    pub fn whole(&self, object: ObjectIndex) -> Option<String> {
+    pub fn full_label(&self, object: ObjectIndex) -> Option<String> {
         let is_told = !self.tells_nothing_of(object);
         let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();
-        meaning.map(|meaning| meaning.text).or_else(|| self.other(object))
+        meaning.map(|meaning| meaning.text).or_else(|| self.fallback_label(object))
     }
 
     /// Returns the reader of the meanings of objects.
@@ -92,7 +96,7 @@ impl<'a> Labels<'a> {
     }
 
     /// Returns a label for an object without a meaning of its own.
-    fn other(&self, object: ObjectIndex) -> Option<String> {
+    fn fallback_label(&self, object: ObjectIndex) -> Option<String> {
         let class = self.objects.graph.objects.class(object)?;
         if self.is_thread_local.contains(class) {
             return self.of_thread_local(self.objects.graph.objects.addresses.id_of(object)?);
@@ -104,7 +108,7 @@ impl<'a> Labels<'a> {
         let collections = Collections::with(&self.objects, self.forms.clone());
         let collection =
             collections.collection(object).filter(|collection| collection.kind != CollectionKind::Holder)?;
-        Some(format!("size={}", grouped(collections.count(&collection)?)))
+        Some(format!("size={}", group_digits(collections.count(&collection)?)))
     }
 
     fn of_thread_local(&self, id: ObjectId) -> Option<String> {

@@ -28,16 +28,17 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     // Setting bits in one shared bitmap costs more than merging a few bitmaps.
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
     let share = graph.objects.len().div_ceil(threads).next_multiple_of(64);
-    let all = ObjectIndex::chunks(graph.objects.all(), share);
-    let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
-    let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
+    let all = ObjectIndex::chunks(graph.objects.indices(), share);
+    let marked = all.into_par_iter().map(|chunk| PositionMarks::new(graph, classes, chunk, live));
+    let (marks, total) = marked.reduce_with(PositionMarks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
     let none =
         || LargestSearch { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
-    let searches = TreePosition::chunks(tree.all(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
-        search.chunk(chunk);
-        search
-    });
+    let searches =
+        TreePosition::chunks(tree.positions(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
+            search.chunk(chunk);
+            search
+        });
     let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);
     let mut objects = best.finish().objects;
     // Unreachable objects follow the others, by object index.
@@ -51,9 +52,9 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
 
 /// One bit per position.
 #[derive(Default)]
-struct Marks(Vec<u64>);
+struct PositionMarks(Vec<u64>);
 
-impl Marks {
+impl PositionMarks {
     /// Marks the objects of some classes in a chunk of all objects, and counts them.
     fn new(graph: &ObjectGraph, asked: &ClassSet, chunk: Range<ObjectIndex>, live: bool) -> (Self, u64) {
         let tree = &graph.tree;
@@ -91,7 +92,7 @@ impl Marks {
 /// Pass of a thread over some chunks.
 struct LargestSearch<'s> {
     tree: &'s Tree,
-    marks: &'s Marks,
+    marks: &'s PositionMarks,
     /// Lower bound of the largest retained sizes, shared by all threads.
     bound: &'s AtomicU64,
     best: Best,

@@ -11,7 +11,7 @@ pub trait Number: Copy {
     /// Returns the number.
     fn number(self) -> u32;
     /// Creates the index from a number.
-    fn of(number: u32) -> Self;
+    fn from_number(number: u32) -> Self;
 }
 
 macro_rules! numbers {
@@ -23,7 +23,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            fn of(number: u32) -> Self {
+            fn from_number(number: u32) -> Self {
                 Self(number)
             }
         }

@@ -16,7 +16,7 @@ use hprof_index::objects::reader::{ClassObject, Instance, ObjectArray, ObjectVis
 use hprof_values::{BasicType, ObjectId, be_id};
 
 use super::reference_kind::ReferenceKind;
-use super::strength::{Excluded, Strength, Strengths, is_referent};
+use super::strength::{Exclusions, Strength, Strengths, is_referent};
 use crate::objects::root_index::RootIndex;
 
 /// Maximum number of kinds kept for one reference; others are only counted. Two fields at once are rare, slots of an
@@ -120,7 +120,7 @@ impl<'a> Edges<'a> {
     }
 
     /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
-    pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+    pub fn for_each_reference(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let mut reader =
             ReferenceReader { edges: self, with_locals: true, visit: |_, kind, id| visit(kind, id) };
         self.dump.objects.visit_object(from, &mut reader);
@@ -159,7 +159,7 @@ impl<'a> Edges<'a> {
         let id = |target: &ObjectIndex| self.dump.graph.objects.addresses.id_of(*target).unwrap_or_default();
         let ids: Vec<ObjectId> = targets.iter().map(id).collect();
         let mut holdings = vec![Holding::default(); ids.len()];
-        self.each(from, |meaning, id| {
+        self.for_each_reference(from, |meaning, id| {
             let holding = ids.binary_search(&id).ok().and_then(|at| holdings.get_mut(at));
             if let Some(holding) = holding {
                 holding.add(meaning);
@@ -177,7 +177,7 @@ impl<'a> Edges<'a> {
     pub fn meanings(&self, from: ObjectIndex, to: ObjectIndex, most: usize) -> Vec<ReferenceKind<'a>> {
         let to = self.dump.graph.objects.addresses.id_of(to);
         let mut meanings = Vec::new();
-        self.each(from, |meaning, id| {
+        self.for_each_reference(from, |meaning, id| {
             if Some(id) == to && meanings.len() < most {
                 meanings.push(meaning);
             }
@@ -187,14 +187,18 @@ impl<'a> Edges<'a> {
 
     /// Returns the strength of a reference from `from`.
     pub fn strength(&self, from: ObjectIndex, holding: &Holding<'a>) -> Strength {
-        if holding.is_referent_only() { self.strengths.of(self.dump.graph, from) } else { Strength::Strong }
+        if holding.is_referent_only() {
+            self.strengths.of_object(self.dump.graph, from)
+        } else {
+            Strength::Strong
+        }
     }
 
     /// Returns whether any reference from `from` to `to` is not excluded.
     #[inline]
-    pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
+    pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Exclusions) -> bool {
         excluded.follows_all()
-            || !excluded.contains(self.strengths.of(self.dump.graph, from))
+            || !excluded.contains(self.strengths.of_object(self.dump.graph, from))
             || !self.holding(from, to).is_referent_only()
     }
 
@@ -218,12 +222,12 @@ impl<'a> Edges<'a> {
     }
 
     /// Returns the object that a Reference holds only as its referent, if such references are excluded.
-    pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
-        if excluded.follows_all() || !excluded.contains(self.strengths.of(self.dump.graph, from)) {
+    pub fn excluded_target(&self, from: ObjectIndex, excluded: Exclusions) -> Option<ObjectIndex> {
+        if excluded.follows_all() || !excluded.contains(self.strengths.of_object(self.dump.graph, from)) {
             return None;
         }
         let mut referent = None;
-        self.each(from, |meaning, id| {
+        self.for_each_reference(from, |meaning, id| {
             if is_referent(&meaning) {
                 referent = Some(id);
             }

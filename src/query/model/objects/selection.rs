@@ -31,12 +31,12 @@ pub struct Selection {
     /// The selection as given.
     pub text: String,
     /// Meaning of the selection.
-    pub what: Selected,
+    pub what: SelectionKind,
 }
 
 /// Meaning of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selected {
+pub enum SelectionKind {
     /// The object with this ID.
     Object(ObjectId),
     /// Objects of all classes that match.
@@ -51,7 +51,7 @@ impl FromStr for Selection {
         if !is_meant_as_id(text) {
             return Ok(Self::classes(text));
         }
-        Ok(Self { text: text.to_owned(), what: Selected::Object(object_id(text)?) })
+        Ok(Self { text: text.to_owned(), what: SelectionKind::Object(object_id(text)?) })
     }
 }
 
@@ -59,17 +59,17 @@ impl Selection {
     fn classes(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: Selected::Classes(pattern) }
+        Self { text: text.to_owned(), what: SelectionKind::Classes(pattern) }
     }
 
     /// Returns whether the ID could also be a class name.
     pub fn is_ambiguous(&self) -> bool {
-        matches!(self.what, Selected::Object(_)) && is_ambiguous(&self.text)
+        matches!(self.what, SelectionKind::Object(_)) && is_ambiguous(&self.text)
     }
 
     /// Resolves ambiguity with the dump: an ID that is also the name of a class is taken as the class.
     #[must_use]
-    pub fn settled(&self, summary: &Summary) -> Self {
+    pub fn resolve(&self, summary: &Summary) -> Self {
         if self.is_ambiguous() && is_class(summary, &self.text) {
             Self::classes(&self.text)
         } else {
@@ -80,7 +80,7 @@ impl Selection {
     /// Returns the indices of the selected objects.
     pub fn objects(&self, dump: &DumpGraph<'_>) -> RoaringBitmap {
         let pattern = match &self.what {
-            Selected::Object(id) => {
+            SelectionKind::Object(id) => {
                 return dump
                     .graph
                     .objects
@@ -90,7 +90,7 @@ impl Selection {
                     .into_iter()
                     .collect();
             }
-            Selected::Classes(pattern) => pattern,
+            SelectionKind::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> = dump
             .summary
@@ -110,7 +110,7 @@ impl Selection {
             // They are in ascending order.
             RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
-        let all = ObjectIndex::chunks(dump.graph.objects.all(), CHUNK);
+        let all = ObjectIndex::chunks(dump.graph.objects.indices(), CHUNK);
         parallel::union(&all, select)
     }
 }
@@ -193,25 +193,25 @@ mod tests {
     #[test]
     fn ids_and_classes() {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
-        assert_eq!(what("0x7c00012a8"), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
-        assert_eq!(what("com.acme.**"), Ok(Selected::Classes("com.acme.**".parse().unwrap())));
+        assert_eq!(what("0x7c00012a8"), Ok(SelectionKind::Object(ObjectId(0x7_c000_12a8))));
+        assert_eq!(what("com.acme.**"), Ok(SelectionKind::Classes("com.acme.**".parse().unwrap())));
         for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "111122223333444455556"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
-            assert_eq!(what(id), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
+            assert_eq!(what(id), Ok(SelectionKind::Object(ObjectId(0x7_c000_12a8))));
         }
         // Decimal, as in tables; the same digits with 0x are another object.
-        assert_eq!(what("4229857528"), Ok(Selected::Object(ObjectId(0xfc1e_80f8))));
-        assert_eq!(what("0x4229857528"), Ok(Selected::Object(ObjectId(0x42_2985_7528))));
+        assert_eq!(what("4229857528"), Ok(SelectionKind::Object(ObjectId(0xfc1e_80f8))));
+        assert_eq!(what("0x4229857528"), Ok(SelectionKind::Object(ObjectId(0x42_2985_7528))));
         assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));
         assert_eq!(
             (what("10"), with_digits_of(ObjectId(u64::MAX))),
-            (Ok(Selected::Object(ObjectId(10))), None)
+            (Ok(SelectionKind::Object(ObjectId(10))), None)
         );
-        assert_eq!(what("f058b2e0"), Ok(Selected::Object(ObjectId(0xf058_b2e0))));
+        assert_eq!(what("f058b2e0"), Ok(SelectionKind::Object(ObjectId(0xf058_b2e0))));
         for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
-            assert_eq!(what(class), Ok(Selected::Classes(class.parse().unwrap())), "{class}");
+            assert_eq!(what(class), Ok(SelectionKind::Classes(class.parse().unwrap())), "{class}");
         }
         let is_ambiguous = |text: &str| text.parse::<Selection>().unwrap().is_ambiguous();
         assert!(is_ambiguous("decade20") && !is_ambiguous("0xdecade20") && !is_ambiguous("10decade"));

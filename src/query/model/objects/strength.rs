@@ -61,25 +61,25 @@ pub fn is_referent(meaning: &ReferenceKind<'_>) -> bool {
 
 /// Excluded references, by strength, and excluded roots, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Excluded {
+pub struct Exclusions {
     strengths: u8,
     /// One bit per element of [`RootKind::ALL`].
     roots: u16,
 }
 
-impl Excluded {
+impl Exclusions {
     /// Excludes nothing.
     pub const NONE: Self = Self { strengths: 0, roots: 0 };
 
     /// Excludes references of these strengths, but never strong ones.
-    pub fn of(strengths: impl IntoIterator<Item = Strength>) -> Self {
+    pub fn from_strengths(strengths: impl IntoIterator<Item = Strength>) -> Self {
         let strengths = strengths.into_iter().fold(0, |bits, strength| bits | Self::bit(strength));
         Self { strengths, roots: 0 }
     }
 
     /// Excludes all references that are not strong.
-    pub fn all() -> Self {
-        Self::of(Strength::EXCLUDABLE)
+    pub fn all_but_strong() -> Self {
+        Self::from_strengths(Strength::EXCLUDABLE)
     }
 
     /// Also excludes roots of these kinds.
@@ -145,7 +145,7 @@ impl Strengths {
     }
 
     /// Returns the strength with which an object holds its referent.
-    pub fn of(&self, graph: &ObjectGraph, object: ObjectIndex) -> Strength {
+    pub fn of_object(&self, graph: &ObjectGraph, object: ObjectIndex) -> Strength {
         graph.objects.class(object).map_or(Strength::Strong, |class| self.of_class(class))
     }
 }

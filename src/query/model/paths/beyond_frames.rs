@@ -18,7 +18,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 
@@ -28,7 +28,7 @@ use super::starts::{StartRoots, Starts};
 
 /// A path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
+pub struct ObjectPath {
     /// Objects from a root to the object, by index.
     pub objects: Vec<ObjectIndex>,
     /// `true` if the first object is a root only because a thread's stack holds it.
@@ -39,7 +39,7 @@ pub struct Path {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundPaths {
     /// Paths, shortest first. One more than requested if none of the shortest leads through fields.
-    pub paths: Vec<Path>,
+    pub paths: Vec<ObjectPath>,
     /// `true` if every path goes through an excluded reference.
     pub only_excluded: bool,
     /// `true` if there is no other path of either sort; `false` if the search gave up.
@@ -55,8 +55,8 @@ impl FoundPaths {
 
 /// Finds up to `most` paths to an object, and at least one through fields if there is one. Skips `excluded` references;
 /// if there is no path then, follows all references, still from the same roots.
-pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> FoundPaths {
-    paths_within(edges, object, most, excluded, &mut Budget::unlimited())
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Exclusions) -> FoundPaths {
+    paths_within(edges, object, most, excluded, &mut Budget::without_limit())
 }
 
 /// Finds paths as [`paths`] does, with one budget for both searches; see [`shortest::paths_within`].
@@ -64,7 +64,7 @@ pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,
     most: usize,
-    excluded: Excluded,
+    excluded: Exclusions,
     budget: &mut Budget,
 ) -> FoundPaths {
     let shortest::ShortestPaths { paths, only_excluded, mut are_all } =
@@ -72,14 +72,14 @@ pub fn paths_within(
     let fields = Starts::new(&edges.roots, excluded, StartRoots::BeyondFrames);
     let path = |objects: Vec<ObjectIndex>| {
         let through_frame = objects.first().is_some_and(|root| !fields.contains(*root));
-        Path { objects, through_frame }
+        ObjectPath { objects, through_frame }
     };
-    let mut paths: Vec<Path> = paths.into_iter().map(path).collect();
+    let mut paths: Vec<ObjectPath> = paths.into_iter().map(path).collect();
     if paths.iter().any(|path| path.through_frame) && !budget.is_spent() {
         let excluded = if only_excluded { excluded.following_all() } else { excluded };
         let found = shortest::search(edges, &fields, object, most, excluded, budget);
         are_all &= found.are_all;
-        let mut others: Vec<Path> = found.paths.into_iter().map(path).collect();
+        let mut others: Vec<ObjectPath> = found.paths.into_iter().map(path).collect();
         let known: FxHashSet<&[ObjectIndex]> = paths.iter().map(|path| path.objects.as_slice()).collect();
         others.retain(|other| !known.contains(other.objects.as_slice()));
         paths.append(&mut others);

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use crate::dominators::avoiding_walk::{Marks, Outward};
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_base::parallel;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::NONE;
@@ -55,7 +55,7 @@ impl Forest {
         edges: &Edges<'_>,
         sought: &Bits,
         wanted: u64,
-        excluded: Excluded,
+        excluded: Exclusions,
     ) -> io::Result<Self> {
         let count = edges.dump.graph.objects.len();
         let mut holders = room.array::<u32>(count as usize)?;
@@ -109,7 +109,7 @@ impl Forest {
 
     /// Counts for each object the sought objects whose paths lead through it.
     pub fn counts(&self, room: &ScratchArena, sought: &Bits) -> io::Result<Array<u32>> {
-        let mut array = room.zeroed::<u32>(self.holders.len())?;
+        let mut array = room.zeroed_array::<u32>(self.holders.len())?;
         let counts = &mut *array;
         for object in self.levels().rev().flat_map(Iterator::rev) {
             let Some(count) = counts.get_mut(object.at()) else { continue };
@@ -130,7 +130,7 @@ impl Forest {
 struct ForestWalk<'w, 'a> {
     edges: &'w Edges<'a>,
     outward: &'w Outward<'a>,
-    excluded: Excluded,
+    excluded: Exclusions,
     sought: &'w Bits,
     /// Objects reached on earlier levels or by an earlier walk.
     seen: &'w mut Bits,
@@ -185,7 +185,7 @@ impl ForestWalk<'_, '_> {
                 next.par_sort_unstable();
             } else {
                 let fresh = &*self.fresh;
-                parallel::each(&level.chunks(CHUNK).collect::<Vec<_>>(), |chunk| {
+                parallel::for_each(&level.chunks(CHUNK).collect::<Vec<_>>(), |chunk| {
                     self.step(chunk, |target| {
                         fresh.mark(target);
                     });

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -76,7 +76,7 @@ pub struct PathNode {
 
 /// Merged paths to some objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedPaths {
     /// Trees in preorder, those with most sought objects first.
     pub nodes: Vec<PathNode>,
     /// Omitted roots.
@@ -100,12 +100,12 @@ pub struct Merged {
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
-pub fn merged(
+pub fn merge_paths(
     edges: &Edges<'_>,
     objects: &RoaringBitmap,
-    excluded: Excluded,
+    excluded: Exclusions,
     show: Show,
-) -> io::Result<Merged> {
+) -> io::Result<MergedPaths> {
     let mut sought = Bits::new(edges.dump.graph.objects.len());
     let mut reachable = 0u64;
     for object in objects.iter().map(ObjectIndex) {
@@ -114,8 +114,11 @@ pub fn merged(
             sought.insert(object);
         }
     }
-    let mut merged =
-        Merged { sought: objects.len(), unreachable: objects.len() - reachable, ..Merged::default() };
+    let mut merged = MergedPaths {
+        sought: objects.len(),
+        unreachable: objects.len() - reachable,
+        ..MergedPaths::default()
+    };
     if reachable == 0 {
         return Ok(merged);
     }

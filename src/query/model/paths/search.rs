@@ -13,7 +13,7 @@ use hprof_index::model::summary::ClassNumber;
 
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_base::parallel;
 
 use super::starts::Starts;
@@ -46,12 +46,12 @@ pub struct Budget {
 
 impl Budget {
     /// Returns a budget for a search that never gives up.
-    pub const fn unlimited() -> Self {
-        Self::of(u64::MAX)
+    pub const fn without_limit() -> Self {
+        Self::new(u64::MAX)
     }
 
     /// Returns a budget of this number of referrers. Other work counts as a number of referrers.
-    pub const fn of(referrers: u64) -> Self {
+    pub const fn new(referrers: u64) -> Self {
         Self { left: referrers, is_spent: false }
     }
 
@@ -79,7 +79,7 @@ pub(crate) struct PathSearch<'s, 'a> {
     pub(crate) most: usize,
     /// Maximum number of ways by which the search continues from one object.
     ways: usize,
-    excluded: Excluded,
+    excluded: Exclusions,
     instances: &'s mut Instances,
     pub(crate) budget: &'s mut Budget,
     seen: Bits,
@@ -97,7 +97,7 @@ impl<'s, 'a> PathSearch<'s, 'a> {
     pub(crate) fn new(
         (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
-        excluded: Excluded,
+        excluded: Exclusions,
         (instances, budget): (&'s mut Instances, &'s mut Budget),
     ) -> Self {
         let position = |object: &ObjectIndex| edges.dump.graph.tree.reachable_position(*object);
@@ -127,7 +127,7 @@ impl<'s, 'a> PathSearch<'s, 'a> {
     /// The dominator tree covers more references and more roots than this search follows: an object that dominates
     /// another there does so here. The exception is what a thread's stack holds: the tree reaches it through the
     /// thread, while here paths may start there. Above such starts the range is unknown.
-    pub(crate) fn dominated(&self, object: ObjectIndex) -> Range<TreePosition> {
+    pub(crate) fn dominated_range(&self, object: ObjectIndex) -> Range<TreePosition> {
         let position = self.edges.dump.graph.tree.reachable_position(object);
         position.map_or(NOTHING, |position| self.dominated_at(position))
     }
@@ -198,7 +198,7 @@ impl SearchPart {
     }
 
     /// Returns the number of links of the shortest way.
-    pub(crate) fn least(&self) -> Option<usize> {
+    pub(crate) fn shortest_length(&self) -> Option<usize> {
         self.ways.first().map(Vec::len)
     }
 
@@ -225,7 +225,7 @@ impl SearchPart {
     fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
-            let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
+            let behind = if at == 0 { self.behind.clone() } else { search.dominated_range(object) };
             for holder in search.edges.dump.graph.referrers(object) {
                 if !search.budget.spend(1) {
                     return;
@@ -257,10 +257,10 @@ impl SearchPart {
         if !search.budget.spend(search.instances.cost(graph)) {
             return;
         }
-        let found = search.instances.of(graph, &classes);
+        let found = search.instances.of_classes(graph, &classes);
         for (class, at) in links {
             let Some(&Link { object, .. }) = self.links.get(at) else { return };
-            let behind = search.dominated(object);
+            let behind = search.dominated_range(object);
             let first = found.partition_point(|(other, _)| *other < class);
             let own = found.get(first..).unwrap_or_default().iter();
             for (_, holder) in own.take_while(|(other, _)| *other == class) {
@@ -384,7 +384,11 @@ impl Instances {
     }
 
     /// Returns the instances of some classes, given in ascending order: class and object, ascending.
-    fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, ObjectIndex)> {
+    fn of_classes(
+        &mut self,
+        graph: &ObjectGraph,
+        classes: &[ClassNumber],
+    ) -> Vec<(ClassNumber, ObjectIndex)> {
         if self.scans < MAX_SCANS {
             self.scans += 1;
             return scan(graph, |class| classes.binary_search(&class).is_ok());
@@ -402,7 +406,7 @@ impl Instances {
 
 /// Scans all objects for instances of matching classes: class and object, ascending.
 fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, ObjectIndex)> {
-    let chunks = ObjectIndex::chunks(graph.objects.all(), PART);
+    let chunks = ObjectIndex::chunks(graph.objects.indices(), PART);
     let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = parallel::map(&chunks, |chunk| {
         let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
         let classes = all.filter_map(|(object, class)| Some((class?, object)));

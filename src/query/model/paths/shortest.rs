@@ -19,7 +19,7 @@ use std::ops::Range;
 use super::search::{Budget, Instances, PathSearch, SearchPart};
 use super::starts::{StartRoots, Starts};
 use crate::objects::reference_names::Edges;
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 /// Maximum number of ways by which a search continues from one object, and the factor for each retry that found too
@@ -40,8 +40,8 @@ pub struct ShortestPaths {
 
 /// Finds up to `most` paths to an object. Skips `excluded` references; if there is no path then, follows all
 /// references, still from the same roots.
-pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> ShortestPaths {
-    paths_within(edges, object, most, excluded, &mut Budget::unlimited())
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Exclusions) -> ShortestPaths {
+    paths_within(edges, object, most, excluded, &mut Budget::without_limit())
 }
 
 /// Finds paths as [`paths`] does, within a budget. If it is spent, returns the paths found so far: the first is the
@@ -50,7 +50,7 @@ pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,
     most: usize,
-    excluded: Excluded,
+    excluded: Exclusions,
     budget: &mut Budget,
 ) -> ShortestPaths {
     let starts = Starts::new(&edges.roots, excluded, StartRoots::All);
@@ -70,7 +70,7 @@ pub(super) fn search<'a>(
     starts: &Starts<'_, 'a>,
     object: ObjectIndex,
     most: usize,
-    excluded: Excluded,
+    excluded: Exclusions,
     budget: &mut Budget,
 ) -> ShortestPaths {
     if most == 0 {
@@ -130,7 +130,7 @@ impl Ways {
 fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
     // From the object up to the roots.
     let mut parts = Vec::new();
-    let (mut below, mut behind) = (object, search.dominated(object));
+    let (mut below, mut behind) = (object, search.dominated_range(object));
     for (dominator, dominated) in dominators(search, object) {
         let Some(ways) = Ways::new(search, below, behind, Some(dominator)) else { return Vec::new() };
         parts.push(ways);
@@ -145,7 +145,7 @@ fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectInd
         let mut is_done = true;
         for part in &mut parts {
             if let Ways::Found(part) = part
-                && let Some(least) = part.least()
+                && let Some(least) = part.shortest_length()
             {
                 part.go_on(search, least.saturating_add(beyond));
                 is_done &= part.is_done();
@@ -206,7 +206,7 @@ impl Choices {
         let mut choices = Self { steps: Vec::new(), ends: vec![(0, None)] };
         for (number, part) in parts.iter().enumerate() {
             let Ways::Found(part) = part else { continue };
-            let Some(least) = part.least().filter(|_| part.ways.len() > 1) else { continue };
+            let Some(least) = part.shortest_length().filter(|_| part.ways.len() > 1) else { continue };
             let longer = |way: usize| part.ways.get(way).map_or(usize::MAX, |way| way.len() - least);
             // Both lists ascend. Each combination takes the ways in order; the smallest sum is next.
             let ends = std::mem::take(&mut choices.ends);

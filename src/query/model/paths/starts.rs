@@ -1,6 +1,6 @@
 //! Roots at which paths start.
 
-use crate::objects::strength::Excluded;
+use crate::objects::strength::Exclusions;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::gc_roots::GcRoot;
 
@@ -30,7 +30,7 @@ pub(crate) struct Starts<'e, 'a> {
 
 impl<'e, 'a> Starts<'e, 'a> {
     /// Selects the roots that are not `excluded`.
-    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: StartRoots) -> Self {
+    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Exclusions, which: StartRoots) -> Self {
         let is_wanted = |root: &GcRoot| {
             !excluded.contains_root(root.kind)
                 && match which {

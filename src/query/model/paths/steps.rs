@@ -12,7 +12,7 @@ use hprof_values::{ObjectId, RootKind};
 use crate::objects::label::Labels;
 use crate::objects::meaning::Meanings;
 use crate::objects::reference_names::{Edges, Holding};
-use crate::objects::strength::{Excluded, Strength};
+use crate::objects::strength::{Exclusions, Strength};
 use crate::threads::frames::{Frame, Frames};
 
 /// An object on a path.
@@ -182,7 +182,7 @@ impl<'a> View<'a> {
 
     /// Describes the root at which paths start without what is `excluded`: a reason other than a thread's frame, if
     /// there is one.
-    pub fn start(&self, object: ObjectIndex, excluded: Excluded) -> RootView {
+    pub fn start(&self, object: ObjectIndex, excluded: Exclusions) -> RootView {
         let is_start = |root: &GcRoot| !excluded.contains_root(root.kind);
         let beyond_frames = |root: &GcRoot| is_start(root) && !root.is_of_stack();
         if self.edges.roots.of_object(object).any(beyond_frames) {

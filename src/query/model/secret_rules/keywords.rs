@@ -70,7 +70,7 @@ impl KeywordSet {
     /// Calls `found` with the number and the start of each keyword, by start; with those that overlap, too. A keyword of
     /// two bytes at the very end is not found.
     #[inline]
-    pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
+    pub(super) fn for_each_match(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut candidate = |start: usize, gram: u32| {
             let (word, mask) = bit(gram);
             if self.bitmap.get(word).is_some_and(|word| word & mask != 0) {
@@ -114,7 +114,7 @@ mod tests {
         let set = KeywordSet::new(keywords.iter().map(|keyword| keyword.as_bytes().to_vec()).collect());
         let found = |text: &str| {
             let mut all = Vec::new();
-            set.each(text.as_bytes(), |number, start| all.push((keywords[number], start)));
+            set.for_each_match(text.as_bytes(), |number, start| all.push((keywords[number], start)));
             all
         };
         assert_eq!(found("my PassWord"), [("pass", 3), ("password", 3), ("sw", 6), ("wor", 7)]);
@@ -137,7 +137,7 @@ mod tests {
             })
             .collect();
         let mut found = Vec::new();
-        set.each(&text, |number, start| found.push((start, number)));
+        set.for_each_match(&text, |number, start| found.push((start, number)));
         let mut expected = Vec::new();
         for start in 0..text.len() - 2 {
             for (number, keyword) in keywords.iter().enumerate() {

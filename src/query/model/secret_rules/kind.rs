@@ -9,7 +9,7 @@ use super::rules::SecretRules;
 use super::search::{Scratch, TextSearch};
 use hprof_index::objects::reader::Characters;
 
-static RULES: LazyLock<SecretRules> = LazyLock::new(SecretRules::bundled);
+static RULES: LazyLock<SecretRules> = LazyLock::new(SecretRules::builtin);
 /// Hashes of findings are not used.
 static SEARCH: LazyLock<TextSearch<'static>> = LazyLock::new(|| TextSearch::new(&RULES, 0));
 

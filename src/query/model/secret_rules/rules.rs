@@ -165,7 +165,7 @@ pub struct SecretRules {
 
 impl SecretRules {
     /// Reads the rules that are compiled in.
-    pub fn bundled() -> Self {
+    pub fn builtin() -> Self {
         static READ: LazyLock<SecretRules> = LazyLock::new(|| {
             // These files have no errors: a test reads all of them.
             let files = BUNDLED
@@ -254,7 +254,7 @@ fn rules(root: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) -> Se
     rules
 }
 
-fn about(table: &TomlTable<'_>) -> Option<SecretRule> {
+fn secret_rule(table: &TomlTable<'_>) -> Option<SecretRule> {
     let id = table.required_text("id", "write id = \"a-short-name\"");
     let level = table.keyword("level", SecretLevel::KEYWORDS).unwrap_or_default();
     let name = table.text("name");
@@ -286,7 +286,7 @@ fn to_strings(texts: &[TomlText<'_>]) -> Vec<String> {
 
 fn text_rule(table: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) -> Option<TextRule> {
     table.check_keys(TEXT);
-    let about = about(table);
+    let about = secret_rule(table);
     let keywords = list(table, "keywords");
     for keyword in keywords.iter().filter(|keyword| keyword.text.len() == 1 || !keyword.text.is_ascii()) {
         keyword
@@ -319,7 +319,7 @@ fn text_rule(table: &TomlTable<'_>, check: &dyn Fn(&str) -> Result<(), String>) 
 
 fn held_rule(table: &TomlTable<'_>) -> Option<HeldRule> {
     table.check_keys(HELD);
-    let about = about(table);
+    let about = secret_rule(table);
     let kind = table.keyword("kind", HeldKind::KEYWORDS).unwrap_or(HeldKind::Text);
     let mut fields = to_strings(&list(table, "fields"));
     if fields.iter().any(|field| field == "*") {
@@ -330,7 +330,7 @@ fn held_rule(table: &TomlTable<'_>) -> Option<HeldRule> {
 
 fn named_rule(table: &TomlTable<'_>) -> Option<NamedRule> {
     table.check_keys(NAMED);
-    let (about, holders) = (about(table), to_strings(&list(table, "holders")));
+    let (about, holders) = (secret_rule(table), to_strings(&list(table, "holders")));
     Some(NamedRule { about: about?, holders })
 }
 
@@ -395,19 +395,19 @@ mod tests {
             let all = SecretRules::default().with(text, name).unwrap_or_else(|error| panic!("{error}"));
             ids.extend(all.rules().map(|rule| rule.id.clone()));
         }
-        assert_eq!(SecretRules::bundled().rules().count(), ids.len());
+        assert_eq!(SecretRules::builtin().rules().count(), ids.len());
         assert!(ids.len() > 100, "{}", ids.len());
         ids.sort();
         assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
         // What is only looked at after a secret is not part of it.
-        let texts = SecretRules::bundled().texts;
+        let texts = SecretRules::builtin().texts;
         let ends = |rule: &TextRule| rule.written.ends_with("|$)") && !rule.written.contains("(?P<secret>");
         assert!(!texts.iter().any(|rule| ends(rule)));
     }
 
     #[test]
     fn errors_have_a_place() {
-        let error = |text: &str| SecretRules::bundled().with(text, "mine.toml").unwrap_err().to_string();
+        let error = |text: &str| SecretRules::builtin().with(text, "mine.toml").unwrap_err().to_string();
         let rule = |more: &str| format!("[[text]]\nid = \"a\"\nkeywords = [\"abc\"]\n{more}\n");
         assert!(error(&rule("regex = '('")).starts_with("mine.toml:4:9: not a regular expression"));
         assert!(error(&rule("regex = 'a'\nentrpy = 3")).contains("mine.toml:5:1: unknown key `entrpy`"));
@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn all_errors_of_a_file_are_reported() {
         let text = "[[text]]\nid = \"a\"\nkeywords = [\"abc\", \"x\"]\nregex = '('\n[[held]]\nid = \"b\"\nfields = 3\nclas = \"A\"";
-        let error = SecretRules::bundled().with(text, "mine.toml").unwrap_err();
+        let error = SecretRules::builtin().with(text, "mine.toml").unwrap_err();
         let at: Vec<_> = error.lines.iter().map(|line| line.split(": ").next().unwrap()).collect();
         assert_eq!(
             at,
@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn a_rule_of_the_same_id_is_replaced() {
         let text = "[[text]]\nid = \"jwt\"\nname = \"Mine\"\nkeywords = [\"abc\"]\nregex = 'abc'";
-        let all = SecretRules::bundled().with(text, "mine.toml").unwrap();
-        assert_eq!(all.rules().count(), SecretRules::bundled().rules().count());
+        let all = SecretRules::builtin().with(text, "mine.toml").unwrap();
+        assert_eq!(all.rules().count(), SecretRules::builtin().rules().count());
         assert_eq!(all.rules().find(|rule| rule.id == "jwt").unwrap().name, "Mine");
     }
 
@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn names_that_say_so() {
-        let rules = SecretRules::bundled();
+        let rules = SecretRules::builtin();
         let names = rules.names.unwrap();
         for name in [
             "password",

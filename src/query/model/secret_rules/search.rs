@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::keywords::KeywordSet;
 use super::mask;
 use super::rules::{SecretRules, TextRule};
-use super::view::View;
+use super::view::TextView;
 use hprof_values::BasicType;
 
 /// Maximum number of units that are searched at a time. Windows overlap by what a rule needs around a keyword.
@@ -23,7 +23,7 @@ pub struct TextFinding {
     /// Number of the rule among those about texts.
     pub rule: u16,
     /// How the bytes of the array were read.
-    pub view: View,
+    pub view: TextView,
     /// Object index of the array.
     pub array: u32,
     /// First unit, and number of units.
@@ -128,18 +128,18 @@ impl<'r> TextSearch<'r> {
         found: &mut impl FnMut(TextFinding),
     ) -> bool {
         if scratch.windows.is_empty() {
-            scratch.windows.resize(self.rules.texts.len() * View::COUNT, (0, 0));
+            scratch.windows.resize(self.rules.texts.len() * TextView::COUNT, (0, 0));
             scratch.counts.resize(scratch.windows.len(), 0);
         }
         let mut may_be_name = None;
-        self.set.each(elements, |number, start| {
+        self.set.for_each_match(elements, |number, start| {
             let Some(keyword) = self.keywords.get(number) else { return };
             let view = match (keyword.is_wide, element) {
                 (false, BasicType::Char) => return,
-                (false, _) => View::Narrow,
-                (true, BasicType::Char) => View::HighFirst,
-                (true, _) if start % 2 == 1 => View::HighFirst,
-                (true, _) => View::LowFirst,
+                (false, _) => TextView::Narrow,
+                (true, BasicType::Char) => TextView::HighFirst,
+                (true, _) if start % 2 == 1 => TextView::HighFirst,
+                (true, _) => TextView::LowFirst,
             };
             let bytes = elements.get(start..start + keyword.bytes).unwrap_or_default();
             let (start, end) = (start / view.width(), (start + keyword.bytes - 1) / view.width() + 1);
@@ -168,7 +168,7 @@ impl<'r> TextSearch<'r> {
         may_be_name.is_some_and(|view| self.is_name(view, elements, &mut scratch.buffer))
     }
 
-    fn is_name(&self, view: View, elements: &[u8], buffer: &mut Vec<u8>) -> bool {
+    fn is_name(&self, view: TextView, elements: &[u8], buffer: &mut Vec<u8>) -> bool {
         let units = elements.len() / view.width();
         if units > MAX_NAME {
             return false;
@@ -180,14 +180,14 @@ impl<'r> TextSearch<'r> {
     /// Adds what is around a keyword to the window of its rule, or begins another window.
     fn widen(
         &self,
-        (rule, view): (u16, View),
+        (rule, view): (u16, TextView),
         (start, end): (usize, usize),
         elements: &[u8],
         array: u32,
         scratch: &mut Scratch,
     ) {
         let Some(text_rule) = self.rules.texts.get(usize::from(rule)) else { return };
-        let number = usize::from(rule) * View::COUNT + view as usize;
+        let number = usize::from(rule) * TextView::COUNT + view as usize;
         let units = elements.len() / view.width();
         let around = (
             start.saturating_sub(text_rule.before as usize),
@@ -221,17 +221,17 @@ impl<'r> TextSearch<'r> {
         array: u32,
         scratch: &mut Scratch,
     ) {
-        let view = View::of(number % View::COUNT);
+        let view = TextView::from_number(number % TextView::COUNT);
         let count = scratch.counts.get(number).copied().unwrap_or(MAX_OF_RULE);
         if scratch.is_full || count >= MAX_OF_RULE || scratch.found.len() >= MAX_OF_ARRAY {
             scratch.omitted += 1;
             return;
         }
         let before = scratch.found.len();
-        let Some(rule) = self.rules.texts.get(number / View::COUNT) else { return };
+        let Some(rule) = self.rules.texts.get(number / TextView::COUNT) else { return };
         let Some(regex) = rule.regex() else { return };
         let text = match view {
-            View::Narrow => elements.get(window.0..window.1).unwrap_or_default(),
+            TextView::Narrow => elements.get(window.0..window.1).unwrap_or_default(),
             _ => {
                 view.narrow(elements, window, &mut scratch.buffer);
                 &scratch.buffer
@@ -250,7 +250,7 @@ impl<'r> TextSearch<'r> {
             let secret = groups.name("secret").unwrap_or(whole);
             if is_secret(rule, secret.as_bytes()) {
                 scratch.found.push(TextFinding {
-                    rule: u16::try_from(number / View::COUNT).unwrap_or(u16::MAX),
+                    rule: u16::try_from(number / TextView::COUNT).unwrap_or(u16::MAX),
                     view,
                     array,
                     start: u32::try_from(window.0 + secret.start()).unwrap_or(u32::MAX),
@@ -309,8 +309,8 @@ mod tests {
     use super::*;
 
     /// Returns rule and secret of each finding.
-    fn found(element: BasicType, elements: &[u8]) -> Vec<(String, String)> {
-        let rules = SecretRules::bundled();
+    fn find_secrets(element: BasicType, elements: &[u8]) -> Vec<(String, String)> {
+        let rules = SecretRules::builtin();
         let search = TextSearch::new(&rules, 7);
         let mut all = Vec::new();
         search.array(element, elements, 0, &mut Scratch::default(), &mut |finding| {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn ids(text: &str) -> Vec<String> {
-        found(BasicType::Byte, text.as_bytes()).into_iter().map(|(id, _)| id).collect()
+        find_secrets(BasicType::Byte, text.as_bytes()).into_iter().map(|(id, _)| id).collect()
     }
 
     fn wide(text: &str, order: fn(u16) -> [u8; 2]) -> Vec<u8> {
@@ -334,15 +334,15 @@ mod tests {
         let key = ["AKIA", "Z7QX2VNT3LDWKE4P"].concat();
         let text = format!("für id={key} and more");
         let expected = vec![("aws-access-key-id".to_owned(), key.clone())];
-        assert_eq!(found(BasicType::Byte, text.as_bytes()), expected);
+        assert_eq!(find_secrets(BasicType::Byte, text.as_bytes()), expected);
         let (low, high) = (wide(&text, u16::to_le_bytes), wide(&text, u16::to_be_bytes));
-        assert_eq!(found(BasicType::Byte, &low), expected);
-        assert_eq!(found(BasicType::Byte, &high), expected);
-        assert_eq!(found(BasicType::Char, &high), expected);
+        assert_eq!(find_secrets(BasicType::Byte, &low), expected);
+        assert_eq!(find_secrets(BasicType::Byte, &high), expected);
+        assert_eq!(find_secrets(BasicType::Char, &high), expected);
         // In a buffer, after one byte of something else.
-        assert_eq!(found(BasicType::Byte, &[b"\x01", &*low].concat()), expected);
+        assert_eq!(find_secrets(BasicType::Byte, &[b"\x01", &*low].concat()), expected);
         assert_eq!(
-            found(BasicType::Byte, &[&b"\xff\xfe\0\x7f"[..], key.as_bytes(), b"\x80\0"].concat()),
+            find_secrets(BasicType::Byte, &[&b"\xff\xfe\0\x7f"[..], key.as_bytes(), b"\x80\0"].concat()),
             expected
         );
     }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn passwords_of_any_form_are_found() {
         let values = |text: &str| -> Vec<String> {
-            found(BasicType::Byte, text.as_bytes()).into_iter().map(|(_, value)| value).collect()
+            find_secrets(BasicType::Byte, text.as_bytes()).into_iter().map(|(_, value)| value).collect()
         };
         let words = "zwei blaue Hunde";
         for (before, after) in [
@@ -404,7 +404,7 @@ mod tests {
             .collect();
         let start = b"0\x82\x04\xbd\x02\x01\x000\r\x06\t*\x86H\x86\xf7\r\x01\x01\x01\x05\0\x04\x82";
         let der = [&start[..], &random].concat();
-        let rules = SecretRules::bundled();
+        let rules = SecretRules::builtin();
         let search = TextSearch::new(&rules, 7);
         let mut ranges = Vec::new();
         search.array(BasicType::Byte, &der, 0, &mut Scratch::default(), &mut |finding| {
@@ -444,7 +444,10 @@ mod tests {
             ("platform-token", ["tskey-auth-", &part(all, 16), "-", &part(all, 32)].concat()),
             ("slack-token", ["xoxe.xoxp-1-", &part(all, 20), "_", all].concat()),
         ] {
-            assert_eq!(found(BasicType::Byte, format!("x {token} y").as_bytes()), [(id.to_owned(), token)]);
+            assert_eq!(
+                find_secrets(BasicType::Byte, format!("x {token} y").as_bytes()),
+                [(id.to_owned(), token)]
+            );
         }
     }
 
@@ -492,8 +495,8 @@ mod tests {
             text.push_str(&" ".repeat(at % 5));
             text.push_str(&format!("{key} "));
             text.push_str(&"AKIA ".repeat(1000));
-            assert_eq!(found(BasicType::Byte, text.as_bytes()).len(), 1, "{at}");
-            assert_eq!(found(BasicType::Char, &wide(&text, u16::to_be_bytes)).len(), 1, "{at}");
+            assert_eq!(find_secrets(BasicType::Byte, text.as_bytes()).len(), 1, "{at}");
+            assert_eq!(find_secrets(BasicType::Char, &wide(&text, u16::to_be_bytes)).len(), 1, "{at}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// A text in the elements of an array, which is not copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum TextView {
     /// Latin-1 or UTF-8.
     Narrow = 0,
     /// UTF-16, low byte first.
@@ -11,13 +11,13 @@ pub enum View {
     HighFirst = 2,
 }
 
-impl View {
+impl TextView {
     /// Number of views.
     pub(super) const COUNT: usize = 3;
     const ALL: [Self; Self::COUNT] = [Self::Narrow, Self::LowFirst, Self::HighFirst];
 
     /// Returns the view of a number.
-    pub(super) fn of(number: usize) -> Self {
+    pub(super) fn from_number(number: usize) -> Self {
         Self::ALL.get(number).copied().unwrap_or(Self::Narrow)
     }
 
@@ -64,13 +64,13 @@ mod tests {
     fn texts_in_every_form() {
         let mut buffer = Vec::new();
         let wide = b"g\0r\0\xfc\0\x2c\x67x";
-        View::LowFirst.narrow(wide, (1, 4), &mut buffer);
+        TextView::LowFirst.narrow(wide, (1, 4), &mut buffer);
         assert_eq!(buffer, b"r\xfc\xff");
-        assert_eq!(View::LowFirst.text(wide, (0, 4)), "grü本");
-        assert_eq!(View::HighFirst.text(b"\0a\0b", (0, 2)), "ab");
-        assert_eq!(View::Narrow.text(b"gr\xc3\xbc", (0, 4)), "grü");
-        assert_eq!(View::Narrow.text(b"gr\xfc", (0, 3)), "grü");
+        assert_eq!(TextView::LowFirst.text(wide, (0, 4)), "grü本");
+        assert_eq!(TextView::HighFirst.text(b"\0a\0b", (0, 2)), "ab");
+        assert_eq!(TextView::Narrow.text(b"gr\xc3\xbc", (0, 4)), "grü");
+        assert_eq!(TextView::Narrow.text(b"gr\xfc", (0, 3)), "grü");
         // Beyond the end.
-        assert_eq!(View::LowFirst.text(b"a\0", (0, 9)), "");
+        assert_eq!(TextView::LowFirst.text(b"a\0", (0, 9)), "");
     }
 }

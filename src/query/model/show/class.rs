@@ -9,7 +9,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::tables::ClassKind;
 use hprof_values::{BasicType, ObjectId};
 
-use super::{Loader, Referred, Shower};
+use super::{ReferencedObject, Shower, ShownLoader};
 
 /// Details of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub struct ClassShown {
     /// Name in Java source form.
     pub name: String,
     /// Class object of the superclass.
-    pub superclass: Option<Referred>,
+    pub superclass: Option<ReferencedObject>,
     /// Class loader.
-    pub loader: Loader,
+    pub loader: ShownLoader,
     /// Number of instances.
     pub instances: u64,
     /// Shallow size of the instances.

@@ -1,6 +1,6 @@
 //! Bytes of an array of primitives, and their interpretation as text.
 
-use crate::objects::reader::{Characters, PrimitiveArray, Record};
+use crate::objects::reader::{Characters, ObjectRecord, PrimitiveArray};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_values::BasicType;
 
@@ -43,7 +43,7 @@ impl<'a> Shower<'a> {
     /// Returns the bytes of the elements of an array of primitives from `start` to `end` (exclusive); `None` if the
     /// object is not such an array, or the dump omits its elements.
     pub fn data(&self, object: ObjectIndex, start: u64, end: u64) -> Option<Data<'a>> {
-        let Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) =
+        let ObjectRecord::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) =
             self.objects.record(object)?
         else {
             return None;

@@ -12,7 +12,7 @@ use hprof_values::{BasicType, ObjectId, TraceSerial, be_value};
 use crate::objects::collections::{self, Collections};
 use crate::objects::hiding;
 use crate::objects::meaning::{Meaning, Stack};
-use crate::objects::reader::{Bits, ClassObject, Instance, ObjectReader, PrimitiveArray, Record};
+use crate::objects::reader::{Bits, ClassObject, Instance, ObjectReader, ObjectRecord, PrimitiveArray};
 use crate::paths::steps::View;
 
 pub use class::{ClassFound, ClassShown, DeclaredField, NamedClass, find_class};
@@ -20,7 +20,7 @@ pub use data::{Data, TextForm};
 
 /// An object, without its elements if it is an array.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Shown {
+pub struct ShownObject {
     /// Object ID.
     pub object: ObjectId,
     /// Kind of the object.
@@ -52,7 +52,7 @@ pub struct Shown {
     /// Immediate dominator.
     pub dominator: Option<Dominator>,
     /// Loader of its class; for a class object, of the class that it represents.
-    pub loader: Option<Loader>,
+    pub loader: Option<ShownLoader>,
     /// Details of the class, for a class object.
     pub of_class: Option<ClassShown>,
 }
@@ -63,16 +63,16 @@ pub enum Dominator {
     /// Only the roots.
     Roots,
     /// An object.
-    Object(Referred),
+    Object(ReferencedObject),
 }
 
 /// A class loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Loader {
+pub enum ShownLoader {
     /// The boot loader, which is not an object.
     Boot,
     /// An object.
-    Object(Referred),
+    Object(ReferencedObject),
 }
 
 /// Contents of a collection.
@@ -152,14 +152,14 @@ pub enum ShownValue {
     /// `double`
     Double(f64),
     /// A reference; `None` for null.
-    Reference(Option<Referred>),
+    Reference(Option<ReferencedObject>),
     /// A number that is hidden.
     Hidden,
 }
 
 /// A referenced object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Referred {
+pub struct ReferencedObject {
     /// Object ID.
     pub object: ObjectId,
     /// Class, if it is in the dump.
@@ -194,7 +194,7 @@ pub struct Referrer {
 
 impl ShownValue {
     /// Creates a value; `refer` converts an object ID.
-    fn new(value: Bits, refer: impl FnOnce(ObjectId) -> Referred) -> Self {
+    fn new(value: Bits, refer: impl FnOnce(ObjectId) -> ReferencedObject) -> Self {
         match value.kind {
             BasicType::Object => Self::Reference(ObjectId(value.bits).non_null().map(refer)),
             BasicType::Boolean => Self::Boolean(value.bits != 0),
@@ -228,10 +228,10 @@ impl<'a> Shower<'a> {
         self.graph().objects.addresses.id_of(object)
     }
 
-    fn refer(&self, id: ObjectId) -> Referred {
+    fn refer(&self, id: ObjectId) -> ReferencedObject {
         let step = self.graph().objects.addresses.index_of(id).map(|object| self.view.step(object, None));
         let (class, label) = step.map_or((None, None), |step| (step.class, step.label));
-        Referred { object: id, class, label }
+        ReferencedObject { object: id, class, label }
     }
 
     /// Returns a value; that of a number is hidden if values are, unless it `is_shown`.
@@ -243,11 +243,11 @@ impl<'a> Shower<'a> {
     }
 
     /// Returns the details of an object.
-    pub fn show(&self, object: ObjectIndex) -> Shown {
+    pub fn show(&self, object: ObjectIndex) -> ShownObject {
         let step = self.view.step(object, None);
         let tree = &self.graph().tree;
         let position = tree.reachable_position(object);
-        let mut shown = Shown {
+        let mut shown = ShownObject {
             object: step.id,
             class: step.class,
             class_object: self.graph().class_object_of(object).and_then(|class| self.id_of(class)),
@@ -257,20 +257,20 @@ impl<'a> Shower<'a> {
             roots: self.roots(object),
             dominator: position.map(|at| self.dominator(at)),
             loader: self.loader(object),
-            ..Shown::default()
+            ..ShownObject::default()
         };
         // Omits the fields of a record that cannot be read; the damage is reported for the dump.
         let Some(record) = self.objects.record(object) else { return shown };
         shown.trace = record.trace();
         shown.length = record.length().map(Into::into);
         match record {
-            Record::Instance(record) => {
+            ObjectRecord::Instance(record) => {
                 shown.kind = ObjectKind::Instance;
                 shown.fields = self.instance(object, &record);
             }
-            Record::ObjectArray(_) => shown.kind = ObjectKind::ObjectArray,
-            Record::PrimitiveArray(_) => shown.kind = ObjectKind::PrimitiveArray,
-            Record::Class(record) => {
+            ObjectRecord::ObjectArray(_) => shown.kind = ObjectKind::ObjectArray,
+            ObjectRecord::PrimitiveArray(_) => shown.kind = ObjectKind::PrimitiveArray,
+            ObjectRecord::Class(record) => {
                 shown.kind = ObjectKind::ClassObject;
                 shown.fields = self.class_object(object, &record);
                 shown.of_class = self.class(object);
@@ -288,7 +288,7 @@ impl<'a> Shower<'a> {
         frames: usize,
     ) -> (Option<Meaning>, Option<Stack>) {
         match self.objects.record(object) {
-            Some(Record::Instance(_)) => {
+            Some(ObjectRecord::Instance(_)) => {
                 let meaning = match self.view.hides_values() {
                     false => self.view.meanings().meaning(object, characters),
                     true => self
@@ -308,14 +308,14 @@ impl<'a> Shower<'a> {
         above.map_or(Dominator::Roots, |id| Dominator::Object(self.refer(id)))
     }
 
-    fn loader(&self, object: ObjectIndex) -> Option<Loader> {
+    fn loader(&self, object: ObjectIndex) -> Option<ShownLoader> {
         let class = self.view.edges.class_of_class_object(object).or(self.graph().objects.class(object))?;
         let class = self.objects.summary.class(class).filter(|class| class.is_dumped())?;
         Some(self.loader_of(class.loader.into()))
     }
 
-    fn loader_of(&self, id: ObjectId) -> Loader {
-        if id.is_null() { Loader::Boot } else { Loader::Object(self.refer(id)) }
+    fn loader_of(&self, id: ObjectId) -> ShownLoader {
+        if id.is_null() { ShownLoader::Boot } else { ShownLoader::Object(self.refer(id)) }
     }
 
     fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<ShownPart> {
@@ -402,10 +402,10 @@ impl<'a> Shower<'a> {
         end: u64,
     ) -> impl Iterator<Item = ShownPart> + '_ {
         let (kind, bytes) = match self.objects.record(object) {
-            Some(Record::ObjectArray(record)) => (BasicType::Object, record.elements),
-            Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
-                (element, elements)
-            }
+            Some(ObjectRecord::ObjectArray(record)) => (BasicType::Object, record.elements),
+            Some(ObjectRecord::PrimitiveArray(PrimitiveArray {
+                element, elements: Some(elements), ..
+            })) => (element, elements),
             _ => (BasicType::Byte, [].as_slice()),
         };
         let id_size = self.objects.summary.id_size();
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn values_of_every_type() {
-        let refer = |object| Referred { object, class: None, label: None };
+        let refer = |object| ReferencedObject { object, class: None, label: None };
         let value = |kind, bits| ShownValue::new(Bits { kind, bits }, refer);
         assert_eq!(value(BasicType::Byte, 0xff), ShownValue::Integer(-1));
         assert_eq!(value(BasicType::Short, 0x8000), ShownValue::Integer(-32768));

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::objects::reader::{Characters, ObjectReader, PrimitiveArray, Record};
+use crate::objects::reader::{Characters, ObjectReader, ObjectRecord, PrimitiveArray};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::strings::StringPart;
 
@@ -35,7 +35,7 @@ pub enum StringEncoding {
 
 impl StringEncoding {
     /// Returns the characters of a String in its array; `None` if the array contains none, or too few.
-    pub fn of<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
+    pub fn decode<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
         let characters = part.characters(array.element, array.elements?)?;
         let form = match characters {
             Characters::Latin1(_) => Self::Latin1,
@@ -57,7 +57,7 @@ pub fn characters_at<'a>(
     if place & 3 == StringEncoding::Part as u64 {
         return objects.string(string);
     }
-    let Record::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
+    let ObjectRecord::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
     let array = array.elements?;
     Some(match place & 3 {
         0 => Characters::Latin1(array),
@@ -160,7 +160,7 @@ pub fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
         (Characters::Latin1(a), Characters::Latin1(b)) => equal(a, b),
         // Half a unit at the end is not a character.
         (Characters::Utf16Le(a), Characters::Utf16Le(b))
-        | (Characters::Utf16Be(a), Characters::Utf16Be(b)) => equal(whole(a), whole(b)),
+        | (Characters::Utf16Be(a), Characters::Utf16Be(b)) => equal(whole_units(a), whole_units(b)),
         _ => a.len() == b.len() && a.units().eq(b.units()),
     }
 }
@@ -171,7 +171,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Returns the whole units.
-fn whole(bytes: &[u8]) -> &[u8] {
+fn whole_units(bytes: &[u8]) -> &[u8] {
     bytes.get(..bytes.len() / 2 * 2).unwrap_or_default()
 }
 
@@ -180,7 +180,7 @@ pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => a.cmp(b),
         // The upper byte comes first.
-        (Characters::Utf16Be(a), Characters::Utf16Be(b)) => whole(a).cmp(whole(b)),
+        (Characters::Utf16Be(a), Characters::Utf16Be(b)) => whole_units(a).cmp(whole_units(b)),
         _ => a.units().cmp(b.units()),
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         [be, le].into_iter().chain(latin.ok()).collect()
     }
 
-    fn all(forms: &[Vec<u8>]) -> Vec<Characters<'_>> {
+    fn all_characters(forms: &[Vec<u8>]) -> Vec<Characters<'_>> {
         let make: [fn(&[u8]) -> Characters<'_>; 3] = [
             |bytes| Characters::Utf16Be(bytes),
             |bytes| Characters::Utf16Le(bytes),
@@ -233,7 +233,7 @@ mod tests {
         let texts = ["", "a", "Grüße", "ÿ", "Ā", "日本語テキスト", "\u{1F600}", &long, &longer];
         for (at, text) in texts.iter().enumerate() {
             let bytes = forms(text);
-            let forms_of_text = all(&bytes);
+            let forms_of_text = all_characters(&bytes);
             for (a, b) in forms_of_text.iter().zip(forms_of_text.iter().rev()) {
                 assert_eq!(hash(a, 7), hash(b, 7), "{text}");
                 assert!(same(a, b) && compare(a, b) == Ordering::Equal);
@@ -241,7 +241,7 @@ mod tests {
             assert_ne!(hash(forms_of_text.first().unwrap(), 7), hash(forms_of_text.first().unwrap(), 8));
             for other in texts.iter().skip(at + 1) {
                 let other_bytes = forms(other);
-                let other_forms = all(&other_bytes);
+                let other_forms = all_characters(&other_bytes);
                 for (a, b) in forms_of_text.iter().zip(&other_forms) {
                     assert!(!same(a, b) && hash(a, 7) != hash(b, 7), "{text} {other}");
                     assert_eq!(compare(a, b), text.encode_utf16().cmp(other.encode_utf16()));

@@ -85,7 +85,7 @@ impl StringItem {
 
 /// Result of the query.
 #[derive(Debug, Default)]
-pub(super) struct Finds {
+pub(super) struct FoundStrings {
     /// Strings by a part of their hash, unordered.
     pub(super) shares: Vec<Array<StringItem>>,
     /// Number of Strings without characters: `value` is null, not an array of characters, or not in the dump. 0 if
@@ -109,13 +109,13 @@ pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     question: &StringQuery,
     basis: &Basis,
-) -> io::Result<Finds> {
+) -> io::Result<FoundStrings> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
     let classes = summary.numbered_classes();
     let fields = classes
         .map(|(number, class)| {
-            (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
+            (summary.is_named(class, STRING)).then(|| StringFields::for_class(summary, number))?
         })
         .collect();
     let search = StringSearch { objects, graph, question, layout: sizes.layout(), seed: basis.seed, fields };
@@ -151,7 +151,7 @@ pub(super) fn find<'a>(
         .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array())
         .collect::<io::Result<_>>()?;
     let asks_for_texts = question.pattern.is_some() || question.lengths != (0..=u64::MAX);
-    Ok(Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
+    Ok(FoundStrings { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
 }
 
 impl<'a> StringSearch<'_, 'a> {
@@ -302,7 +302,7 @@ impl<'a> ObjectVisitor<'a> for Arrays<'_, '_, 'a> {
         // Many may share an array: it is read once.
         let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of(object) {
-            let Some((form, characters)) = StringEncoding::of(found.part, &record) else {
+            let Some((form, characters)) = StringEncoding::decode(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
             };

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::objects::reader::{ObjectReader, Record};
+use crate::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -68,7 +68,10 @@ pub fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_rows_by_key(|((class, by), copies)| (Reverse(*copies), *class, *by));
     counts.truncate(KEPT);
-    counts.into_iter().filter_map(|((class, by), copies)| named(objects, class, by, copies)).collect()
+    counts
+        .into_iter()
+        .filter_map(|((class, by), copies)| describe_holder(objects, class, by, copies))
+        .collect()
 }
 
 /// Returns the way in which an object refers to the one with this ID.
@@ -85,7 +88,7 @@ fn holding(
     if summary.class(class)?.kind() != ClassKind::Instance {
         return Some((class, HeldThrough::Element));
     }
-    let Some(Record::Instance(record)) = objects.record(from) else {
+    let Some(ObjectRecord::Instance(record)) = objects.record(from) else {
         return Some((class, HeldThrough::Other));
     };
     if record.fields.len() > LONGEST {
@@ -106,7 +109,12 @@ fn class_holding(summary: &Summary, class: ClassNumber, id: ObjectId) -> Option<
     Some((class, found.map_or(HeldThrough::Other, |(at, _)| HeldThrough::Static(at))))
 }
 
-fn named(objects: &ObjectReader<'_>, class: ClassNumber, by: HeldThrough, copies: u64) -> Option<Holder> {
+fn describe_holder(
+    objects: &ObjectReader<'_>,
+    class: ClassNumber,
+    by: HeldThrough,
+    copies: u64,
+) -> Option<Holder> {
     let summary = objects.summary;
     let row = summary.class(class)?;
     let mut holder =

@@ -48,7 +48,7 @@ impl Copies {
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers for each text.
-pub fn matched<T: Send>(
+pub fn match_texts<T: Send>(
     basis: &Basis,
     (old, old_objects): (&StringReport, &ObjectReader<'_>),
     (new, new_objects): (&StringReport, &ObjectReader<'_>),

@@ -34,7 +34,7 @@ use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
 use find::StringItem;
 use holders::Holder;
-pub use matching::{Copies, DumpSide, matched};
+pub use matching::{Copies, DumpSide, match_texts};
 
 /// Class of the objects that are read.
 pub const STRING: &str = "java.lang.String";
@@ -84,7 +84,7 @@ pub enum StringOrder {
 
 /// Totals over the matching Strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct StringTotals {
     /// Number of Strings.
     pub strings: u64,
     /// Number of distinct texts.
@@ -131,7 +131,7 @@ struct EqualStrings {
 #[derive(Debug, Default)]
 pub struct StringReport {
     /// Totals over all matching Strings.
-    pub totals: Totals,
+    pub totals: StringTotals,
     shares: Vec<Array<StringItem>>,
     /// Rows: up to one for each String.
     groups: StoredRows,
@@ -219,7 +219,7 @@ impl StringBytes {
     }
 
     #[inline(always)]
-    fn of(&self, graph: &ObjectGraph, string: ObjectIndex) -> u64 {
+    fn bytes_of(&self, graph: &ObjectGraph, string: ObjectIndex) -> u64 {
         self.same
             .unwrap_or_else(|| graph.objects.class(string).map_or(0, |class| self.sizes.instance(class).0))
     }
@@ -258,7 +258,7 @@ pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io:
     let found = find::find(&objects, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(dump.summary), rows: question.rows };
     let room = &basis.room;
-    let counted: Vec<(Array<StringItem>, Counted)> = (0u32..)
+    let counted: Vec<(Array<StringItem>, CountedShare)> = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -272,7 +272,7 @@ pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io:
             Ok((share, (room.copy(&groups)?, totals)))
         })
         .collect::<io::Result<_>>()?;
-    let mut totals = Totals { unreadable: found.unreadable, ..Totals::default() };
+    let mut totals = StringTotals { unreadable: found.unreadable, ..StringTotals::default() };
     let count = counted.iter().map(|(_, (groups, _))| groups.len()).sum();
     let (mut groups, mut shares) = (room.array::<EqualStrings>(count)?, Vec::with_capacity(counted.len()));
     let mut start = 0;
@@ -292,9 +292,9 @@ pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io:
 }
 
 /// Rows of a share, and its totals.
-type Counted = (Array<EqualStrings>, Totals);
+type CountedShare = (Array<EqualStrings>, StringTotals);
 
-impl Totals {
+impl StringTotals {
     fn add(&mut self, other: &Self) {
         self.strings += other.strings;
         self.rows += other.rows;
@@ -315,9 +315,9 @@ struct Grouping<'s, 'a> {
 
 impl Grouping<'_, '_> {
     /// Sorts the Strings of a share by hash and object ID, and makes the rows.
-    fn groups(&self, number: u32, share: &mut [StringItem]) -> (Vec<EqualStrings>, Totals) {
+    fn groups(&self, number: u32, share: &mut [StringItem]) -> (Vec<EqualStrings>, StringTotals) {
         share.par_sort_unstable_by_key(|item| (item.hash, item.string));
-        let (mut groups, mut totals, mut counts) = (Vec::new(), Totals::default(), Vec::new());
+        let (mut groups, mut totals, mut counts) = (Vec::new(), StringTotals::default(), Vec::new());
         let mut start = 0u32;
         for mut same_hash in share.chunk_by_mut(|a, b| a.hash == b.hash) {
             same::by_text(same_hash, &mut counts, |item| item.characters(self.objects));
@@ -349,7 +349,7 @@ impl Grouping<'_, '_> {
     /// `text`.
     fn group(&self, share: u32, (text, start): (u32, u32), same: &[StringItem]) -> EqualStrings {
         let bytes = |item: &StringItem| {
-            item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, ObjectIndex(item.string)))
+            item.array_bytes.saturating_add(self.sizes.bytes_of(self.objects.graph, ObjectIndex(item.string)))
         };
         let own = same.first().map_or(0, bytes);
         let all = same.iter().fold(0u64, |sum, item| sum.saturating_add(bytes(item)));
@@ -508,7 +508,9 @@ impl<'a> StringReader<'a> {
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
         let (text, is_cut) = match item.characters(&self.objects) {
-            Some(characters) if self.objects.summary.hides_values() => (hiding::masked(&characters), false),
+            Some(characters) if self.objects.summary.hides_values() => {
+                (hiding::mask_text(&characters), false)
+            }
             Some(characters) => text(&characters, self.most_of(number)),
             None => (String::new(), false),
         };

@@ -1,6 +1,6 @@
 //! Fields of Thread objects.
 
-use crate::objects::reader::{Characters, ObjectReader, Record};
+use crate::objects::reader::{Characters, ObjectReader, ObjectRecord};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::Fields;
@@ -126,10 +126,10 @@ impl<'a> ThreadFields<'a> {
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
             // Old JDKs store the characters in the thread itself.
-            Record::PrimitiveArray(array) if array.element == BasicType::Char => {
+            ObjectRecord::PrimitiveArray(array) if array.element == BasicType::Char => {
                 Some(Characters::Utf16Be(array.elements?))
             }
-            Record::Instance(_)
+            ObjectRecord::Instance(_)
                 if self.string.is_some() && self.objects.graph.objects.class(object) == self.string =>
             {
                 self.objects.string(object)

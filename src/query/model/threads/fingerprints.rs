@@ -30,7 +30,7 @@ impl<'t, 'a> Fingerprints<'t, 'a> {
     }
 
     /// Returns the fingerprint of a thread's stack; `None` if the dump contains none of its frames.
-    pub fn of(&mut self, row: &ThreadRow) -> Option<u128> {
+    pub fn fingerprint(&mut self, row: &ThreadRow) -> Option<u128> {
         let trace = row.trace?;
         let Self { threads, seed, of_frame, of_trace } = self;
         *of_trace.entry(trace).or_insert_with(|| {

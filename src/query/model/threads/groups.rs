@@ -12,7 +12,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_values::{ObjectId, TraceSerial, names};
 
 use crate::dominators::retained_of_set::retained_by_tree;
-use hprof_base::naming::stable_names::{in_common, masked};
+use hprof_base::naming::stable_names::{fold_numbers, in_common};
 use hprof_base::sorting::SortRows;
 
 use super::frames::Frame;
@@ -115,7 +115,7 @@ impl Stacks {
             let frame = read();
             *numbers.entry(frame.clone()).or_insert_with(|| {
                 frames.push(frame);
-                last(frames.len())
+                last_index(frames.len())
             })
         })
     }
@@ -130,7 +130,7 @@ impl Stacks {
         let stacks = &mut self.stacks;
         let number = *self.stack_numbers.entry(stack).or_insert_with_key(|stack| {
             stacks.push(stack.clone());
-            last(stacks.len())
+            last_index(stacks.len())
         });
         if let Some(trace) = trace {
             self.of_trace.insert(trace, number);
@@ -155,7 +155,7 @@ impl Stacks {
     }
 
     /// Returns the frames that these stacks share, from their innermost ones outside the JDK on.
-    fn shared(&self, mut stacks: impl Iterator<Item = u32>) -> Vec<u32> {
+    fn common_frames(&self, mut stacks: impl Iterator<Item = u32>) -> Vec<u32> {
         let from_own = |stack| self.from(stack, self.own_position(stack).unwrap_or(0));
         let first = stacks.next().map(from_own).unwrap_or_default();
         let shared = stacks.fold(first.len(), |shared, stack| {
@@ -167,14 +167,14 @@ impl Stacks {
 }
 
 /// Returns the number of the last of `length` items.
-fn last(length: usize) -> u32 {
+fn last_index(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX).saturating_sub(1)
 }
 
 impl Threads<'_> {
     /// Groups the matching threads. `top` limits groups, `depth` the frames of each; the order is always the same.
     pub fn groups(&self, question: &ThreadQuery) -> ThreadGroups {
-        let rows = self.matching(&self.all(), question);
+        let rows = self.matching(&self.thread_objects(), question);
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
         let mut groups: FxHashMap<ThreadGroupKey, Vec<Member<'_>>> = FxHashMap::default();
@@ -190,7 +190,7 @@ impl Threads<'_> {
             };
             let key = match frame {
                 Some(frame) => ThreadGroupKey::Frame(frame),
-                None => ThreadGroupKey::Stack(name.map(masked), stack),
+                None => ThreadGroupKey::Stack(name.map(fold_numbers), stack),
             };
             groups.entry(key).or_default().push(Member { row, name, stack });
         }
@@ -216,7 +216,7 @@ impl Threads<'_> {
         for (key, threads, mut group) in groups {
             let mut most = question.depth.unwrap_or(usize::MAX);
             let frames = match key {
-                ThreadGroupKey::Frame(_) => stacks.shared(distinct_stacks(&threads).into_iter()),
+                ThreadGroupKey::Frame(_) => stacks.common_frames(distinct_stacks(&threads).into_iter()),
                 ThreadGroupKey::Stack(_, stack) => {
                     if !shown.insert(stack) {
                         most = most.min(usize::try_from(shared).unwrap_or(usize::MAX));
@@ -264,8 +264,8 @@ impl Threads<'_> {
         let mut names: Vec<&str> = threads.iter().filter_map(|thread| thread.name).collect();
         names.sort_unstable();
         names.dedup();
-        let form = names.first().map(|name| masked(name));
-        let have_one_form = names.iter().all(|name| Some(masked(name)) == form);
+        let form = names.first().map(|name| fold_numbers(name));
+        let have_one_form = names.iter().all(|name| Some(fold_numbers(name)) == form);
         let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
         ThreadGroup {
             name: name.filter(|_| have_one_form && !self.labels.hides_values()),

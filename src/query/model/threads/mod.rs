@@ -83,7 +83,7 @@ pub struct ThreadQuery {
 
 impl ThreadQuery {
     /// Creates a query for whether a thread has this name, with suggestions.
-    pub fn named(name: ThreadPattern) -> Self {
+    pub fn for_name(name: ThreadPattern) -> Self {
         Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
     }
 }
@@ -407,7 +407,7 @@ impl<'a> Threads<'a> {
 
     /// Finds the threads that match a query.
     pub fn find(&self, question: &ThreadQuery) -> ThreadReport {
-        let all = self.all();
+        let all = self.thread_objects();
         let threads = all.len() as u64;
         let mut rows = self.matching(&all, question);
         let mut answer = ThreadReport { threads, matching: rows.len() as u64, ..ThreadReport::default() };
@@ -436,7 +436,7 @@ impl<'a> Threads<'a> {
     }
 
     /// Returns all Thread objects, and all objects that roots name as threads; ascending.
-    pub fn all(&self) -> Vec<ObjectIndex> {
+    pub fn thread_objects(&self) -> Vec<ObjectIndex> {
         let mut all: Vec<ObjectIndex> = self.running.iter().map(|(thread, _)| *thread).collect();
         if self.fields.has_threads() {
             let threads = |chunk: Range<ObjectIndex>| -> Vec<ObjectIndex> {
@@ -444,7 +444,7 @@ impl<'a> Threads<'a> {
                     .filter(|object| self.fields.family(*object) != Family::NoThread)
                     .collect()
             };
-            let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
+            let chunks = ObjectIndex::chunks(self.graph.objects.indices(), CHUNK);
             all.extend(parallel::map(&chunks, threads).concat());
         }
         all.sort_unstable();
@@ -457,7 +457,7 @@ impl<'a> Threads<'a> {
         let rows = all.par_iter().map(|object| self.row(*object));
         let rows: Vec<ThreadRow> = rows.filter(|row| Self::is_meant(row, question)).collect();
         let rows = match &question.name {
-            Some(pattern) => self.named(rows, pattern),
+            Some(pattern) => self.filter_by_name(rows, pattern),
             None => rows,
         };
         match question.group_of {
@@ -489,7 +489,7 @@ impl<'a> Threads<'a> {
     }
 
     /// Returns the threads whose names or IDs match.
-    fn named(&self, rows: Vec<ThreadRow>, pattern: &ThreadPattern) -> Vec<ThreadRow> {
+    fn filter_by_name(&self, rows: Vec<ThreadRow>, pattern: &ThreadPattern) -> Vec<ThreadRow> {
         if let ThreadPattern::Object(_) = pattern {
             return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();
         }
@@ -640,16 +640,16 @@ impl<'a> Threads<'a> {
         for (number, id) in (0..NONE).zip(ids) {
             let here = by_frame.next_if(|held| number_of(held) == number);
             let frame = known.entry(id).or_insert_with(|| self.frames.frame(id).unwrap_or(Frame::UNKNOWN));
-            let locals = here.map(|held| self.held(held)).unwrap_or_default();
+            let locals = here.map(|held| self.describe_locals(held)).unwrap_or_default();
             thread.frames.push(StackFrame { frame: frame.clone(), locals });
         }
         thread.frames_left_out = row.frames.saturating_sub(thread.frames.len() as u64);
         // In no frame, or in one that the trace does not contain.
         let elsewhere = by_frame.filter(|held| u64::from(number_of(held)) >= row.frames);
-        thread.locals = elsewhere.flat_map(|held| self.held(held)).collect();
+        thread.locals = elsewhere.flat_map(|held| self.describe_locals(held)).collect();
     }
 
-    fn held(&self, held: &[(ObjectIndex, u32, u32)]) -> Vec<Local> {
+    fn describe_locals(&self, held: &[(ObjectIndex, u32, u32)]) -> Vec<Local> {
         let mut seen = IdSet::default();
         let roots = held.iter().filter_map(|(.., row)| self.graph.roots.rows.get(*row as usize));
         roots

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::events::{MonitorEvent, SampleEvent};
-use super::site_records::{self, Recorded};
+use super::site_records::{self, CombinedSites};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use hprof_base::sorting::SortRows;
 use hprof_index::layout::sizes::Sizes;
@@ -50,8 +50,8 @@ pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile,
         created: records.date(0),
         threads: records.threads(),
         samples: records.samples(),
-        heap_summaries: records.all(tag::HEAP_SUMMARY, BodyReader::heap_summary),
-        settings: records.all(tag::CONTROL_SETTINGS, BodyReader::control_settings),
+        heap_summaries: records.read_all(tag::HEAP_SUMMARY, BodyReader::heap_summary),
+        settings: records.read_all(tag::CONTROL_SETTINGS, BodyReader::control_settings),
         ..Profile::default()
     };
     if want.traces {
@@ -137,13 +137,13 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the records of a tag, in the order of the file.
-    fn tagged(&self, tag: u8) -> impl Iterator<Item = Record> {
+    fn records_with_tag(&self, tag: u8) -> impl Iterator<Item = Record> {
         self.summary.record_values(tag).filter_map(|offset| self.at(offset))
     }
 
-    fn all<T, E>(&self, tag: u8, read: impl Fn(&BodyReader<'a>, &Record) -> Result<T, E>) -> Vec<T> {
+    fn read_all<T, E>(&self, tag: u8, read: impl Fn(&BodyReader<'a>, &Record) -> Result<T, E>) -> Vec<T> {
         let reader = self.reader();
-        self.tagged(tag).filter_map(|record| read(&reader, &record).ok()).collect()
+        self.records_with_tag(tag).filter_map(|record| read(&reader, &record).ok()).collect()
     }
 
     /// Returns the time of a record, given in microseconds since the start.
@@ -169,7 +169,7 @@ impl<'a> Records<'a> {
                 parent_group: parent_group.filter(|name| !name.is_empty()).map(Into::into),
                 ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
             };
-            if self.hides_values { thread.unnamed() } else { thread }
+            if self.hides_values { thread.without_names() } else { thread }
         });
         threads.collect()
     }
@@ -197,7 +197,7 @@ impl<'a> Records<'a> {
         let mut samples: Option<Samples> = None;
         let mut places: FxHashMap<TraceSerial, usize> = FxHashMap::default();
         let mut records = 0;
-        for record in self.tagged(tag::CPU_SAMPLES) {
+        for record in self.records_with_tag(tag::CPU_SAMPLES) {
             let Ok(found) = self.reader().cpu_samples(&record) else { continue };
             let sum = samples.get_or_insert_with(Samples::default);
             add_samples(sum, &mut places, &found);
@@ -212,18 +212,20 @@ impl<'a> Records<'a> {
     }
 
     fn sites(&self) -> Option<Sites> {
-        let records: Vec<(Record, AllocSites<'_>)> = (self.tagged(tag::ALLOC_SITES))
+        let records: Vec<(Record, AllocSites<'_>)> = (self.records_with_tag(tag::ALLOC_SITES))
             .filter_map(|record| Some((record, self.reader().alloc_sites(&record).ok()?)))
             .collect();
-        let Recorded { rows, totals, by_allocation, last } = site_records::combine(&records)?;
+        let CombinedSites { rows, totals, by_allocation, last } = site_records::combine(&records)?;
         let classes = self.class_names();
         let mut sites = Sites {
             origin: Origin::Recorded,
             rows: rows
                 .into_iter()
                 .map(|mut row| {
-                    row.site.class =
-                        classes.get(&row.class_serial).cloned().unwrap_or_else(|| row.unnamed().into());
+                    row.site.class = classes
+                        .get(&row.class_serial)
+                        .cloned()
+                        .unwrap_or_else(|| row.placeholder_name().into());
                     row.site
                 })
                 .collect(),

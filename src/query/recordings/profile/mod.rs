@@ -78,7 +78,7 @@ pub struct StartedThread {
 impl StartedThread {
     /// Returns the thread without the names that the program gave, which are values.
     #[must_use]
-    pub fn unnamed(self) -> Self {
+    pub fn without_names(self) -> Self {
         let name = format!("thread {}", self.serial).into();
         Self { name, group: Arc::default(), parent_group: None, ..self }
     }

@@ -18,7 +18,7 @@ const INCREMENTAL: u16 = 1;
 const BY_ALLOCATION: u16 = 2;
 
 /// Combined table.
-pub(super) struct Recorded {
+pub(super) struct CombinedSites {
     pub(super) rows: Vec<SiteRecord>,
     /// Totals of the last record over all sites.
     pub(super) totals: Site,
@@ -38,7 +38,7 @@ pub(super) struct SiteRecord {
 
 impl SiteRecord {
     /// Returns the name of a class without LOAD CLASS. The agent writes none for some array classes.
-    pub(super) fn unnamed(&self) -> String {
+    pub(super) fn placeholder_name(&self) -> String {
         match self.array {
             None => format!("<unknown class {}>", self.class_serial),
             Some(BasicType::Object) => format!("<unknown array class {}>", self.class_serial),
@@ -48,7 +48,7 @@ impl SiteRecord {
 }
 
 /// Combines all records into one table; `None` if there are none.
-pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> {
+pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<CombinedSites> {
     let (last, last_sites) = records.last()?;
     let from = records.iter().rposition(|(_, sites)| sites.flags & INCREMENTAL == 0).unwrap_or(0);
     let mut table = SiteTable::default();
@@ -63,7 +63,7 @@ pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> 
             |row: &SiteRecord| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
         rows.sort_rows_by_key(|row| std::cmp::Reverse(key(row)));
     }
-    Some(Recorded { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
+    Some(CombinedSites { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
 }
 
 fn totals(totals: &HeapSummary) -> Site {
@@ -179,17 +179,17 @@ mod tests {
             body.push(0);
             body.extend(site.iter().flat_map(|number| number.to_be_bytes()));
         }
-        framed(&body)
+        alloc_sites_record(&body)
     }
 
-    fn framed(body: &[u8]) -> Vec<u8> {
+    fn alloc_sites_record(body: &[u8]) -> Vec<u8> {
         let mut out = vec![hprof_parser::record::tag::ALLOC_SITES, 0, 0, 0, 0];
         out.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes());
         out.extend_from_slice(body);
         out
     }
 
-    fn combined(records: &[Vec<u8>]) -> Option<Recorded> {
+    fn combine_records(records: &[Vec<u8>]) -> Option<CombinedSites> {
         let bytes = records.concat();
         let reader = BodyReader::new(&bytes, IdSize::Four);
         let mut found = Vec::new();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn rows(records: &[Vec<u8>]) -> Vec<[u64; 6]> {
-        let rows = combined(records).unwrap().rows;
+        let rows = combine_records(records).unwrap().rows;
         rows.iter()
             .map(|row| {
                 let [live, objects, bytes, allocated] = figures(&row.site);
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn no_record_is_no_table() {
-        assert!(combined(&[]).is_none());
-        assert!(combined(&[record(0, PLENTY, &[])]).unwrap().rows.is_empty());
+        assert!(combine_records(&[]).is_none());
+        assert!(combine_records(&[record(0, PLENTY, &[])]).unwrap().rows.is_empty());
     }
 
     #[test]
@@ -226,10 +226,10 @@ mod tests {
         let changes = record(1, PLENTY, &[[3, 1, 1, 1, 1, 1]]);
         let second = record(2, [20, 2, 30, 3], &[[2, 1, 4, 1, 30, 3]]);
         assert_eq!(rows(&[first.clone(), changes, second.clone()]), [[2, 1, 4, 1, 30, 3]]);
-        let table = combined(&[first.clone(), second]).unwrap();
+        let table = combine_records(&[first.clone(), second]).unwrap();
         assert_eq!((figures(&table.totals), table.by_allocation), ([20, 2, 30, 3], true));
         assert_eq!(table.last.unwrap().offset, first.len());
-        assert!(!combined(&[first]).unwrap().by_allocation);
+        assert!(!combine_records(&[first]).unwrap().by_allocation);
     }
 
     #[test]
@@ -331,11 +331,14 @@ mod tests {
             &[0x08, 0x00, 0x01, 0x88, 0x1b, 0x00, 0x04, 0x94, 0xdc, 0x00, 0x00, 0xc0, 0x60, 0x00, 0x00, 0x00],
             &[0x06, 0x00, 0x00, 0xc0, 0x60, 0x00, 0x00, 0x00, 0x06],
         ];
-        let table = combined(&[framed(&body.concat())]).unwrap();
+        let table = combine_records(&[alloc_sites_record(&body.concat())]).unwrap();
         assert_eq!(figures(&table.totals), [739_880, 11_225, 739_880, 11_225]);
         assert!(!table.by_allocation);
-        let found: Vec<_> =
-            table.rows.iter().map(|row| (row.unnamed(), row.site.trace.0, figures(&row.site))).collect();
+        let found: Vec<_> = table
+            .rows
+            .iter()
+            .map(|row| (row.placeholder_name(), row.site.trace.0, figures(&row.site)))
+            .collect();
         let expected = [
             ("<unknown class 100496>", 300_441, [120_000, 5000, 120_000, 5000]),
             ("char[]", 300_000, [74_848, 838, 74_848, 838]),
@@ -346,7 +349,7 @@ mod tests {
 
     #[test]
     fn classes_without_a_name() {
-        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.unnamed();
+        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.placeholder_name();
         assert_eq!(row(None), "<unknown class 9>");
         assert_eq!(row(Some(BasicType::Object)), "<unknown array class 9>");
         assert_eq!(row(Some(BasicType::Double)), "double[]");
@@ -365,6 +368,6 @@ mod tests {
     #[test]
     fn many_records_of_one_site_each() {
         let many: Vec<_> = (1..=100_000).map(|n| record(1, [0; 4], &[[n, n, 1, 1, 1, 1]])).collect();
-        assert_eq!(combined(&many).unwrap().rows.len(), many.len());
+        assert_eq!(combine_records(&many).unwrap().rows.len(), many.len());
     }
 }

@@ -31,12 +31,12 @@ pub struct TextReport {
     /// Number of lines in all runs that could not be parsed.
     pub not_understood: u64,
     /// First of these lines.
-    pub malformed: Vec<Malformed>,
+    pub malformed: Vec<MalformedLine>,
 }
 
 /// A line that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedLine {
     /// Line number, from 1.
     pub line: u64,
     /// Expected content.
@@ -126,7 +126,7 @@ pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextRepor
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
                 let start = text.get(..text.len().min(KEPT_BYTES)).unwrap_or_default();
-                report.malformed.push(Malformed { line, expected, text: display_names::text(start) });
+                report.malformed.push(MalformedLine { line, expected, text: display_names::text(start) });
             }
         }
         if run.is_none_or(|run| run == number) {

@@ -218,7 +218,7 @@ pub struct TooLarge;
 
 /// Returns the weights that the profile contains, in the order in which they are shown by default. Sites count if they
 /// were read.
-pub fn held(profile: &Profile) -> Vec<StackWeight> {
+pub fn available_weights(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
     let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());

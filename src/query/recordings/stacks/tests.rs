@@ -213,7 +213,7 @@ fn calls_are_pairs() {
         ],
         ..Profile::default()
     };
-    assert_eq!(held(&profile), [StackWeight::CpuTime]);
+    assert_eq!(available_weights(&profile), [StackWeight::CpuTime]);
     let question = StackQuery::new(StackWeight::CpuTime);
     assert_eq!(ask(&profile, &question), ["<unknown method>;main 7", "main;x 5"]);
     assert_eq!(
@@ -224,12 +224,12 @@ fn calls_are_pairs() {
 
 #[test]
 fn what_a_file_holds() {
-    assert_eq!(held(&Profile::default()), []);
+    assert_eq!(available_weights(&Profile::default()), []);
     let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
-    assert_eq!(held(&profile), [StackWeight::Allocated, StackWeight::Live]);
+    assert_eq!(available_weights(&profile), [StackWeight::Allocated, StackWeight::Live]);
     profile.sites.as_mut().unwrap().origin = Origin::Objects;
     profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None, event: None });
-    assert_eq!(held(&profile), [StackWeight::Cpu, StackWeight::Live]);
+    assert_eq!(available_weights(&profile), [StackWeight::Cpu, StackWeight::Live]);
 }
 
 #[test]

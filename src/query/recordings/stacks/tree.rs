@@ -78,8 +78,9 @@ impl<'a> Tree<'a> {
             labels: Vec::new(),
             label_numbers: HashMap::new(),
             frame_labels: FxHashMap::default(),
-            of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
-            of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
+            of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.matcher(&profile.traces),
+            of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }
+                .matcher(&profile.traces),
             nodes: vec![StackNode::default()],
             old: None,
             children: HashMap::new(),
@@ -198,7 +199,8 @@ impl<'a> Tree<'a> {
         let end = match self.ends.get(&(serial, object)) {
             Some(end) => *end,
             None => {
-                let end = if self.wants(serial, class) { Some(self.path(serial, object)?) } else { None };
+                let end =
+                    if self.matches_stack(serial, class) { Some(self.path(serial, object)?) } else { None };
                 self.ends.insert((serial, object), end);
                 end
             }
@@ -356,7 +358,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns whether a stack matches. Frames beyond the maximum depth count, too.
-    fn wants(&self, serial: TraceSerial, class: Option<&str>) -> bool {
+    fn matches_stack(&self, serial: TraceSerial, class: Option<&str>) -> bool {
         let classes = &self.question.filter.classes;
         let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));
         (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)

@@ -42,7 +42,7 @@ impl SameValues {
     }
 
     #[inline]
-    fn of(&mut self, chance: f64) -> &mut SameOfClass {
+    fn class_mut(&mut self, chance: f64) -> &mut SameOfClass {
         let [first, second, third, fourth] = &mut self.0;
         match CLASSES.map(|least| chance >= least) {
             [true, ..] => first,
@@ -55,12 +55,12 @@ impl SameValues {
     /// Counts one of very many values: the chance of all is added, although equal ones have one fate.
     #[inline]
     pub(super) fn wide(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
-        self.of(chance).wide(chance, is_same, hash);
+        self.class_mut(chance).wide(chance, is_same, hash);
     }
 
     /// Counts a value that stays with this probability.
     pub(super) fn narrow(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
-        self.of(chance).narrow(chance, is_same, hash);
+        self.class_mut(chance).narrow(chance, is_same, hash);
     }
 
     pub(super) fn add(&mut self, other: Self) {

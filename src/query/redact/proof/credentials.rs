@@ -32,8 +32,8 @@ pub(super) fn compare(
     };
     // The same text in the same object, although the redacted dump may not say that it is a credential any more.
     for row in before.iter().filter(|row| is_long(row.length)) {
-        let text = Contents::read(&one, row.object);
-        if text.is_some() && text == Contents::read(&other, row.object) {
+        let text = CredentialContents::read(&one, row.object);
+        if text.is_some() && text == CredentialContents::read(&other, row.object) {
             add(row.object, text.is_some_and(|text| text.stays(kept)));
         }
     }
@@ -41,7 +41,10 @@ pub(super) fn compare(
     let known: FxHashSet<u64> = before.iter().filter(|row| is_long(row.length)).map(|row| row.hash).collect();
     for row in &after {
         if is_long(row.length) && known.contains(&row.hash) {
-            add(row.object, Contents::read(&other, row.object).is_some_and(|text| text.stays(kept)));
+            add(
+                row.object,
+                CredentialContents::read(&other, row.object).is_some_and(|text| text.stays(kept)),
+            );
         } else if row.is_by_text {
             // A text that looks like a credential, and was none.
             add(row.object, true);
@@ -51,18 +54,18 @@ pub(super) fn compare(
     ProofRow {
         allowed: allowed.len() as u64,
         reason: Some("in texts that stay, or others that look like one by chance"),
-        ..ProofRow::compared("secrets", found.len() as u64)
+        ..ProofRow::new("secrets", found.len() as u64)
     }
 }
 
 /// Contents of an object with a credential.
 #[derive(Debug, PartialEq, Eq)]
-enum Contents<'a> {
+enum CredentialContents<'a> {
     Text(String),
     Array(hprof_values::BasicType, &'a [u8]),
 }
 
-impl<'a> Contents<'a> {
+impl<'a> CredentialContents<'a> {
     fn read(reader: &ObjectReader<'a>, object: ObjectId) -> Option<Self> {
         let object: ObjectIndex = reader.graph.objects.addresses.index_of(object)?;
         if let Some((kind, data)) = reader.primitives(object) {

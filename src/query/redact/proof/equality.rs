@@ -8,7 +8,7 @@ use super::super::RedactOptions;
 use super::pairs::{fold, readers};
 use super::{ProofRow, SHARED_ARRAYS, has_shared_arrays};
 use hprof_index::Dump;
-use hprof_model::objects::reader::{ObjectReader, Record};
+use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_model::strings::contents::{hash, random_seed};
 
 /// Maximum number of arrays whose hashes are in memory at once, 16 bytes each.
@@ -22,14 +22,14 @@ pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> Pr
     let readers = readers(a, b);
     let seed = random_seed();
     let arrays = violations(&readers, |_, _, one, other| match (one, other) {
-        (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) => {
+        (ObjectRecord::PrimitiveArray(one), ObjectRecord::PrimitiveArray(other)) => {
             let seed = seed ^ u64::from(one.element.code());
             let of = |elements| xxh3_64_with_seed(elements, seed);
             Some((of(one.elements?), of(other.elements?)))
         }
         _ => None,
     });
-    let row = ProofRow::compared("equal_contents", arrays);
+    let row = ProofRow::new("equal_contents", arrays);
     if options.break_equality {
         let reason = "equal contents are different, as requested";
         return ProofRow { differences: 0, allowed: arrays, reason: Some(reason), ..row };
@@ -47,7 +47,8 @@ pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> Pr
 /// Returns the number of contents that became different ones, and of those that different ones became.
 fn violations(
     readers: &[ObjectReader<'_>; 2],
-    hashes: impl Fn(&[ObjectReader<'_>; 2], ObjectIndex, &Record<'_>, &Record<'_>) -> Option<Hashes> + Sync,
+    hashes: impl Fn(&[ObjectReader<'_>; 2], ObjectIndex, &ObjectRecord<'_>, &ObjectRecord<'_>) -> Option<Hashes>
+    + Sync,
 ) -> u64 {
     let parts = u64::from(readers[0].graph.objects.len()) / AT_ONCE + 1;
     let collect = |part: u64, key: fn(Hashes) -> Hashes| {

@@ -60,7 +60,7 @@ pub struct KeptNumbers {
 }
 
 impl ProofRow {
-    fn compared(what: &'static str, differences: u64) -> Self {
+    fn new(what: &'static str, differences: u64) -> Self {
         Self { what, differences, allowed: 0, reason: None, kept: Vec::new() }
     }
 

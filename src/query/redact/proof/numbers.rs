@@ -21,7 +21,7 @@ use super::texts::SAME_PLACE;
 use super::{KeptNumbers, ProofRow};
 use hprof_index::Dump;
 use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
-use hprof_model::objects::reader::{FieldPlace, ObjectReader, PrimitiveArray, Record};
+use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord, PrimitiveArray};
 
 /// Minimum number of values of a class that has hardly one that stays.
 const WIDE: u64 = 1 << 30;
@@ -53,7 +53,7 @@ pub(super) fn compare(
     let mut all = new();
     statics(&mut all, &mut names, a.summary, b.summary);
     let counts = fold(&readers, new, |counts, object, one, other| match (one, other) {
-        (Record::Instance(one), Record::Instance(other)) => {
+        (ObjectRecord::Instance(one), ObjectRecord::Instance(other)) => {
             let class = readers[0].graph.objects.class(object);
             for (at, place) in class.and_then(|class| fields.get(&class)).into_iter().flatten() {
                 let of = |fields| readers[0].value_at(fields, *at);
@@ -66,8 +66,10 @@ pub(super) fn compare(
                 }
             }
         }
-        (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) => counts.array(kept, one, other),
-        (Record::Class(one), Record::Class(other)) => {
+        (ObjectRecord::PrimitiveArray(one), ObjectRecord::PrimitiveArray(other)) => {
+            counts.array(kept, one, other)
+        }
+        (ObjectRecord::Class(one), ObjectRecord::Class(other)) => {
             for ((_, x), (_, y)) in one.constants().zip(other.constants()) {
                 let treatment = FieldTreatment::Mapped;
                 let place = NumberPlace { kind: x.kind, treatment, hash: xxh3_64(&one.id().0.to_le_bytes()) };
@@ -162,14 +164,14 @@ impl<'o> Counts<'o> {
                 "names of threads, properties and counters, which go if the dump was read from a pipe",
             ),
             kept: self.kept_numbers(names, plan),
-            ..ProofRow::compared("numbers_that_stay", self.wrong)
+            ..ProofRow::new("numbers_that_stay", self.wrong)
         };
         let (mut differences, mut allowed) = (0, 0);
         for (same, is_improbable) in self.wide.results().chain(self.narrow.results()) {
             *(if is_improbable { &mut differences } else { &mut allowed }) += same;
         }
         let reason = Some("a permutation leaves so many where they are by chance");
-        [stay, ProofRow { differences, allowed, reason, ..ProofRow::compared("numbers_that_go", 0) }]
+        [stay, ProofRow { differences, allowed, reason, ..ProofRow::new("numbers_that_go", 0) }]
     }
 
     /// Returns the numbers that stay, by field.
@@ -207,7 +209,7 @@ impl<'o> Counts<'o> {
     /// Compares a number that stays.
     fn same(&mut self, place: NumberPlace, is_right: bool) {
         *self.kept.entry(place.hash).or_default() += u64::from(is_right);
-        self.stays(is_right);
+        self.expect_same(is_right);
     }
 
     /// Compares a number in a field or constant.
@@ -215,8 +217,8 @@ impl<'o> Counts<'o> {
         let NumberPlace { kind, treatment, .. } = place;
         let class = match treatment {
             FieldTreatment::Reference => return,
-            _ if x == 0 => return self.stays(y == 0),
-            FieldTreatment::Mapped if kind == BasicType::Boolean => return self.stays(y == 0),
+            _ if x == 0 => return self.expect_same(y == 0),
+            FieldTreatment::Mapped if kind == BasicType::Boolean => return self.expect_same(y == 0),
             // A boolean is 0 or 1, whatever else the byte may hold.
             _ if kind == BasicType::Boolean => return self.same(place, y == 1),
             FieldTreatment::Stays
@@ -229,30 +231,30 @@ impl<'o> Counts<'o> {
             FieldTreatment::Boxed => class_of_box(kind, x),
             FieldTreatment::Hash | FieldTreatment::MarkedHash => class_of(kind, x),
             FieldTreatment::Counter | FieldTreatment::Mapped if self.options.zero => {
-                return self.stays(y == 0);
+                return self.expect_same(y == 0);
             }
             FieldTreatment::Counter | FieldTreatment::Mapped => class_of(kind, x),
         };
         let other =
             if treatment == FieldTreatment::Boxed { class_of_box(kind, y) } else { class_of(kind, y) };
-        self.stays(class == other);
+        self.expect_same(class == other);
         // Hashes are the same in all fields, and boxes of one type everywhere.
         let of_place = match treatment {
             FieldTreatment::Hash | FieldTreatment::MarkedHash => 1,
             FieldTreatment::Boxed => 2,
             _ => place.hash,
         };
-        self.goes(class, x == y, || hash_of(&[of_place, u64::from(kind.code()), x]));
+        self.expect_changed(class, x == y, || hash_of(&[of_place, u64::from(kind.code()), x]));
     }
 
-    fn stays(&mut self, is_right: bool) {
+    fn expect_same(&mut self, is_right: bool) {
         self.wrong += u64::from(!is_right);
     }
 
     /// Counts a value of a class, which must be another.
-    fn goes(&mut self, class: Class, is_same: bool, hash: impl FnOnce() -> u64) {
+    fn expect_changed(&mut self, class: Class, is_same: bool, hash: impl FnOnce() -> u64) {
         if class.is_fixed() {
-            self.stays(is_same);
+            self.expect_same(is_same);
         } else if class.radix >= WIDE {
             self.wide.wide(chance(class), is_same, hash);
         } else {
@@ -264,7 +266,7 @@ impl<'o> Counts<'o> {
         let (kind, size) = (one.element, one.element.dump_bytes(IdSize::Eight));
         let (Some(x), Some(y)) = (one.elements, other.elements) else { return };
         if kind != other.element || x.len() != y.len() {
-            return self.stays(false);
+            return self.expect_same(false);
         }
         match kept.reason(kind, x) {
             // From a pipe, where they come after the objects, these go.
@@ -272,7 +274,7 @@ impl<'o> Counts<'o> {
                 self.gone += 1;
                 return;
             }
-            Some(_) => return self.stays(x == y),
+            Some(_) => return self.expect_same(x == y),
             None => {}
         }
         let pairs = || x.chunks_exact(size).map(bits_of).zip(y.chunks_exact(size).map(bits_of));
@@ -285,12 +287,12 @@ impl<'o> Counts<'o> {
         let is_repeated = is_long && pairs().all(|pair| form(pair) == first);
         if is_repeated {
             let class = class_of(kind, first.0);
-            self.stays(class == class_of(kind, first.1));
+            self.expect_same(class == class_of(kind, first.1));
             let length = u64::from(one.length);
             let hash = || hash_of(&[length, u64::from(kind.code()), first.0]);
-            return self.goes(class, first.0 == first.1, hash);
+            return self.expect_changed(class, first.0 == first.1, hash);
         }
-        self.stays(if kind == BasicType::Boolean {
+        self.expect_same(if kind == BasicType::Boolean {
             y.iter().all(|y| *y < 2) && y.iter().any(|y| Some(y) != y_first)
         } else if kind == BasicType::Byte {
             x.iter().zip(y).all(|(x, y)| (x ^ y) < 0x80 && (*x == 0) == (*y == 0))

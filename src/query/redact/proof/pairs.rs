@@ -7,7 +7,7 @@ use hprof_index::objects::object_table::BLOCK;
 
 use hprof_base::parallel;
 use hprof_index::Dump;
-use hprof_model::objects::reader::{ObjectReader, Record};
+use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 
 /// Objects per task of a thread.
 const CHUNK: u32 = 1 << 16;
@@ -32,7 +32,7 @@ pub(super) fn by_chunk<T: Send>(
 pub(super) fn fold<T: Send>(
     readers: &[ObjectReader<'_>; 2],
     new: impl Fn() -> T + Sync,
-    visit: impl Fn(&mut T, ObjectIndex, &Record<'_>, &Record<'_>) + Sync,
+    visit: impl Fn(&mut T, ObjectIndex, &ObjectRecord<'_>, &ObjectRecord<'_>) + Sync,
 ) -> Vec<T> {
     let [a, b] = readers;
     by_chunk(readers, |Range { start, end }| {

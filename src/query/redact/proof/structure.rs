@@ -26,20 +26,20 @@ pub(super) fn compare(
     b: &Dump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
     // What names classes of the dump is compared with their new names.
-    let (old, new) = (NewNames(Some(plan.renames())), NewNames(None));
-    let mut rows = vec![ProofRow::compared("histogram", differences(&classes(a, old), &classes(b, new)))];
+    let (old, new) = (ComparedNames(Some(plan.renames())), ComparedNames(None));
+    let mut rows = vec![ProofRow::new("histogram", differences(&classes(a, old), &classes(b, new)))];
     let of_objects = objects(a, b);
     let names =
         ["objects", "references", "reachable_objects", "dominators", "retained_sizes", "collection_sizes"];
-    rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::compared(what, count)));
-    rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
+    rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::new(what, count)));
+    rows.push(ProofRow::new("gc_roots", differences(&roots(a), &roots(b))));
     let of_threads = |dump, names| threads(dump, names, options.strict_numbers);
-    rows.push(ProofRow::compared("threads", differences(&of_threads(a, old), &of_threads(b, new))));
-    let suspects = |dump, names: NewNames<'_>| analyses.suspects(dump, &|name| names.class(name));
+    rows.push(ProofRow::new("threads", differences(&of_threads(a, old), &of_threads(b, new))));
+    let suspects = |dump, names: ComparedNames<'_>| analyses.suspects(dump, &|name| names.class(name));
     let found = differences(&suspects(a, old)?, &suspects(b, new)?);
-    rows.push(ProofRow::compared("leak_suspects", found));
+    rows.push(ProofRow::new("leak_suspects", found));
     let (one, two) = (analyses.waste(a)?, analyses.waste(b)?);
-    let mut waste = ProofRow::compared("waste", differences(&one, &two));
+    let mut waste = ProofRow::new("waste", differences(&one, &two));
     let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
     if waste.differences > 0 && (is_broken || is_shared || options.zero || options.strict_numbers) {
         let is_other = |row: &&String| {
@@ -65,9 +65,9 @@ pub(super) fn compare(
 
 /// Names with which the results of a dump are compared: those of the renamed classes, or none for the redacted dump.
 #[derive(Clone, Copy)]
-struct NewNames<'p>(Option<&'p ClassRenames>);
+struct ComparedNames<'p>(Option<&'p ClassRenames>);
 
-impl NewNames<'_> {
+impl ComparedNames<'_> {
     fn class(self, name: &str) -> String {
         self.0.and_then(|renames| renames.class(name)).unwrap_or_else(|| name.to_owned())
     }
@@ -98,7 +98,7 @@ fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
     counts.values().map(|count| count.unsigned_abs()).sum()
 }
 
-fn classes(dump: &Dump<'_>, names: NewNames<'_>) -> Vec<String> {
+fn classes(dump: &Dump<'_>, names: ComparedNames<'_>) -> Vec<String> {
     let summary = dump.summary;
     let sizes = Sizes::new(summary, None);
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
@@ -156,7 +156,7 @@ fn roots(dump: &Dump<'_>) -> Vec<String> {
 }
 
 /// Threads with states and stacks, without names, and without numbers that only make answers more precise if these go.
-fn threads(dump: &Dump<'_>, names: NewNames<'_>, is_strict: bool) -> Vec<String> {
+fn threads(dump: &Dump<'_>, names: ComparedNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump);
     let report = threads.find(&ThreadQuery::default());
     let row = |row: &ThreadRow| {

@@ -23,7 +23,7 @@ use super::windows::{Encodings, WINDOW, WINDOW_BYTES, Window, fingerprints, hash
 use hprof_base::parallel;
 use hprof_index::Dump;
 use hprof_model::histogram::{HistogramQuery, histogram};
-use hprof_model::objects::reader::Record;
+use hprof_model::objects::reader::ObjectRecord;
 
 /// Number of characters at the same place of the same object that are a text which survived.
 pub(super) const SAME_PLACE: usize = 6;
@@ -51,7 +51,10 @@ pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> Proof
         &readers(a, b),
         || (0_u64, 0_u64),
         |(found, allowed), _, one, other| {
-            let (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) = (one, other) else { return };
+            let (ObjectRecord::PrimitiveArray(one), ObjectRecord::PrimitiveArray(other)) = (one, other)
+            else {
+                return;
+            };
             let (Some(x), Some(y)) = (one.elements, other.elements) else { return };
             let size = match one.element {
                 BasicType::Byte => 1,
@@ -75,7 +78,7 @@ pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> Proof
     ProofRow {
         allowed: counts.iter().map(|(_, allowed)| allowed).sum(),
         reason: Some("names that stay, and arrays of one repeated value"),
-        ..ProofRow::compared("texts_at_the_same_place", differences)
+        ..ProofRow::new("texts_at_the_same_place", differences)
     }
 }
 
@@ -121,7 +124,7 @@ pub(super) fn anywhere_in_parts(
         }
     }
     let reason = Some("parts of names that stay");
-    ProofRow { allowed, reason, ..ProofRow::compared("texts_anywhere", differences) }
+    ProofRow { allowed, reason, ..ProofRow::new("texts_anywhere", differences) }
 }
 
 /// Returns the number of characters in the arrays of a dump, approximately.
@@ -172,7 +175,7 @@ impl TextSearch<'_> {
     /// Searches for texts of these fingerprints. Returns the number of windows that are in the redacted dump, and of
     /// those that may be.
     fn part(&self, of_part: &(dyn Fn(u64) -> bool + Sync), amount: u64) -> (u64, u64) {
-        let (before, both) = (Filter::new(amount), Filter::new(amount));
+        let (before, both) = (BloomFilter::new(amount), BloomFilter::new(amount));
         visit_texts(self.a, &|kind, text| {
             prints_of(text, encodings(kind), &mut |print, _, _| {
                 if of_part(print) {
@@ -191,7 +194,7 @@ impl TextSearch<'_> {
             let (mut found, mut allowed) = (0, 0);
             let is_complete = (0..parts).all(|part| {
                 let (windows, is_complete) = self.windows(&both, of_part, part, parts);
-                let (some, may) = self.found(&both, windows);
+                let (some, may) = self.count_found(&both, windows);
                 found += some;
                 allowed += may;
                 is_complete
@@ -211,7 +214,7 @@ impl TextSearch<'_> {
     /// the part.
     fn windows(
         &self,
-        both: &Filter,
+        both: &BloomFilter,
         of_part: &(dyn Fn(u64) -> bool + Sync),
         part: u64,
         parts: u64,
@@ -252,7 +255,7 @@ impl TextSearch<'_> {
     }
 
     /// Returns the number of windows that are in the redacted dump and must not be, and of those that may be.
-    fn found(&self, both: &Filter, mut windows: Windows) -> (u64, u64) {
+    fn count_found(&self, both: &BloomFilter, mut windows: Windows) -> (u64, u64) {
         if windows.is_empty() {
             return (0, 0);
         }
@@ -294,7 +297,7 @@ impl TextSearch<'_> {
     fn visit_redacted(&self, visit: &(dyn Fn(u64, &[u16], usize) + Sync)) {
         let bytes = self.b.bytes();
         let starts: Vec<usize> = (0..bytes.len()).step_by(BYTES).collect();
-        parallel::each(&starts, |start| {
+        parallel::for_each(&starts, |start| {
             // Overlapping, so that no window is cut.
             let end = start.saturating_add(BYTES + WINDOW_BYTES + 1).min(bytes.len());
             let bytes = bytes.get(start..end).unwrap_or_default();
@@ -327,7 +330,7 @@ fn visit_texts(dump: &Dump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + Sync
     let reader = dump.objects;
     let count = objects.len();
     let chunks: Vec<u32> = (0..count).step_by(CHUNK as usize).collect();
-    parallel::each(&chunks, |start| {
+    parallel::for_each(&chunks, |start| {
         for object in (start..start.saturating_add(CHUNK).min(count)).map(ObjectIndex) {
             if let Some((kind @ (BasicType::Byte | BasicType::Char), data)) = reader.primitives(object) {
                 visit(Some(kind), data);
@@ -351,13 +354,13 @@ fn visit_texts(dump: &Dump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + Sync
 }
 
 /// A Bloom filter.
-struct Filter {
+struct BloomFilter {
     words: Vec<AtomicU64>,
     /// Number of bits, as a power of two.
     bits: u32,
 }
 
-impl Filter {
+impl BloomFilter {
     /// Creates a filter for a number of fingerprints.
     fn new(amount: u64) -> Self {
         let bits = (amount * BITS).max(1).ilog2() + 1;

@@ -70,12 +70,12 @@ pub(super) fn runs(bytes: &[u8], encodings: Encodings, least: usize, visit: &mut
     let mut run = Run { table, least, units: Vec::new(), visit };
     let in_order = |bytes: &[u8], order: fn([u8; 2]) -> u16, run: &mut Run<'_>| {
         let units: &[[u8; 2]] = bytes.as_chunks().0;
-        run.all(units, |unit| order(*unit));
+        run.visit_runs(units, |unit| order(*unit));
     };
     if encodings == Encodings::Char {
         return in_order(bytes, u16::from_be_bytes, &mut run);
     }
-    run.all(bytes, |byte| u16::from(*byte));
+    run.visit_runs(bytes, |byte| u16::from(*byte));
     utf8(table, bytes, &mut run);
     if encodings == Encodings::All {
         for range in wide_ranges(bytes) {
@@ -100,7 +100,7 @@ impl Run<'_> {
     /// Passes on the runs among these. Where no run is, only some of them are read: what ends a run is searched for from
     /// the end of the shortest run.
     #[inline(always)]
-    fn all<T>(&mut self, from: &[T], unit: impl Fn(&T) -> u16) {
+    fn visit_runs<T>(&mut self, from: &[T], unit: impl Fn(&T) -> u16) {
         let (table, mut start) = (self.table, 0);
         let is_text = |value: &T| is_text(table, unit(value));
         while let Some(shortest) = from.get(start..start + self.least) {
@@ -137,7 +137,7 @@ fn utf8(table: &[u64], bytes: &[u8], run: &mut Run<'_>) {
             rest = after;
             continue;
         }
-        let character = if *byte < 0xc2 { None } else { decoded(rest) };
+        let character = if *byte < 0xc2 { None } else { decode_character(rest) };
         let is_part = |units: &[Option<u16>; 2]| units.iter().flatten().all(|unit| is_text(table, *unit));
         if let Some((units, length)) = character.filter(|(units, _)| is_part(units)) {
             run.units.extend(units.into_iter().flatten());
@@ -160,7 +160,7 @@ fn finish(run: &mut Run<'_>, is_longer: bool) {
 }
 
 /// Returns the units of a character of several bytes, and their number.
-fn decoded(bytes: &[u8]) -> Option<([Option<u16>; 2], usize)> {
+fn decode_character(bytes: &[u8]) -> Option<([Option<u16>; 2], usize)> {
     let more =
         |at: usize| bytes.get(at).filter(|byte| **byte & 0xc0 == 0x80).map(|byte| u32::from(byte & 0x3f));
     let first = u32::from(*bytes.first()?);

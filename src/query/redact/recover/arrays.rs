@@ -41,13 +41,16 @@ pub(super) fn add_arrays(
     let mut candidates: IdMap<usize, BTreeSet<usize>> = IdMap::default();
     let mut of_theirs: IdMap<usize, BTreeSet<usize>> = IdMap::default();
     for (field, our) in &our_fields {
-        let (Some(our), Some(their)) = (only(our), their_fields.get(field).and_then(only)) else { continue };
+        let (Some(our), Some(their)) = (single_value(our), their_fields.get(field).and_then(single_value))
+        else {
+            continue;
+        };
         let (Some(our), Some(their)) = (our_numbers.get(&our), their_numbers.get(&their)) else { continue };
         candidates.entry(*our).or_default().insert(*their);
         of_theirs.entry(*their).or_default().insert(*our);
     }
     for (our, their) in &candidates {
-        let Some(their) = only(their).filter(|their| !taken.contains(their)) else { continue };
+        let Some(their) = single_value(their).filter(|their| !taken.contains(their)) else { continue };
         let is_array = |shape: &ClassShape<'_>| shape.name.is_some_and(|name| name.starts_with(b"["));
         let is_free =
             pairs.get(*our) == Some(&None) && of_theirs.get(&their).is_some_and(|ours| ours.len() == 1);
@@ -60,7 +63,7 @@ pub(super) fn add_arrays(
     }
 }
 
-fn only<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
+fn single_value<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
     set.first().copied().filter(|_| set.len() == 1)
 }
 

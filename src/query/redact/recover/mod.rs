@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
 use hprof_index::remains::{self, ClassPreview, DumpPart, HeapRemains, SubRecordCounts};
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::memory::NoMemory;
 use hprof_index::{Error, Progress};
@@ -108,7 +108,7 @@ const FLUSHED_BYTES: usize = 1 << 20;
 const MAX_THREADS: usize = 1 << 20;
 
 /// The files of one dump, in order, without what one has in common with another.
-struct Parts<'s> {
+struct DumpFiles<'s> {
     sources: Vec<&'s RecoverSource>,
     parts: Vec<DumpPart<'s>>,
     /// Heap dump records of each part.
@@ -137,7 +137,7 @@ impl<'s> Recovery<'s> {
         progress: &dyn Progress,
     ) -> Result<Self, RecoverError> {
         let given = sources;
-        let Parts {
+        let DumpFiles {
             sources,
             parts,
             header,
@@ -148,20 +148,20 @@ impl<'s> Recovery<'s> {
             numbers,
             not_given,
             ..
-        } = Parts::of(given)?;
+        } = DumpFiles::from_sources(given)?;
         let total = given.iter().map(|source| source.bytes().len() as u64).sum();
         progress.begin("reading the files", total);
         let heaps = read_heaps(&sources, &parts, progress);
         progress.end();
-        let ours = DumpClasses::of(&parts, &heaps);
+        let ours = DumpClasses::new(&parts, &heaps);
         let names = match other {
             None => names::new_names(&ours, None),
             Some(other) => {
-                let Parts { sources, parts, .. } = Parts::of(std::slice::from_ref(other))?;
+                let DumpFiles { sources, parts, .. } = DumpFiles::from_sources(std::slice::from_ref(other))?;
                 progress.begin("reading names", other.bytes().len() as u64);
                 let heaps = read_heaps(&sources, &parts, progress);
                 progress.end();
-                names::new_names(&ours, Some(&DumpClasses::of(&parts, &heaps)))
+                names::new_names(&ours, Some(&DumpClasses::new(&parts, &heaps)))
             }
         };
         for (number, (part, heap)) in parts.iter().zip(&heaps).enumerate() {
@@ -217,7 +217,7 @@ impl<'s> Recovery<'s> {
                 }
                 count => format!(
                     "{} classes have no name in the files; each is named unnamed.ClassN with its fields",
-                    grouped(count)
+                    group_digits(count)
                 ),
             };
             // The names of a dump from which nothing else is missing were never in it.
@@ -231,12 +231,12 @@ impl<'s> Recovery<'s> {
         if !threads.is_empty() {
             let objects = match threads.len() {
                 1 => "Thread object as a root".to_owned(),
-                count => format!("{} Thread objects as roots", grouped(count as u64)),
+                count => format!("{} Thread objects as roots", group_digits(count as u64)),
             };
             let text = format!("part of the dump is missing and it lists no threads; treating its {objects}");
             all(&mut findings, Severity::Note, Subject::Problem(ProblemKind::ThreadsAssumed), text);
         }
-        let extent = Extent { account, missing: None, retained: RetainedSizes::of(&account) };
+        let extent = Extent { account, missing: None, retained: RetainedSizes::from_account(&account) };
         let (unnamed_classes, classes_named) = (names.by_shape, names.by_other);
         let report = RecoverReport { findings, extent, saved, unnamed_classes, classes_named, not_given };
         Ok(Self { sources, parts, heaps, header, names, threads, report })
@@ -272,8 +272,8 @@ fn is_flushed(head: &DumpPart<'_>) -> bool {
     is_whole && head.has_traces() && !head.bytes().len().is_multiple_of(FLUSHED_BYTES)
 }
 
-impl<'s> Parts<'s> {
-    fn of(all: &'s [RecoverSource]) -> Result<Self, RecoverError> {
+impl<'s> DumpFiles<'s> {
+    fn from_sources(all: &'s [RecoverSource]) -> Result<Self, RecoverError> {
         let (mut findings, mut segments, mut empty) = (Vec::new(), Vec::new(), Vec::new());
         let mut head: Option<(&RecoverSource, Header)> = None;
         for source in all {
@@ -326,7 +326,7 @@ impl<'s> Parts<'s> {
         let bytes = source.bytes();
         let header = Header { len: 0, ..self.header };
         let segment = DumpPart::read(bytes, header).map_err(no_memory(source))?;
-        let keys = RecordKeys::of(&segment);
+        let keys = RecordKeys::from_part(&segment);
         let mut is_new = true;
         for number in 0..self.parts.len() {
             let (Some(part), Some(of)) = (self.parts.get(number), self.sources.get(number)) else { continue };
@@ -349,7 +349,7 @@ impl<'s> Parts<'s> {
             let before = part.bytes().get(..offset).unwrap_or_default();
             let shorter = DumpPart::read(before, *part.header()).map_err(no_memory(of))?;
             if let (Some(part), Some(keys)) = (self.parts.get_mut(number), self.keys.get_mut(number)) {
-                (*keys, *part) = (RecordKeys::of(&shorter), shorter);
+                (*keys, *part) = (RecordKeys::from_part(&shorter), shorter);
             }
         }
         // The end is written after all segments are merged.
@@ -364,7 +364,7 @@ impl<'s> Parts<'s> {
 
     fn push(&mut self, source: &'s RecoverSource, part: DumpPart<'s>) {
         self.sources.push(source);
-        self.keys.push(RecordKeys::of(&part));
+        self.keys.push(RecordKeys::from_part(&part));
         self.parts.push(part);
     }
 
@@ -382,13 +382,13 @@ fn of_not_given(files: &[PathBuf]) -> String {
         2 => format!("{first} and 1 more file are parts of the same dump and were not given"),
         count => format!(
             "{first} and {} more files are parts of the same dump and were not given",
-            grouped(count as u64 - 1)
+            group_digits(count as u64 - 1)
         ),
     }
 }
 
 fn bytes_text(count: usize) -> String {
-    if count == 1 { "1 byte".to_owned() } else { format!("{} bytes", grouped(count as u64)) }
+    if count == 1 { "1 byte".to_owned() } else { format!("{} bytes", group_digits(count as u64)) }
 }
 
 fn no_memory(source: &RecoverSource) -> impl Fn(NoMemory) -> RecoverError {

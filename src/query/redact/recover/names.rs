@@ -28,7 +28,7 @@ struct Matcher<'s, 'a> {
 }
 
 /// Returns for each class its number in the other dump, if exactly one can be the same class.
-fn matched(ours: &[ClassShape<'_>], theirs: &[ClassShape<'_>]) -> Vec<Option<usize>> {
+fn match_classes(ours: &[ClassShape<'_>], theirs: &[ClassShape<'_>]) -> Vec<Option<usize>> {
     let mut matcher = Matcher {
         ours,
         theirs,
@@ -89,8 +89,10 @@ impl Matcher<'_, '_> {
         let mut pairs = Vec::new();
         for (ours, theirs) in groups.values() {
             for &our in ours {
-                let Some(their) = self.only(theirs, |of, their| of.can_be(our, their)) else { continue };
-                if self.only(ours, |of, our| of.can_be(our, their)) == Some(our) {
+                let Some(their) = self.single_candidate(theirs, |of, their| of.can_be(our, their)) else {
+                    continue;
+                };
+                if self.single_candidate(ours, |of, our| of.can_be(our, their)) == Some(our) {
                     pairs.push((our, their));
                 }
             }
@@ -101,7 +103,11 @@ impl Matcher<'_, '_> {
     }
 
     /// Returns the only candidate that is accepted.
-    fn only(&mut self, candidates: &[usize], accepts: impl Fn(&Self, usize) -> bool) -> Option<usize> {
+    fn single_candidate(
+        &mut self,
+        candidates: &[usize],
+        accepts: impl Fn(&Self, usize) -> bool,
+    ) -> Option<usize> {
         let mut found = None;
         for &candidate in candidates {
             self.compared += 1;
@@ -197,7 +203,7 @@ pub(super) struct NewNames {
 pub(super) fn new_names(ours: &DumpClasses<'_, '_>, theirs: Option<&DumpClasses<'_, '_>>) -> NewNames {
     let mut new = NewNames::default();
     let pairs = theirs.map_or_else(Vec::new, |theirs| {
-        let mut pairs = matched(&ours.shapes, &theirs.shapes);
+        let mut pairs = match_classes(&ours.shapes, &theirs.shapes);
         arrays::add_arrays(ours, theirs, &mut pairs);
         pairs
     });

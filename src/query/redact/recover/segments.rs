@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hprof_index::model::problem::ProblemKind;
 use hprof_index::remains::DumpPart;
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_parser::record::Record;
 
 use super::source::{RecoverSource, segments_beside};
@@ -22,7 +22,7 @@ pub(super) struct RecordKeys {
 }
 
 impl RecordKeys {
-    pub(super) fn of(part: &DumpPart<'_>) -> Self {
+    pub(super) fn from_part(part: &DumpPart<'_>) -> Self {
         let bytes = part.bytes();
         let cut = part.problems().iter().find(|problem| problem.kind == ProblemKind::FileCut);
         let tail = cut.and_then(|cut| usize::try_from(cut.offset?).ok()).unwrap_or(bytes.len());
@@ -145,7 +145,7 @@ pub(super) fn gap(numbers: &BTreeSet<u32>, are_all_left: bool) -> Option<String>
     let one = (from..last).find(|number| !numbers.contains(number))?;
     Some(match u64::from(last - from) + 1 - numbers.len() as u64 {
         1 => format!("segment .p{one} is missing"),
-        count => format!("{} segments are missing, the first is .p{one}", grouped(count)),
+        count => format!("{} segments are missing, the first is .p{one}", group_digits(count)),
     })
 }
 

@@ -16,7 +16,7 @@ pub(super) struct DumpClasses<'s, 'a> {
 }
 
 impl<'s, 'a> DumpClasses<'s, 'a> {
-    pub(super) fn of(parts: &'s [DumpPart<'a>], heaps: &'s [HeapRemains]) -> Self {
+    pub(super) fn new(parts: &'s [DumpPart<'a>], heaps: &'s [HeapRemains]) -> Self {
         Self { parts, heaps, shapes: shapes(parts, heaps) }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hprof_index::{Error, Progress, unnamed_copy};
-use hprof_input::file::Mapped;
+use hprof_input::file::MappedFile;
 use hprof_input::packed::Compression;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{RECORD_HEADER, Record, tag};
@@ -15,9 +15,9 @@ use super::RecoverError;
 /// An input file.
 #[derive(Debug)]
 pub struct RecoverSource {
-    map: Mapped,
+    map: MappedFile,
     /// Unpacked bytes of a compressed file, and the error that ended them.
-    unpacked: Option<(Mapped, Option<String>)>,
+    unpacked: Option<(MappedFile, Option<String>)>,
 }
 
 /// Type of a file, by its first bytes.
@@ -37,8 +37,8 @@ impl RecoverSource {
     /// # Errors
     /// Fails if it cannot be opened or unpacked.
     pub fn open(path: &Path, into: &Path, progress: &dyn Progress) -> Result<Self, Error> {
-        let map = Mapped::open(path)?;
-        let unpacked = match Compression::of(map.bytes()) {
+        let map = MappedFile::open(path)?;
+        let unpacked = match Compression::detect(map.bytes()) {
             Some(compression) => Some(unnamed_copy(&map, compression, into, progress)?),
             None => None,
         };

@@ -23,7 +23,7 @@ pub(super) struct EmbeddedNames {
 }
 
 /// A name in a text.
-struct Found<'n> {
+struct NameMatch<'n> {
     range: Range<usize>,
     /// Character after the first part.
     separator: char,
@@ -34,7 +34,7 @@ impl EmbeddedNames {
     /// Adds a name with a package. The first one with the same parts counts.
     pub(super) fn add(&mut self, old: &str, new: &str) {
         let mut node = 0;
-        for part in Parts::of(old).take(MAX_PARTS) {
+        for part in TextParts::new(old).take(MAX_PARTS) {
             let key = key(node, old.get(part).unwrap_or_default());
             node = *self.nodes.entry(key).or_insert_with(|| {
                 self.names.push(None);
@@ -48,7 +48,7 @@ impl EmbeddedNames {
 
     /// Returns `true` if a text contains a name.
     pub(super) fn is_in(&self, text: &str) -> bool {
-        let mut parts = Parts::of(text);
+        let mut parts = TextParts::new(text);
         loop {
             let from = parts.clone();
             if parts.next().is_none() {
@@ -61,9 +61,9 @@ impl EmbeddedNames {
     }
 
     /// Returns the text with the new names, with the separators of the old ones; `None` if it contains none.
-    pub(super) fn renamed(&self, text: &str) -> Option<String> {
+    pub(super) fn rename(&self, text: &str) -> Option<String> {
         let (mut new, mut end) = (String::new(), 0);
-        let mut parts = Parts::of(text);
+        let mut parts = TextParts::new(text);
         loop {
             let from = parts.clone();
             if parts.next().is_none() {
@@ -82,7 +82,7 @@ impl EmbeddedNames {
     }
 
     /// Returns the longest name that starts at the next part, or after a letter of a signature in it.
-    fn find(&self, text: &str, mut parts: Parts<'_>) -> Option<Found<'_>> {
+    fn find(&self, text: &str, mut parts: TextParts<'_>) -> Option<NameMatch<'_>> {
         let first = parts.next()?;
         let word = text.get(first.clone())?;
         let class = word.trim_start_matches(PRIMITIVES).strip_prefix('L').map(str::len);
@@ -90,7 +90,7 @@ impl EmbeddedNames {
         starts.into_iter().flatten().find_map(|start| self.find_at(text, start..first.end, parts.clone()))
     }
 
-    fn find_at(&self, text: &str, first: Range<usize>, rest: Parts<'_>) -> Option<Found<'_>> {
+    fn find_at(&self, text: &str, first: Range<usize>, rest: TextParts<'_>) -> Option<NameMatch<'_>> {
         let before = text.get(..first.start).unwrap_or_default();
         let is_embedded = before.ends_with(['.', '/', '$', '_']);
         let separator = text.get(first.end..).and_then(|rest| rest.chars().next())?;
@@ -113,7 +113,7 @@ impl EmbeddedNames {
             node = *next;
             found = self.name(node).map(|name| (part.end, name)).or(found);
         }
-        found.map(|(end, new)| Found { range: start..end, separator, new })
+        found.map(|(end, new)| NameMatch { range: start..end, separator, new })
     }
 
     fn name(&self, node: usize) -> Option<&str> {
@@ -127,18 +127,18 @@ fn key(node: usize, part: &str) -> (usize, u128) {
 
 /// Ranges of the parts of a text.
 #[derive(Debug, Clone)]
-struct Parts<'t> {
+struct TextParts<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Parts<'t> {
-    fn of(text: &'t str) -> Self {
+impl<'t> TextParts<'t> {
+    fn new(text: &'t str) -> Self {
         Self { text, at: 0 }
     }
 }
 
-impl Iterator for Parts<'_> {
+impl Iterator for TextParts<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -184,7 +184,7 @@ mod tests {
             ("com.acme.Orders", None),
             ("", None),
         ] {
-            assert_eq!(names.renamed(text).as_deref(), new, "{text}");
+            assert_eq!(names.rename(text).as_deref(), new, "{text}");
             assert_eq!(names.is_in(text), new.is_some(), "{text}");
         }
     }

@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Batch, Cell, ColumnNames, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
-    TableChunk, TableQuery, Values, Wanted,
+    Batch, Cell, ColumnNames, ColumnSet, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery, Values,
 };
 
 /// Function that makes all rows of a table.
@@ -59,7 +59,7 @@ pub(super) fn open<'a>(
 impl Small<'_> {
     /// Returns the rows that have a value in a column, one chunk each.
     fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
-        let made = self.made()?;
+        let made = self.cached_batch()?;
         let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };
         let rows_of = rows_of.get_or_init(|| {
             let mut rows_of = RowsOf::default();
@@ -77,10 +77,10 @@ impl Small<'_> {
         Ok(rows.iter().map(|row| TableChunk::Rows(*row..*row + 1)).collect())
     }
 
-    fn made(&self) -> Result<&Batch, io::Error> {
+    fn cached_batch(&self) -> Result<&Batch, io::Error> {
         let made = once(&self.made, || {
             let columns = &self.definition.columns;
-            let mut rows = Batch::new(columns, Wanted::ALL, |_| ColumnNames::default());
+            let mut rows = Batch::new(columns, ColumnSet::ALL, |_| ColumnNames::default());
             let made = (self.make)(&self.context, &mut rows);
             made.map(|()| rows).map_err(|error| (error.kind(), error.to_string()))
         });
@@ -121,7 +121,7 @@ impl Table for Small<'_> {
     }
 
     fn names(&self, column: usize) -> ColumnNames {
-        match self.made().ok().and_then(|batch| batch.columns.get(column)) {
+        match self.cached_batch().ok().and_then(|batch| batch.columns.get(column)) {
             Some(Values::Names { names, .. }) => names.clone(),
             _ => ColumnNames::default(),
         }
@@ -132,13 +132,13 @@ impl Table for Small<'_> {
             TableQuery::Of(column, _, key) => self.find(*column, key),
             // Made here, not when rows are read: the computation uses all cores, and the reader may be one of several
             // threads that wait for each other.
-            _ => Ok(vec![TableChunk::Rows(0..self.made()?.rows)]),
+            _ => Ok(vec![TableChunk::Rows(0..self.cached_batch()?.rows)]),
         }
     }
 
-    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
-        let made = self.made()?;
+        let made = self.cached_batch()?;
         let rows = rows.start.min(made.rows)..rows.end.min(made.rows);
         for (at, from) in made.columns.iter().enumerate().filter(|(at, _)| wanted.has(*at)) {
             rows::copy(from, rows.clone(), batch.column(at));

@@ -4,7 +4,7 @@ use std::io;
 
 use super::super::fact_columns::{self, FactColumns};
 use super::super::{Batch, Context, Definition};
-use hprof_analyses::compare::places::{Aligned, DumpPlaces, PlaceEntry};
+use hprof_analyses::compare::places::{AlignedPlaces, DumpPlaces, PlaceEntry};
 use hprof_analyses::containers::{Container, ContainerRow, Containers};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -75,7 +75,7 @@ pub(crate) fn definition() -> Definition {
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let places = DumpPlaces::new(&context.dump)?.without_structures();
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
-    let aligned = Aligned::with_all_keys(&[places]);
+    let aligned = AlignedPlaces::with_all_keys(&[places]);
     let containers = Containers::find(&context.dump)?;
     let by_object = containers.by_object();
     let columns = columns();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::super::fact_columns::{FactColumns, columns, own_columns};
 use super::super::{
-    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
-    TableQuery, Wanted,
+    Batch, Column, ColumnNames, ColumnSet, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery,
 };
 use super::once;
 use hprof_base::dictionary::names;
@@ -85,7 +85,7 @@ impl<'a> ThreadTable<'a> {
     }
 
     /// Returns the threads, by object ID.
-    fn found(&self) -> (&Threads<'a>, &[ThreadRow]) {
+    fn thread_rows(&self) -> (&Threads<'a>, &[ThreadRow]) {
         let (threads, rows) = once(&self.context.threads, || {
             let threads = Threads::new(&self.context.dump);
             let rows =
@@ -236,7 +236,7 @@ impl Table for ThreadTable<'_> {
     }
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        let (_, rows) = self.found();
+        let (_, rows) = self.thread_rows();
         Ok(match question {
             TableQuery::Of(_, _, LookupKey::Integer(id)) => {
                 let object = self.context.object(*id);
@@ -251,10 +251,10 @@ impl Table for ThreadTable<'_> {
         })
     }
 
-    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, _: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(range) = chunk else { return Ok(()) };
         let Range { start, end } = range.clone();
-        let (threads, rows) = self.found();
+        let (threads, rows) = self.thread_rows();
         for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
             let before = batch.rows;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use crate::{Batch, Prepared, Table, TableChunk, Wanted};
+use crate::{Batch, ColumnSet, PreparedData, Table, TableChunk};
 
 /// Reader of the chunks of a query, in order.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct ChunkReader {
     dump: Arc<SqlDump>,
     clock: Arc<Clock>,
     table: TableNumber,
-    wanted: Wanted,
+    wanted: ColumnSet,
     /// Chunks not yet requested, the next one last.
     left: Vec<TableChunk>,
     /// Chunks requested from other threads, the next one first.
@@ -69,7 +69,7 @@ impl ChunkReader {
         dump: Arc<SqlDump>,
         clock: Arc<Clock>,
         table: TableNumber,
-        wanted: Wanted,
+        wanted: ColumnSet,
         mut chunks: Vec<TableChunk>,
     ) -> Self {
         chunks.reverse();
@@ -90,7 +90,7 @@ impl ChunkReader {
     pub(super) fn next(
         &mut self,
         batch: &mut Batch,
-        prepared: &mut Option<Prepared>,
+        prepared: &mut Option<PreparedData>,
     ) -> io::Result<Option<TableChunk>> {
         if self.read == MANY && prepared.is_none() {
             let stop = || self.clock.is_over();
@@ -173,7 +173,7 @@ impl Drop for ChunkReader {
 
 impl ChunkSlot {
     /// Reads the chunk, unless another thread did.
-    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: Wanted) {
+    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: ColumnSet) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {
             SlotState::Waiting(batch) => batch,

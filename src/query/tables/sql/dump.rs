@@ -6,12 +6,14 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::path_text;
-use crate::{About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted};
+use crate::{
+    About, Batch, ColumnNames, ColumnSet, Definition, NoClass, Table, TableChunk, TableQuery, Tables,
+};
 use hprof_analyses::frameworks::Frameworks;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_model::objects::collections::{Collections, Forms};
-use hprof_model::objects::condition::path::{Path, StepPlaces};
+use hprof_model::objects::condition::path::{FieldPath, StepPlaces};
 use hprof_model::objects::hiding::{self, HIDDEN};
 use hprof_model::objects::label::Labels;
 use hprof_model::objects::reader::Bits;
@@ -55,7 +57,7 @@ impl fmt::Debug for SqlDump {
 }
 
 /// A path of fields as written, with the places of the fields.
-type KnownPath = (String, Arc<(Path, StepPlaces)>);
+type KnownPath = (String, Arc<(FieldPath, StepPlaces)>);
 
 /// State that borrows from the dump, created on demand.
 struct Inside<'a> {
@@ -206,7 +208,7 @@ impl SqlDump {
         &self,
         number: TableNumber,
         chunk: &TableChunk,
-        wanted: Wanted,
+        wanted: ColumnSet,
         batch: &mut Batch,
     ) -> io::Result<()> {
         batch.clear();
@@ -235,7 +237,7 @@ impl SqlDump {
                 return Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides)));
             }
             let labels = inside.labels.get_or_init(|| Labels::new(&context.dump));
-            Some(labels.whole(object).into())
+            Some(labels.full_label(object).into())
         })
     }
 
@@ -260,7 +262,7 @@ impl SqlDump {
             let elements = match objects.record(object)?.length() {
                 Some(length) => u64::from(length),
                 None => {
-                    let forms = inside.forms.get_or_init(|| Forms::of(objects.summary));
+                    let forms = inside.forms.get_or_init(|| Forms::for_summary(objects.summary));
                     let collections = Collections::with(objects, forms.clone());
                     collections.count(&collections.collection(object)?)?
                 }
@@ -285,7 +287,7 @@ impl SqlDump {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let view = inside.view.get_or_init(|| View::new(&context.dump));
-            path_text::of(view, object).map(FunctionValue::Text)
+            path_text::format_path(view, object).map(FunctionValue::Text)
         })
     }
 
@@ -319,12 +321,12 @@ impl SqlDump {
 
 impl Inside<'_> {
     /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
-    fn path(&self, text: &str) -> Option<Arc<(Path, StepPlaces)>> {
+    fn path(&self, text: &str) -> Option<Arc<(FieldPath, StepPlaces)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
             return Some(path.clone());
         }
-        let path = Path::new(text)?;
+        let path = FieldPath::new(text)?;
         let places = path.places(&self.tables.context().dump.objects);
         let made = Arc::new((path, places));
         let steps: usize = known.iter().map(|(_, path)| path.1.len()).sum();

@@ -44,7 +44,7 @@ impl SqlError {
 
     /// Converts an error of SQLite.
     #[cold]
-    pub(super) fn of(error: &rusqlite::Error) -> Self {
+    pub(super) fn from_sqlite(error: &rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::SqlInputError { msg, offset, error, .. } => {
                 let offset = usize::try_from(*offset).ok();

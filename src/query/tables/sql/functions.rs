@@ -144,7 +144,7 @@ pub(super) fn register(
         let (Some(pattern), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
         check_pattern(pattern)?;
         // Parsed once for all rows.
-        let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, Boxed> {
+        let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, BoxedError> {
             Ok(pattern.as_str()?.parse()?)
         })?;
         Ok(Some(pattern.matches(&name)))
@@ -177,14 +177,14 @@ fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
     if pattern.len() > MAX_PATTERN { Err(wrong("LIKE or GLOB pattern too complex")) } else { Ok(()) }
 }
 
-type Boxed = Box<dyn std::error::Error + Send + Sync>;
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns an argument as a text, including numbers; `None` for null and everything else.
 fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'c, str>> {
     Some(match context.get_raw(at) {
         ValueRef::Null => return None,
         ValueRef::Integer(value) => value.to_string().into(),
-        ValueRef::Real(value) => real_text::of(value)?.into(),
+        ValueRef::Real(value) => real_text::format_real(value)?.into(),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
     })
 }

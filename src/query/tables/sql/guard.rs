@@ -30,10 +30,10 @@ const SORT_KIB: i32 = 64 << 10;
 pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// Description of the refused action: SQLite reports only that it was refused.
-pub(super) type Refused = Arc<Mutex<Option<String>>>;
+pub(super) type RefusalMessage = Arc<Mutex<Option<String>>>;
 
 /// Permission for this module to do what queries may not.
-pub(super) type Unlocked = Arc<AtomicBool>;
+pub(super) type UnlockFlag = Arc<AtomicBool>;
 
 /// Limits of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +74,11 @@ impl Clock {
 
     /// Returns whether the time limit is exceeded.
     pub(super) fn is_late(&self) -> bool {
-        self.left().is_some_and(|left| left.is_zero())
+        self.time_left().is_some_and(|left| left.is_zero())
     }
 
     /// Returns the time left; `None` if there is no limit.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         let limit = self.limit?;
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         // The clock stops while the query waits.
@@ -139,8 +139,8 @@ pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
 /// Restricts queries, after tables are created.
 pub(super) fn lock(
     connection: &mut Connection,
-    unlocked: Unlocked,
-    refused: Refused,
+    unlocked: UnlockFlag,
+    refused: RefusalMessage,
     clock: Arc<Clock>,
 ) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -198,15 +198,15 @@ mod tests {
     #[test]
     fn waiting_takes_no_time() {
         let clock = Clock::new(Some(Duration::from_secs(60)), Arc::default());
-        let before = clock.left();
+        let before = clock.time_left();
         clock.waiting(|| {
-            let left = clock.left();
+            let left = clock.time_left();
             std::thread::sleep(Duration::from_millis(20));
-            assert_eq!(clock.left(), left);
+            assert_eq!(clock.time_left(), left);
         });
-        let taken = before.unwrap_or_default().saturating_sub(clock.left().unwrap_or_default());
+        let taken = before.unwrap_or_default().saturating_sub(clock.time_left().unwrap_or_default());
         assert!(taken < clock.begin.elapsed().saturating_sub(Duration::from_millis(19)));
         assert!(!clock.is_over() && Clock::new(Some(Duration::ZERO), Arc::default()).is_late());
-        assert_eq!(Clock::new(None, Arc::default()).left(), None);
+        assert_eq!(Clock::new(None, Arc::default()).time_left(), None);
     }
 }

@@ -22,7 +22,7 @@ pub use error::{ErrorKind, SqlError};
 pub use functions::{FUNCTIONS, Function};
 pub use guard::SqlLimits;
 pub use run::{ColumnKind, SqlColumn, SqlResult, SqlRow, SqlValue, ask};
-pub use virtual_table::quoted;
+pub use virtual_table::quoted_name;
 
 /// Maximum length of a query in bytes.
 pub const MAX_LEN: usize = 1_000_000;

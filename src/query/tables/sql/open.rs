@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 use super::dump::{SqlDump, TableNumber};
 use super::error::{ErrorKind, SqlError};
 use super::functions;
-use super::guard::{self, Clock, Refused, SqlLimits, Unlocked};
-use super::virtual_table::{self, MODULE, NONE, TableData, quoted};
+use super::guard::{self, Clock, RefusalMessage, SqlLimits, UnlockFlag};
+use super::virtual_table::{self, MODULE, NONE, TableData, quoted_name};
 use crate::NoClass;
 use hprof_base::naming::suggestions;
 
@@ -21,15 +21,15 @@ const MAIN: &str = "main";
 const MAX_MADE: usize = 256;
 
 /// Tables of classes created for a query: number of the dump, and name.
-type Made = FxHashSet<(usize, String)>;
+type CreatedTables = FxHashSet<(usize, String)>;
 
 /// A connection.
 pub(super) struct SqlConnection {
     pub(super) connection: Connection,
     query: String,
     dumps: Arc<[Arc<SqlDump>]>,
-    unlocked: Unlocked,
-    refused: Refused,
+    unlocked: UnlockFlag,
+    refused: RefusalMessage,
 }
 
 impl SqlConnection {
@@ -41,8 +41,8 @@ impl SqlConnection {
         limits: &SqlLimits,
         clock: Arc<Clock>,
     ) -> Result<Self, SqlError> {
-        let refused = Refused::default();
-        let unlocked = Unlocked::default();
+        let refused = RefusalMessage::default();
+        let unlocked = UnlockFlag::default();
         if let Some(bytes) = limits.memory {
             virtual_table::limit_memory(bytes);
         }
@@ -58,7 +58,8 @@ impl SqlConnection {
                 let shared = TableData { dump: dump.clone(), clock: clock.clone() };
                 connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
                 if number > 0 {
-                    connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
+                    connection
+                        .execute_batch(&format!("ATTACH ':memory:' AS {}", quoted_name(dump.schema())))?;
                 }
                 for (table, name) in dump.tables_in(&lower) {
                     connection.execute_batch(&creation(number, dump, &name, table))?;
@@ -68,20 +69,20 @@ impl SqlConnection {
             guard::lock(&mut connection, unlocked.clone(), refused.clone(), clock)?;
             Ok(connection)
         };
-        let connection = made().map_err(|error| SqlError::of(&error))?;
+        let connection = made().map_err(|error| SqlError::from_sqlite(&error))?;
         Ok(Self { connection, query: query.to_owned(), dumps: dumps.clone(), unlocked, refused })
     }
 
     /// Prepares the query, creating the tables of single classes that it names.
     pub(super) fn prepare(&self) -> Result<Statement<'_>, SqlError> {
-        let mut made = Made::default();
+        let mut made = CreatedTables::default();
         for _ in 0..MAX_MADE {
             let error = match self.connection.prepare(&self.query) {
                 Ok(statement) => return self.check(statement),
                 Err(error) => error,
             };
             let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let found = SqlError::of(&error);
+            let found = SqlError::from_sqlite(&error);
             if let Some(what) = refused {
                 return Err(SqlError {
                     kind: ErrorKind::Refused,
@@ -93,7 +94,7 @@ impl SqlConnection {
             match found.message.strip_prefix("no such table: ") {
                 Some(name) if self.make(name, &mut made)? => {}
                 Some(name) => return Err(self.no_table(name, &made, &found)),
-                None => return Err(self.explained(found)),
+                None => return Err(self.with_hint(found)),
             }
         }
         Err(SqlError::new(ErrorKind::Limit, "the query names too many classes", ""))
@@ -112,7 +113,7 @@ impl SqlConnection {
     }
 
     /// Creates the table of a class, if there is one of this name that is not in `made` yet.
-    fn make(&self, name: &str, made: &mut Made) -> Result<bool, SqlError> {
+    fn make(&self, name: &str, made: &mut CreatedTables) -> Result<bool, SqlError> {
         for (number, dump, class) in self.meant(name) {
             // SQLite still misses a table: the name belongs to another dump, or has a dot before it.
             if made.contains(&(number, class.to_owned())) {
@@ -146,7 +147,7 @@ impl SqlConnection {
             let done = self.connection.execute_batch(&sql);
             self.unlocked.store(false, Ordering::Relaxed);
             return done.map(|()| true).map_err(|error| {
-                let error = SqlError::of(&error);
+                let error = SqlError::from_sqlite(&error);
                 SqlError { message: format!("the table {class} cannot be made: {}", error.message), ..error }
             });
         }
@@ -166,7 +167,7 @@ impl SqlConnection {
     }
 
     /// Returns the error for a missing table, with alternatives.
-    fn no_table(&self, name: &str, made: &Made, found: &SqlError) -> SqlError {
+    fn no_table(&self, name: &str, made: &CreatedTables, found: &SqlError) -> SqlError {
         let is_missing = |(number, _, class): &(usize, &Arc<SqlDump>, &str)| {
             !made.contains(&(*number, (*class).to_owned()))
         };
@@ -178,7 +179,7 @@ impl SqlConnection {
             suggestions::names_like(wanted, tables.clone()).into_iter().map(str::to_owned).collect();
         let classes = dump.map(|dump| dump.class_names()).unwrap_or_default();
         let names = suggestions::class_names_of(classes.iter(), wanted);
-        like.extend(names.into_iter().map(quoted));
+        like.extend(names.into_iter().map(quoted_name));
         let hint = match like.as_slice() {
             [] => format!("the tables are {}, and one for each class", tables.collect::<Vec<_>>().join(", ")),
             like => suggestions::did_you_mean(like.get(..MAX_LIKE).unwrap_or(like)),
@@ -192,7 +193,7 @@ impl SqlConnection {
     }
 
     /// Adds a hint to an error of SQLite.
-    fn explained(&self, error: SqlError) -> SqlError {
+    fn with_hint(&self, error: SqlError) -> SqlError {
         if let Some(name) = error.message.strip_prefix("no such column: ") {
             let wanted = name.rsplit_once('.').map_or(name, |(_, name)| name);
             let all = self.dumps.iter().flat_map(|dump| dump.definitions());
@@ -226,13 +227,13 @@ fn schema_of(number: usize, dump: &SqlDump) -> &str {
 }
 
 fn creation(number: usize, dump: &SqlDump, name: &str, table: TableNumber) -> String {
-    let (schema, name) = (quoted(schema_of(number, dump)), quoted(name));
+    let (schema, name) = (quoted_name(schema_of(number, dump)), quoted_name(name));
     let argument = virtual_table::argument(table);
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {schema}.{name} USING {}({argument})", module(number))
 }
 
 /// Returns the statement by which the first dump lacks a class of the name of another dump's.
 fn creation_of_none(number: usize, name: &str, table: TableNumber) -> String {
-    let (name, module, argument) = (quoted(name), module(number), virtual_table::argument(table));
+    let (name, module, argument) = (quoted_name(name), module(number), virtual_table::argument(table));
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {MAIN}.{name} USING {module}({argument}, {NONE})")
 }

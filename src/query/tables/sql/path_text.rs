@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_model::objects::strength::Excluded;
+use hprof_model::objects::strength::Exclusions;
 use hprof_model::paths::shortest;
 use hprof_model::paths::steps::{ObjectStep, View};
 
@@ -12,8 +12,8 @@ const SHOWN: usize = 100;
 
 /// Returns `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table -> java.util.HashMap$Node[][3] -> ...`; `None`
 /// for an unreachable object. References that keep nothing alive are followed only if there is no other path.
-pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
-    let excluded = Excluded::all();
+pub(super) fn format_path(view: &View<'_>, object: ObjectIndex) -> Option<String> {
+    let excluded = Exclusions::all_but_strong();
     let found = shortest::paths(&view.edges, object, 1, excluded);
     let path = found.paths.first()?;
     let root = view.start(*path.first()?, excluded);

@@ -9,7 +9,7 @@ const FEW_UP: usize = 14;
 
 /// Returns `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`: always with a digit after the point. `None` for NaN, which
 /// is null in SQLite.
-pub(super) fn of(value: f64) -> Option<String> {
+pub(super) fn format_real(value: f64) -> Option<String> {
     if value.is_nan() {
         return None;
     }
@@ -95,8 +95,8 @@ mod tests {
             (f64::NEG_INFINITY, "-Inf"),
         ];
         for (value, expected) in cases {
-            assert_eq!(of(value).as_deref(), Some(expected), "{value:e}");
+            assert_eq!(format_real(value).as_deref(), Some(expected), "{value:e}");
         }
-        assert_eq!(of(f64::NAN), None);
+        assert_eq!(format_real(f64::NAN), None);
     }
 }

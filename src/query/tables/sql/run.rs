@@ -122,7 +122,7 @@ impl SqlResult {
         // Nothing follows an error.
         self.is_over = true;
         loop {
-            let received = match self.clock.left() {
+            let received = match self.clock.time_left() {
                 None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(left) => self.messages.recv_timeout(left.saturating_add(GRACE)),
             };
@@ -187,7 +187,7 @@ impl Work {
         let mut statement = opened.prepare().map_err(|error| self.reason(error))?;
         let columns = columns(&statement);
         let count = columns.len();
-        let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
+        let said = |error: rusqlite::Error| self.reason(SqlError::from_sqlite(&error));
         let mut rows = statement.raw_query();
         // The first row is sent as soon as it exists.
         let (mut made, mut bytes, mut most) = (RowBatch { columns, ..RowBatch::default() }, 0usize, 1);

@@ -18,8 +18,8 @@ use super::ahead::ChunkReader;
 use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use crate::{
-    Batch, Cell, ColumnType, Definition, List, Lookup, LookupKey, Operator, Prepared, TableChunk, TableQuery,
-    Wanted,
+    Batch, Cell, ColumnSet, ColumnType, Definition, List, Lookup, LookupKey, Operator, PreparedData,
+    TableChunk, TableQuery,
 };
 
 /// State shared by virtual tables.
@@ -56,15 +56,15 @@ fn read_argument(argument: &[u8]) -> Option<TableNumber> {
 }
 
 /// Returns a name quoted for SQL.
-pub fn quoted(name: &str) -> String {
+pub fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
 }
 
 /// Returns the declaration of a table. Its name is ignored.
 pub(super) fn declaration(name: &str, definition: &Definition) -> String {
-    let column = |column: &crate::Column| format!("{} {}", quoted(&column.name), column.kind.declared());
+    let column = |column: &crate::Column| format!("{} {}", quoted_name(&column.name), column.kind.sql_type());
     let columns: Vec<String> = definition.columns.iter().map(column).collect();
-    format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
+    format!("CREATE TABLE {}({})", quoted_name(name), columns.join(", "))
 }
 
 /// Limits the memory of SQLite in this process: allocations beyond it fail.
@@ -93,12 +93,12 @@ pub(super) struct VirtualTable {
 /// Strategy for finding rows, passed from `best_index` to `filter`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plan {
-    wanted: Wanted,
-    how: How,
+    wanted: ColumnSet,
+    how: ScanKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum How {
+enum ScanKind {
     All,
     OrderedBy(usize),
     Of(usize, Operator),
@@ -107,10 +107,10 @@ enum How {
 impl Plan {
     fn to_text(self) -> String {
         let (how, column) = match self.how {
-            How::All => ("all", 0),
-            How::OrderedBy(column) => ("ordered", column),
-            How::Of(column, Operator::Equal) => ("equal", column),
-            How::Of(column, Operator::AtLeast) => ("least", column),
+            ScanKind::All => ("all", 0),
+            ScanKind::OrderedBy(column) => ("ordered", column),
+            ScanKind::Of(column, Operator::Equal) => ("equal", column),
+            ScanKind::Of(column, Operator::AtLeast) => ("least", column),
         };
         format!("{how} {column} {}", self.wanted.0)
     }
@@ -119,12 +119,12 @@ impl Plan {
         let mut words = text.split(' ');
         let how = words.next()?;
         let column = words.next()?.parse().ok()?;
-        let wanted = Wanted(words.next()?.parse().ok()?);
+        let wanted = ColumnSet(words.next()?.parse().ok()?);
         let how = match how {
-            "all" => How::All,
-            "ordered" => How::OrderedBy(column),
-            "equal" => How::Of(column, Operator::Equal),
-            "least" => How::Of(column, Operator::AtLeast),
+            "all" => ScanKind::All,
+            "ordered" => ScanKind::OrderedBy(column),
+            "equal" => ScanKind::Of(column, Operator::Equal),
+            "least" => ScanKind::Of(column, Operator::AtLeast),
             _ => return None,
         };
         Some(Self { wanted, how })
@@ -202,14 +202,14 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
                 // More rows than the matching ones may be read.
                 usage.set_omit(false);
                 let rows = lookup.rows.clamp(1.0, self.rows.max(1.0));
-                (How::Of(lookup.column, lookup.operator), rows, rows + LOOKUP_COST, false)
+                (ScanKind::Of(lookup.column, lookup.operator), rows, rows + LOOKUP_COST, false)
             }
             None => match self.order(info) {
-                Some(column) => (How::OrderedBy(column), self.rows, self.rows * ORDER_COST, true),
-                None => (How::All, self.rows, self.rows, false),
+                Some(column) => (ScanKind::OrderedBy(column), self.rows, self.rows * ORDER_COST, true),
+                None => (ScanKind::All, self.rows, self.rows, false),
             },
         };
-        let plan = Plan { wanted: Wanted(info.col_used()), how };
+        let plan = Plan { wanted: ColumnSet(info.col_used()), how };
         info.set_idx_str(&plan.to_text());
         info.set_order_by_consumed(is_ordered);
         info.set_estimated_cost(cost.max(1.0));
@@ -262,10 +262,10 @@ pub(super) struct TableCursor {
     kinds: Vec<ColumnType>,
     reader: Option<ChunkReader>,
     /// Data that speeds up reading; also of the next query, if SQLite looks up each row of another table.
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedData>,
     chunk: Option<TableChunk>,
     /// Columns of the batch: they may differ between two plans of one table.
-    wanted: Option<Wanted>,
+    wanted: Option<ColumnSet>,
     batch: Batch,
     row: usize,
     /// Number of rows of earlier chunks.
@@ -274,23 +274,23 @@ pub(super) struct TableCursor {
 
 /// Converts a read error for SQLite: the dump cannot be read, or the thread that reads ahead saw the deadline.
 #[cold]
-fn failed(error: &io::Error) -> rusqlite::Error {
+fn read_error(error: &io::Error) -> rusqlite::Error {
     if error.kind() == io::ErrorKind::Interrupted {
-        return interrupted();
+        return interrupt_error();
     }
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(error.to_string()))
 }
 
 /// Returns SQLite's own error for a query that is ended.
 #[cold]
-fn interrupted() -> rusqlite::Error {
+fn interrupt_error() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), Some(INTERRUPTED.to_owned()))
 }
 
 impl TableData {
     /// Returns an error if the query has to end: reading a chunk takes as long as many rows.
     fn in_time(&self) -> rusqlite::Result<()> {
-        if self.clock.is_over() { Err(interrupted()) } else { Ok(()) }
+        if self.clock.is_over() { Err(interrupt_error()) } else { Ok(()) }
     }
 }
 
@@ -304,7 +304,8 @@ impl TableCursor {
             self.row = 0;
             // Many chunks may contain no matching row.
             self.shared.in_time()?;
-            self.chunk = reader.next(&mut self.batch, &mut self.prepared).map_err(|error| failed(&error))?;
+            self.chunk =
+                reader.next(&mut self.batch, &mut self.prepared).map_err(|error| read_error(&error))?;
             if self.chunk.is_none() {
                 self.batch.rows = 0;
                 self.reader = None;
@@ -315,11 +316,11 @@ impl TableCursor {
     }
 
     /// Returns the query for the table; `None` if no row can match.
-    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<TableQuery>> {
+    fn question(&self, how: ScanKind, arguments: &Filters<'_>) -> rusqlite::Result<Option<TableQuery>> {
         let (column, operator) = match how {
-            How::All => return Ok(Some(TableQuery::All)),
-            How::OrderedBy(column) => return Ok(Some(TableQuery::OrderedBy(column))),
-            How::Of(column, operator) => (column, operator),
+            ScanKind::All => return Ok(Some(TableQuery::All)),
+            ScanKind::OrderedBy(column) => return Ok(Some(TableQuery::OrderedBy(column))),
+            ScanKind::Of(column, operator) => (column, operator),
         };
         let is_text = matches!(self.kinds.get(column), Some(ColumnType::Text | ColumnType::Name));
         // Values are compared as SQLite does, by the affinity of the column; for other values all rows are read.
@@ -377,7 +378,7 @@ unsafe impl VTabCursor for TableCursor {
             self.batch = dump.table(self.number, |table| table.batch(wanted)).ok_or_else(wrong)?;
             self.wanted = Some(wanted);
         }
-        let chunks = dump.chunks(self.number, &question).map_err(|error| failed(&error))?;
+        let chunks = dump.chunks(self.number, &question).map_err(|error| read_error(&error))?;
         let TableData { dump, clock } = self.shared.clone();
         self.reader = Some(ChunkReader::new(dump, clock, self.number, wanted, chunks));
         self.refill()
@@ -417,9 +418,13 @@ mod tests {
 
     #[test]
     fn plans_are_read_as_they_are_written() {
-        for how in [How::All, How::OrderedBy(3), How::Of(1, Operator::Equal), How::Of(63, Operator::AtLeast)]
-        {
-            for wanted in [Wanted(0), Wanted(5), Wanted::ALL] {
+        for how in [
+            ScanKind::All,
+            ScanKind::OrderedBy(3),
+            ScanKind::Of(1, Operator::Equal),
+            ScanKind::Of(63, Operator::AtLeast),
+        ] {
+            for wanted in [ColumnSet(0), ColumnSet(5), ColumnSet::ALL] {
                 let plan = Plan { wanted, how };
                 assert_eq!(Plan::of_text(&plan.to_text()), Some(plan));
             }
@@ -428,6 +433,6 @@ mod tests {
 
     #[test]
     fn names_are_quoted() {
-        assert_eq!(quoted("a\"b; DROP TABLE x"), "\"a\"\"b; DROP TABLE x\"");
+        assert_eq!(quoted_name("a\"b; DROP TABLE x"), "\"a\"\"b; DROP TABLE x\"");
     }
 }

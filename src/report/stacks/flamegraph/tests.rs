@@ -182,7 +182,7 @@ fn nothing_is_not_drawn() {
 
 #[test]
 fn far_too_much_is_not_drawn() {
-    let mut limited = Limited(vec![0; MAX_TEXT - 2]);
+    let mut limited = LimitedBuffer(vec![0; MAX_TEXT - 2]);
     assert!(limited.write_all(b"ab").is_ok());
     assert!(limited.write_all(b"c").is_err());
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::{DumpData, MeasureDetails, Measured};
-use crate::check::{CLASS_PATTERN, Measure, MeasureKind, Of, Unit};
+use super::{DumpData, MeasureDetails, Measurement};
+use crate::check::{CLASS_PATTERN, Measure, MeasureKind, OfRequirement, Unit};
 use crate::waste::is_made;
 use hprof_model::loaders;
 use hprof_model::objects::label::Labels;
@@ -11,13 +11,13 @@ use hprof_model::objects::label::Labels;
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "duplicate_classes",
     unit: Unit::Count,
-    of: Of::Optional(CLASS_PATTERN),
+    of: OfRequirement::Optional(CLASS_PATTERN),
     subject: |measure| format!("duplicate definitions of {}", measure.of.as_deref().unwrap_or("classes")),
     measure,
     ..MeasureKind::BASE
 };
 
-fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let pattern = measure.of_pattern();
     let pattern = pattern.as_ref();
     let dump = data.dump()?;
@@ -47,5 +47,5 @@ fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
         (None, Some(pattern)) if data.matching(pattern).is_empty() => data.no_match(pattern),
         (None, _) => MeasureDetails::Nothing,
     };
-    Ok(Measured::new(amount, 0).with(found))
+    Ok(Measurement::new(amount, 0).with(found))
 }

@@ -2,15 +2,15 @@
 
 use std::io;
 
-use super::{DumpData, MeasureDetails, Measured};
-use crate::check::{Measure, MeasureKind, Of, RuleError, Unit};
+use super::{DumpData, MeasureDetails, Measurement};
+use crate::check::{Measure, MeasureKind, OfRequirement, RuleError, Unit};
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_model::histogram::Scope;
 
 pub(in crate::check) const DEFINITION: MeasureKind = MeasureKind {
     name: "growth",
     unit: Unit::Bytes,
-    of: Of::Required(OF),
+    of: OfRequirement::Required(OF),
     scope: Some(Scope::Reachable),
     is_in_summary: true,
     needs_baseline: true,
@@ -36,7 +36,7 @@ pub(in crate::check) enum Growing<'m> {
 
 impl<'m> Growing<'m> {
     /// Parses `of` of a rule. `None` if growth cannot be measured for it.
-    pub(in crate::check) fn of(text: &'m str) -> Option<Self> {
+    pub(in crate::check) fn parse(text: &'m str) -> Option<Self> {
         let (what, pattern) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let pattern = pattern.trim();
         let Ok(classes) = pattern.parse();
@@ -57,11 +57,11 @@ fn check(of: &str, quoted: &str, has_objects: bool) -> Result<(), RuleError> {
         return Err(RuleError::Objects("`objects` cannot be used for retained sizes: omit it"));
     }
     let wrong = || RuleError::Of(format!("the growth of `{quoted}` cannot be measured; expected {OF}"));
-    Growing::of(of.trim()).map(|_| ()).ok_or_else(wrong)
+    Growing::parse(of.trim()).map(|_| ()).ok_or_else(wrong)
 }
 
 fn subject(measure: &Measure) -> String {
-    match Growing::of(measure.text()) {
+    match Growing::parse(measure.text()) {
         None | Some(Growing::Heap) => format!("growth of {}", measure.heap()),
         Some(Growing::Place(None)) => "largest growth of a place".to_owned(),
         Some(Growing::Place(Some(pattern))) => format!("growth of the place {pattern}"),
@@ -72,14 +72,14 @@ fn subject(measure: &Measure) -> String {
     }
 }
 
-fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
-    match Growing::of(measure.text()) {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
+    match Growing::parse(measure.text()) {
         None | Some(Growing::Heap) => {
-            Ok(Measured::new(data.bytes(measure.scope)?, data.whole(measure.scope)?))
+            Ok(Measurement::new(data.bytes(measure.scope)?, data.total_bytes(measure.scope)?))
         }
         Some(Growing::Place(_)) => {
             let places = data.places()?;
-            Ok(Measured::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
+            Ok(Measurement::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
         }
         Some(Growing::Classes(pattern)) => {
             let measured = data.of_classes(&pattern, measure.scope, |counts| counts.shallow_bytes)?;
@@ -88,6 +88,6 @@ fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
                 _ => measured.with(MeasureDetails::Classes(data.class_bytes(measure.scope))),
             })
         }
-        Some(Growing::Retained(pattern)) => data.retained(&pattern),
+        Some(Growing::Retained(pattern)) => data.retained_size(&pattern),
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes of the heap.
 
-use super::Measured;
+use super::Measurement;
 use crate::check::{MeasureKind, Unit};
 use hprof_model::histogram::Scope;
 
@@ -10,6 +10,6 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
     scope: Some(Scope::Reachable),
     is_in_summary: true,
     subject: |measure| measure.heap().to_owned(),
-    measure: |dump, measure| Ok(Measured::new(dump.bytes(measure.scope)?, dump.all_bytes())),
+    measure: |dump, measure| Ok(Measurement::new(dump.bytes(measure.scope)?, dump.all_bytes())),
     ..MeasureKind::BASE
 };

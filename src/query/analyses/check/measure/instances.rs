@@ -1,12 +1,12 @@
 //! Number of objects of some classes.
 
-use crate::check::{CLASS_PATTERN, MeasureKind, Of, Unit};
+use crate::check::{CLASS_PATTERN, MeasureKind, OfRequirement, Unit};
 use hprof_model::histogram::Scope;
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "instances",
     unit: Unit::Count,
-    of: Of::Required(CLASS_PATTERN),
+    of: OfRequirement::Required(CLASS_PATTERN),
     scope: Some(Scope::All),
     is_in_summary: true,
     subject: |measure| format!("{}instances of {}", measure.objects(), measure.text()),

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::{DumpData, MeasureDetails, Measured, no_class};
-use crate::check::{Measure, MeasureKind, Of, Unit};
+use super::{DumpData, MeasureDetails, Measurement, no_class};
+use crate::check::{Measure, MeasureKind, OfRequirement, Unit};
 use hprof_base::naming::suggestions;
 use hprof_index::model::summary::ClassNumber;
 use hprof_model::histogram::Scope;
@@ -14,7 +14,9 @@ use hprof_model::objects::label::Labels;
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "loaders",
     unit: Unit::Count,
-    of: Of::Optional("a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\""),
+    of: OfRequirement::Optional(
+        "a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\"",
+    ),
     scope: Some(Scope::Reachable),
     subject,
     measure,
@@ -26,7 +28,7 @@ fn subject(measure: &Measure) -> String {
     if measure.of.is_some() { format!("{loaders} {}", measure.text()) } else { loaders }
 }
 
-fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let pattern = measure.of_pattern();
     let pattern = pattern.as_ref();
     let dump = data.dump()?;
@@ -58,5 +60,5 @@ fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
         _ => MeasureDetails::Nothing,
     };
     data.loaders = Some(rows);
-    Ok(Measured::new(count, 0).with(found))
+    Ok(Measurement::new(count, 0).with(found))
 }

@@ -33,7 +33,7 @@ use hprof_model::dominators::class_counts::Counts;
 use hprof_model::dominators::retained_of_set;
 use hprof_model::histogram::{self, Scope, all_bytes};
 use hprof_model::loaders::ClassLoaderRow as LoaderRow;
-use hprof_model::objects::selection::{Selected, Selection};
+use hprof_model::objects::selection::{Selection, SelectionKind};
 
 /// All measures, in the order in which messages list them.
 pub const MEASURES: [&MeasureKind; 11] = [
@@ -61,7 +61,7 @@ pub enum MeasuredDump<'a> {
 
 /// A figure of a dump.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct Measurement {
     /// Bytes, or a count; negative for growth of something that has shrunk.
     pub amount: i64,
     /// Total that percentages refer to.
@@ -129,7 +129,7 @@ pub enum NamedKind {
     Place,
 }
 
-impl Measured {
+impl Measurement {
     pub(super) fn new(amount: u64, whole: u64) -> Self {
         Self {
             amount: i64::try_from(amount).unwrap_or(i64::MAX),
@@ -158,7 +158,7 @@ pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: MeasuredDump<'_>,
     frameworks: &Frameworks,
-) -> io::Result<Vec<Measured>> {
+) -> io::Result<Vec<Measurement>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
     let mut dump = DumpData::new(opened, frameworks);
     waste::prepare(&mut dump, &rules)?;
@@ -228,7 +228,7 @@ impl<'a> DumpData<'a> {
     }
 
     /// Returns the total that percentages refer to, as in histograms.
-    fn whole(&self, scope: Scope) -> io::Result<u64> {
+    fn total_bytes(&self, scope: Scope) -> io::Result<u64> {
         match scope {
             Scope::Reachable => self.reachable_bytes(),
             Scope::All | Scope::Unreachable => Ok(self.all_bytes()),
@@ -248,7 +248,7 @@ impl<'a> DumpData<'a> {
     }
 
     /// Returns the class with the largest amount if several match, or that none matches.
-    fn most(
+    fn largest_class(
         &self,
         pattern: &ClassPattern,
         classes: &[ClassNumber],
@@ -272,7 +272,7 @@ impl<'a> DumpData<'a> {
         pattern: &ClassPattern,
         scope: Scope,
         figure: impl Fn(&Counts) -> u64,
-    ) -> io::Result<Measured> {
+    ) -> io::Result<Measurement> {
         let counts = match self.counts.remove(&scope) {
             Some(counts) => counts,
             None if scope == Scope::All => self.all_counts(),
@@ -281,9 +281,9 @@ impl<'a> DumpData<'a> {
         let classes = self.matching(pattern);
         let of_class = |class: ClassNumber| counts.get(class.0 as usize).map_or(0, &figure);
         let amount = classes.iter().fold(0, |sum: u64, class| sum.saturating_add(of_class(*class)));
-        let found = self.most(pattern, &classes, of_class);
+        let found = self.largest_class(pattern, &classes, of_class);
         self.counts.insert(scope, counts);
-        Ok(Measured::new(amount, self.whole(scope)?).with(found))
+        Ok(Measurement::new(amount, self.total_bytes(scope)?).with(found))
     }
 
     fn all_counts(&self) -> Vec<Counts> {
@@ -313,15 +313,15 @@ impl<'a> DumpData<'a> {
         bytes
     }
 
-    fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
+    fn retained_size(&self, pattern: &ClassPattern) -> io::Result<Measurement> {
         let dump = self.dump()?;
         let selection =
-            Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
+            Selection { text: pattern.text().to_owned(), what: SelectionKind::Classes(pattern.clone()) };
         let objects = selection.objects(dump);
         let retained = retained_of_set::retained(dump.graph, &objects).retained_bytes;
         let found =
             if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
-        Ok(Measured::new(retained, dump.graph.tree.reachable_bytes()).with(found))
+        Ok(Measurement::new(retained, dump.graph.tree.reachable_bytes()).with(found))
     }
 
     fn places(&mut self) -> io::Result<Arc<PlacesOfDump>> {

@@ -1,14 +1,14 @@
 //! Retained size of all places whose text matches a pattern: `static SESSIONS of *`.
 
-use crate::check::{MeasureKind, Of, Unit};
+use crate::check::{MeasureKind, OfRequirement, Unit};
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "place",
     unit: Unit::Bytes,
-    of: Of::Required(
+    of: OfRequirement::Required(
         "a place as `hprof-cli diff --group-by place` shows it, `*` for anything, for example \"static SESSIONS of *\"",
     ),
     subject: |measure| format!("retained size of the place {}", measure.text()),
-    measure: |dump, measure| Ok(dump.places()?.retained(measure.text())),
+    measure: |dump, measure| Ok(dump.places()?.retained_size(measure.text())),
     ..MeasureKind::BASE
 };

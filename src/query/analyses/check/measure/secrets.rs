@@ -2,15 +2,15 @@
 
 use std::io;
 
-use super::{DumpData, MeasureDetails, Measured};
-use crate::check::{Measure, MeasureKind, Of, RuleError, Unit};
+use super::{DumpData, MeasureDetails, Measurement};
+use crate::check::{Measure, MeasureKind, OfRequirement, RuleError, Unit};
 use crate::secrets::{self, SecretQuery, SecretRules};
 use hprof_base::naming::suggestions;
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "secrets",
     unit: Unit::Count,
-    of: Of::Optional("a rule about credentials, for example \"jwt\""),
+    of: OfRequirement::Optional("a rule about credentials, for example \"jwt\""),
     check,
     subject,
     measure,
@@ -18,7 +18,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 };
 
 fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
-    let rules = SecretRules::bundled();
+    let rules = SecretRules::builtin();
     let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
     if ids.contains(&of) {
         return Ok(());
@@ -32,12 +32,12 @@ fn subject(measure: &Measure) -> String {
 }
 
 /// Counts the rows of `hprof-cli secrets`, also of unreachable objects: they leave the machine with the dump, too.
-fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let dump = data.dump()?;
     let found = match &data.secrets {
         Some(found) => found,
         None => {
-            let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
+            let (rules, query) = (SecretRules::builtin(), SecretQuery::new(false));
             data.secrets.insert(secrets::secrets(dump, &rules, query))
         }
     };
@@ -45,7 +45,7 @@ fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
     // Rows are sorted by rule: the first of those with most.
     let most = ids.chunk_by(|a, b| a == b).rev().max_by_key(|same| same.len());
-    let measured = Measured::new(ids.len() as u64, 0);
+    let measured = Measurement::new(ids.len() as u64, 0);
     let of = ids.chunk_by(|a, b| a == b).count() as u64;
     Ok(match most.and_then(|same| Some((same.first()?, same.len()))) {
         Some((id, amount)) if of > 1 => {

@@ -1,12 +1,12 @@
 //! Shallow size of the objects of some classes.
 
-use crate::check::{CLASS_PATTERN, MeasureKind, Of, Unit};
+use crate::check::{CLASS_PATTERN, MeasureKind, OfRequirement, Unit};
 use hprof_model::histogram::Scope;
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "shallow",
     unit: Unit::Bytes,
-    of: Of::Required(CLASS_PATTERN),
+    of: OfRequirement::Required(CLASS_PATTERN),
     scope: Some(Scope::All),
     is_in_summary: true,
     subject: |measure| format!("shallow size of {}instances of {}", measure.objects(), measure.text()),

@@ -2,15 +2,15 @@
 
 use std::io;
 
-use super::{DumpData, Measured, NO_GRAPH};
-use crate::check::{Measure, MeasureKind, Of, Rule, RuleError, Unit};
+use super::{DumpData, Measurement, NO_GRAPH};
+use crate::check::{Measure, MeasureKind, OfRequirement, Rule, RuleError, Unit};
 use crate::waste::{self, FieldGroupBy, KINDS, WasteKind};
 use hprof_base::naming::suggestions;
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "waste",
     unit: Unit::Bytes,
-    of: Of::Optional("a kind of waste, for example \"duplicate_strings\""),
+    of: OfRequirement::Optional("a kind of waste, for example \"duplicate_strings\""),
     check,
     subject,
     measure,
@@ -18,7 +18,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 };
 
 fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
-    if WasteKind::named(of).is_some() {
+    if WasteKind::from_name(of).is_some() {
         return Ok(());
     }
     let names = KINDS.map(|kind| kind.name);
@@ -40,18 +40,18 @@ pub(super) fn prepare(data: &mut DumpData<'_>, rules: &[&Rule]) -> io::Result<()
     let dump = data.dump()?;
     // `None`, a rule without a kind, needs all kinds.
     let kinds: Option<Vec<&WasteKind>> =
-        asked.map(|measure| WasteKind::named(measure.of.as_ref()?)).collect();
+        asked.map(|measure| WasteKind::from_name(measure.of.as_ref()?)).collect();
     let question =
         waste::WasteQuery { kinds: kinds.unwrap_or_default(), group_by: FieldGroupBy::Field, examples: 0 };
     data.waste = Some(waste::waste(dump, &question)?);
     Ok(())
 }
 
-fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
+fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let Some(waste) = &data.waste else { return Err(io::Error::other(NO_GRAPH)) };
     let amount = match &measure.of {
         None => waste.wasted_bytes,
         Some(kind) => waste.rows.iter().find(|row| row.kind.name == kind).map_or(0, |row| row.wasted_bytes),
     };
-    Ok(Measured::new(amount, waste.reachable_bytes))
+    Ok(Measurement::new(amount, waste.reachable_bytes))
 }

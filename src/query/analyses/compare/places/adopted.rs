@@ -41,7 +41,7 @@ pub(super) fn special(
     for thread in is_thread.all_objects(dump.graph).into_iter().take(MAX_THREADS) {
         // Virtual threads usually have no name.
         if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
-            special.insert(thread.0, vias.number(Via::Thread(stable_names::masked(&name).into())));
+            special.insert(thread.0, vias.number(Via::Thread(stable_names::fold_numbers(&name).into())));
         }
     }
     special
@@ -56,7 +56,7 @@ fn is_passing(kind: RootKind) -> bool {
 /// Returns objects referenced by thread stacks and, apart from threads, by a single object: object, holder, and the
 /// kind of reference. Their places depend neither on the methods that run, nor on what a thread waits for
 /// (`Thread.parkBlocker`).
-pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
+pub(super) fn adopted_objects<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
     let (graph, tree) = (edges.dump.graph, &edges.dump.graph.tree);
     let is_thread = ClassSet::of_name_and_below(edges.dump.summary, "java.lang.Thread");
     let on_stacks = graph.roots.rows.iter().filter(|root| is_passing(root.kind));

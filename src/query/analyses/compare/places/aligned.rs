@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use hprof_base::change::Change;
 use hprof_values::ObjectId;
 
-use super::labels::{Label, Pool, Via};
+use super::labels::{PlaceLabel, Pool, Via};
 use super::structures::{PlaceStructures, StructureMembership};
 use super::{DumpPlace, DumpPlaces};
 use crate::frameworks::Naming;
@@ -46,14 +46,14 @@ impl PlaceFigures {
 
 /// Places of several dumps, without the virtual root.
 #[derive(Debug, Clone, Default)]
-pub struct Aligned {
+pub struct AlignedPlaces {
     /// By place: its parent, unless it is at the top. Each comes after its parent.
     pub parents: Vec<Option<u32>>,
     /// By place: `true` if objects below it are at a place above it again.
     pub is_nesting: Vec<bool>,
     /// By place: number of its label.
     pub(super) label_of: Vec<u32>,
-    pub(super) labels: Vec<Label>,
+    pub(super) labels: Vec<PlaceLabel>,
     /// Figures by dump and place.
     pub(super) figures: Vec<Vec<PlaceFigures>>,
     /// Bytes of the reachable objects of each dump.
@@ -66,7 +66,7 @@ pub struct Aligned {
     pub(super) hides_values: bool,
 }
 
-impl Aligned {
+impl AlignedPlaces {
     /// Aligns the places of dumps by labels. Values of maps are at one place unless their keys are informative
     /// ([`Self::telling`]).
     pub fn new(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
@@ -76,14 +76,15 @@ impl Aligned {
 
     /// Like [`Self::new`], with all keys of the places, regardless of their number.
     pub fn with_all_keys(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
-        Self::of(dumps).0
+        Self::from_dumps(dumps).0
     }
 
     /// Aligns the places of dumps with all keys. Returns by dump and place of the dump where it is; `None` for nodes and arrays
     /// of a structure, which are at the place above.
-    pub(super) fn of(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
-        let structures = PlaceStructures::of(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
-        let mut labels: Pool<Label> = Pool::new();
+    pub(super) fn from_dumps(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
+        let structures =
+            PlaceStructures::from_dumps(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
+        let mut labels: Pool<PlaceLabel> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         let mut all_at = Vec::with_capacity(dumps.len());
@@ -97,7 +98,7 @@ impl Aligned {
                 let parent = parent.and_then(|parent| places.get(parent as usize).copied());
                 let above = parent.map(|(_, within)| within).unwrap_or_default();
                 let of_dump = dump.labels.get(label as usize);
-                let within = of_dump.map(|label| structures.within(above, label)).unwrap_or_default();
+                let within = of_dump.map(|label| structures.membership(above, label)).unwrap_or_default();
                 if let Some((number, _)) = parent.filter(|_| within.is_part) {
                     places.push((number, within));
                     if let Some(at) = figures.get_mut(number as usize) {
@@ -127,7 +128,7 @@ impl Aligned {
             figures.resize(aligned.parents.len(), PlaceFigures::default());
         }
         aligned.labels = labels.all;
-        (aligned.linked(), all_at)
+        (aligned.with_children(), all_at)
     }
 
     /// Returns the number of a new or known place.
@@ -154,7 +155,7 @@ impl Aligned {
         }
     }
 
-    pub(super) fn linked(mut self) -> Self {
+    pub(super) fn with_children(mut self) -> Self {
         self.below = vec![Vec::new(); self.parents.len()];
         for (place, parent) in (0u32..).zip(&self.parents) {
             match parent.and_then(|parent| self.below.get_mut(parent as usize)) {
@@ -166,7 +167,7 @@ impl Aligned {
     }
 
     /// Returns the places below a place.
-    pub fn below(&self, place: u32) -> &[u32] {
+    pub fn children(&self, place: u32) -> &[u32] {
         self.below.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -203,8 +204,8 @@ impl Aligned {
     }
 
     /// Returns the label of a place.
-    pub fn label(&self, place: u32) -> &Label {
-        const NONE: &Label = &Label {
+    pub fn label(&self, place: u32) -> &PlaceLabel {
+        const NONE: &PlaceLabel = &PlaceLabel {
             via: Via::Unknown,
             class: None,
             is_class_object: false,

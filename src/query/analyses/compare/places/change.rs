@@ -1,6 +1,6 @@
 //! Growth between two dumps, by place.
 
-use super::{Aligned, DumpPlaces, PlaceFigures, Via, explained};
+use super::{AlignedPlaces, DumpPlaces, PlaceFigures, Via, explaining_places};
 use hprof_base::change::{Change, Status};
 use hprof_values::ObjectId;
 
@@ -36,7 +36,7 @@ pub struct MapAbove {
 }
 
 impl MapAbove {
-    fn of(aligned: &Aligned, place: u32) -> Option<Self> {
+    fn for_place(aligned: &AlignedPlaces, place: u32) -> Option<Self> {
         let path = aligned.path(place);
         let is_value = |place: &u32| aligned.label(*place).via == Via::Value;
         let (map, _) = path.iter().zip(path.iter().skip(1)).find(|(_, below)| is_value(below))?;
@@ -63,21 +63,21 @@ impl Changes {
     pub fn new(old: DumpPlaces, new: DumpPlaces, least: Option<u64>) -> Self {
         let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
         let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
-        let aligned = Aligned::new(&[old, new]);
+        let aligned = AlignedPlaces::new(&[old, new]);
         let row = |place: u32| {
             let (old, new) = (aligned.figures(0, place), aligned.figures(1, place));
             let change = |of: fn(PlaceFigures) -> u64| Change { old: of(old), new: of(new) };
             PlaceChange {
                 labels: aligned.labels(place),
                 text: aligned.text(place),
-                status: Status::of(old.objects > 0, new.objects > 0, false),
+                status: Status::from_presence(old.objects > 0, new.objects > 0, false),
                 objects: change(|figures| figures.objects),
                 retained_bytes: change(|figures| figures.retained_bytes),
-                map: MapAbove::of(&aligned, place),
+                map: MapAbove::for_place(&aligned, place),
                 example: new.example,
             }
         };
-        let rows = explained(&aligned, least).into_iter().map(row).collect();
+        let rows = explaining_places(&aligned, least).into_iter().map(row).collect();
         Self { rows, reachable_bytes, least }
     }
 

@@ -7,7 +7,7 @@ use hprof_base::fact::Fact;
 use hprof_base::share::hundredths;
 use hprof_values::ObjectId;
 
-use super::{Aligned, PlaceFigures};
+use super::{AlignedPlaces, PlaceFigures};
 
 /// A place of one dump, as a row.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct PlaceEntry {
 
 impl PlaceEntry {
     /// Creates the row of a place of the first dump.
-    pub fn new(aligned: &Aligned, place: u32, depth: u64, reachable_bytes: u64) -> Self {
+    pub fn new(aligned: &AlignedPlaces, place: u32, depth: u64, reachable_bytes: u64) -> Self {
         let label = aligned.label(place);
         Self {
             depth,

@@ -15,12 +15,12 @@ use hprof_model::objects::label::Labels;
 use hprof_model::objects::reference_names::Edges;
 
 use super::DumpPlaces;
-use super::adopted::{adopted, special};
-use super::held_by::{HeldBy, Holders, Slots};
+use super::adopted::{adopted_objects, special};
+use super::held_by::{HeldBy, HoldingReferences, Slots};
 use super::keyed;
 use super::labels::LabelNumbers;
 use super::large;
-use super::named::{BeforePass, NamedObjects, named};
+use super::named::{BeforePass, NamedObjects, find_named_objects};
 use super::nodes::{LookedUp, VisitedBytes};
 use super::structures::structures;
 use super::subtree::{self, References};
@@ -48,15 +48,16 @@ pub(super) fn places(
     let objects = dump.objects;
     let slots = Slots::new(summary);
     let references = References::new(&objects, &slots);
-    let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
+    let holders =
+        if matches!(extent, Extent::All) { Some(HoldingReferences::new(&objects, &slots)?) } else { None };
     let held_by = |dominator: Option<ObjectIndex>, object: ObjectIndex| match (&holders, dominator) {
-        (Some(holders), _) => holders.of(object),
+        (Some(holders), _) => holders.held_by(object),
         (None, Some(dominator)) => references.held_by(dominator, object),
         (None, None) => HeldBy::Unknown,
     };
-    let forms = Forms::of(objects.summary);
+    let forms = Forms::for_summary(objects.summary);
     let mut numbers = LabelNumbers::new(summary, &slots);
-    let least = keyed::least(dump.graph.tree.reachable_bytes());
+    let least = keyed::min_keyed_bytes(dump.graph.tree.reachable_bytes());
     let labels = Labels::new(dump);
     let large = match extent {
         Extent::Large(least) => Some(large::large_objects(&dump.graph.tree, least)),
@@ -65,12 +66,12 @@ pub(super) fn places(
     let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, large.as_deref(), &mut numbers.vias);
     let special = special(dump, &labels, &mut numbers.vias);
     let edges = Edges::new(dump);
-    let mut adopted = adopted(&edges);
+    let mut adopted = adopted_objects(&edges);
     let mut traits = traits(summary, &forms);
     let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
         let known =
             BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
-        named(dump, frameworks, (&forms, &labels), least, known)
+        find_named_objects(dump, frameworks, (&forms, &labels), least, known)
     });
     let mut builder = PlaceBuilder {
         summary,
@@ -99,8 +100,8 @@ pub(super) fn places(
         Extent::All => {
             let look_up =
                 |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
-            class_pass::pass(dump.graph, dump.graph.tree.all(), look_up, |_, depth, found, bytes| {
-                builder.object(depth, found, VisitedBytes::of(bytes));
+            class_pass::pass(dump.graph, dump.graph.tree.positions(), look_up, |_, depth, found, bytes| {
+                builder.object(depth, found, VisitedBytes::from_shallow(bytes));
             });
         }
         Extent::Large(least) => {

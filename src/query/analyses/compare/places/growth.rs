@@ -12,7 +12,7 @@
 
 use std::cmp::Reverse;
 
-use super::Aligned;
+use super::AlignedPlaces;
 use super::labels::Via;
 use crate::compare::Growth;
 use hprof_base::change::Change;
@@ -30,23 +30,23 @@ const MULTIPLE: u64 = 2;
 
 /// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
 /// growth first.
-pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
+pub fn explaining_places(aligned: &AlignedPlaces, least: u64) -> Vec<u32> {
     GrowthSearch::new(aligned, least, |_| true).run()
 }
 
 /// Like [`explained`], for growth of one kind only.
-pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
+pub fn explaining_places_of(aligned: &AlignedPlaces, least: u64, growth: Growth) -> Vec<u32> {
     let is_it = |place: u32| {
         let figures: Vec<u64> =
             (0..aligned.dumps()).map(|dump| aligned.figures(dump, place).retained_bytes).collect();
-        Growth::of(&figures) == Some(growth)
+        Growth::from_figures(&figures) == Some(growth)
     };
     GrowthSearch::new(aligned, least, is_it).run()
 }
 
 /// The explanation of the change of a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Explained {
+enum ChangeExplanation {
     /// There is nothing to explain.
     #[default]
     Nothing,
@@ -62,13 +62,13 @@ enum Explained {
 
 /// Explained change of a place: bytes grown and bytes shrunk.
 #[derive(Debug, Clone, Copy, Default)]
-struct Moved {
+struct ExplainedChange {
     grown: u64,
     shrunk: u64,
 }
 
-impl Moved {
-    fn of(change: i64) -> Self {
+impl ExplainedChange {
+    fn new(change: i64) -> Self {
         let size = change.unsigned_abs();
         if change > 0 { Self { grown: size, shrunk: 0 } } else { Self { grown: 0, shrunk: size } }
     }
@@ -86,23 +86,23 @@ impl Moved {
 }
 
 struct GrowthSearch<'a> {
-    aligned: &'a Aligned,
+    aligned: &'a AlignedPlaces,
     /// By place: `true` if it has growth of its own to explain. If not, only places below it have.
     is_kind: Vec<bool>,
     least: u64,
     /// Explanation of each place.
-    explained: Vec<Explained>,
-    moved: Vec<Moved>,
+    explained: Vec<ChangeExplanation>,
+    moved: Vec<ExplainedChange>,
 }
 
 impl<'a> GrowthSearch<'a> {
-    fn new(aligned: &'a Aligned, least: u64, is_kind: impl Fn(u32) -> bool) -> Self {
+    fn new(aligned: &'a AlignedPlaces, least: u64, is_kind: impl Fn(u32) -> bool) -> Self {
         Self {
             aligned,
             is_kind: aligned.places().map(is_kind).collect(),
             least,
-            explained: vec![Explained::default(); aligned.parents.len()],
-            moved: vec![Moved::default(); aligned.parents.len()],
+            explained: vec![ChangeExplanation::default(); aligned.parents.len()],
+            moved: vec![ExplainedChange::default(); aligned.parents.len()],
         }
     }
 
@@ -117,16 +117,16 @@ impl<'a> GrowthSearch<'a> {
             }
         }
         let mut found = Vec::new();
-        let mut stack = self.told(&self.aligned.top);
+        let mut stack = self.filter_explained(&self.aligned.top);
         while let Some(place) = stack.pop() {
-            match self.explained(place) {
-                Explained::Nothing => {}
-                Explained::Itself => found.push(place),
-                Explained::Deepest => found.push(self.deepest(place)),
-                Explained::Parts => {
-                    stack.extend(self.without_company(self.told(self.aligned.below(place))));
+            match self.explanation(place) {
+                ChangeExplanation::Nothing => {}
+                ChangeExplanation::Itself => found.push(place),
+                ChangeExplanation::Deepest => found.push(self.deepest(place)),
+                ChangeExplanation::Parts => {
+                    stack.extend(self.without_company(self.filter_explained(self.aligned.children(place))));
                 }
-                Explained::Below => stack.extend(self.told(self.aligned.below(place))),
+                ChangeExplanation::Below => stack.extend(self.filter_explained(self.aligned.children(place))),
             }
         }
         found.sort_rows_by_key(|place| (Reverse(self.aligned.delta(*place)), *place));
@@ -134,42 +134,45 @@ impl<'a> GrowthSearch<'a> {
     }
 
     /// Returns the explanation of a place after all places below it have been explained.
-    fn explain(&self, place: u32) -> (Explained, Moved) {
-        let parts = self.aligned.below(place).iter().map(|place| self.moved(*place));
-        let below = parts.fold(Moved::default(), Moved::plus);
-        let by_below =
-            if below.size() == 0 { (Explained::Nothing, below) } else { (Explained::Below, below) };
+    fn explain(&self, place: u32) -> (ChangeExplanation, ExplainedChange) {
+        let parts = self.aligned.children(place).iter().map(|place| self.explained_change(*place));
+        let below = parts.fold(ExplainedChange::default(), ExplainedChange::plus);
+        let by_below = if below.size() == 0 {
+            (ChangeExplanation::Nothing, below)
+        } else {
+            (ChangeExplanation::Below, below)
+        };
         if !self.is_kind(place) || self.is_nesting(place) {
             return by_below;
         }
         let change = self.aligned.delta(place);
-        let (own, is_large) = (Moved::of(change), change.unsigned_abs() >= self.least);
+        let (own, is_large) = (ExplainedChange::new(change), change.unsigned_abs() >= self.least);
         if Self::hides(change, below) {
             return by_below;
         }
         if is_large && self.became_more(place) {
-            return (Explained::Deepest, own);
+            return (ChangeExplanation::Deepest, own);
         }
         let rest = i128::from(change) - i128::from(below.grown) + i128::from(below.shrunk);
         let all = u128::from(change.unsigned_abs().max(below.size()));
         if below.size() > 0 && rest.unsigned_abs() * 100 <= all * u128::from(100 - MAJORITY) {
-            return (Explained::Parts, own);
+            return (ChangeExplanation::Parts, own);
         }
-        if is_large { (Explained::Itself, own) } else { by_below }
+        if is_large { (ChangeExplanation::Itself, own) } else { by_below }
     }
 
     /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not
     /// reflect it; for a place that shrank, shrinkage below also counts.
-    fn hides(change: i64, below: Moved) -> bool {
+    fn hides(change: i64, below: ExplainedChange) -> bool {
         let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
         !is_most(change.unsigned_abs(), most)
     }
 
-    fn explained(&self, place: u32) -> Explained {
+    fn explanation(&self, place: u32) -> ChangeExplanation {
         self.explained.get(place as usize).copied().unwrap_or_default()
     }
 
-    fn moved(&self, place: u32) -> Moved {
+    fn explained_change(&self, place: u32) -> ExplainedChange {
         self.moved.get(place as usize).copied().unwrap_or_default()
     }
 
@@ -184,8 +187,12 @@ impl<'a> GrowthSearch<'a> {
     }
 
     /// Returns the places with an explained change.
-    fn told(&self, places: &[u32]) -> Vec<u32> {
-        places.iter().copied().filter(|place| self.explained(*place) != Explained::Nothing).collect()
+    fn filter_explained(&self, places: &[u32]) -> Vec<u32> {
+        places
+            .iter()
+            .copied()
+            .filter(|place| self.explanation(*place) != ChangeExplanation::Nothing)
+            .collect()
     }
 
     /// Drops the smaller side of the keys and values of a map, which grow together; places in fields all remain.
@@ -197,7 +204,7 @@ impl<'a> GrowthSearch<'a> {
         let (keys, values): (Vec<u32>, Vec<u32>) =
             entries.into_iter().partition(|place| *via(place) == Via::Key);
         let size = |places: &[u32]| {
-            let sizes = places.iter().map(|place| self.moved(*place).size());
+            let sizes = places.iter().map(|place| self.explained_change(*place).size());
             sizes.fold(0u64, u64::saturating_add)
         };
         followed.extend(match (keys.is_empty(), values.is_empty()) {
@@ -216,7 +223,7 @@ impl<'a> GrowthSearch<'a> {
     }
 
     /// Returns by how much the number of objects at a place changed.
-    fn added(&self, place: u32) -> u64 {
+    fn object_count_change(&self, place: u32) -> u64 {
         let (old, new) = self.aligned.ends(place);
         new.objects.abs_diff(old.objects)
     }
@@ -226,7 +233,7 @@ impl<'a> GrowthSearch<'a> {
         let label = self.aligned.label(place);
         let class = label.class.as_deref().filter(|_| !label.is_class_object);
         let is_of_program = class.is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"));
-        is_of_program && self.added(place) >= MANY
+        is_of_program && self.object_count_change(place) >= MANY
     }
 
     /// Returns the deepest place that has most of the change of a place, or the units of the program that have several
@@ -244,11 +251,15 @@ impl<'a> GrowthSearch<'a> {
         let (mut at, mut units) = (place, None);
         loop {
             units = units.or_else(|| self.are_units(at).then_some(at));
-            let next = self.aligned.below(at).iter().filter_map(|below| part(*below)).max();
+            let next = self.aligned.children(at).iter().filter_map(|below| part(*below)).max();
             let Some((_, Reverse(next))) = next else { break };
             at = next;
         }
-        units.filter(|units| self.added(at) >= self.added(*units).saturating_mul(MULTIPLE)).unwrap_or(at)
+        units
+            .filter(|units| {
+                self.object_count_change(at) >= self.object_count_change(*units).saturating_mul(MULTIPLE)
+            })
+            .unwrap_or(at)
     }
 }
 

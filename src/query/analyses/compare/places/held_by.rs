@@ -18,7 +18,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::objects::reader::{FieldSlot, ObjectReader, Record};
+use hprof_index::objects::reader::{FieldSlot, ObjectReader, ObjectRecord};
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_model::dominators::preorder::Preorder;
@@ -76,7 +76,7 @@ impl<'a> Slots<'a> {
 
     /// Returns the fields of the instances of a class.
     #[inline]
-    pub(super) fn of(&self, class: ClassNumber) -> &[FieldSlot<'a>] {
+    pub(super) fn slots_of(&self, class: ClassNumber) -> &[FieldSlot<'a>] {
         let (start, count) = self.of_class.get(class.0 as usize).copied().unwrap_or_default();
         let start = start as usize;
         self.all.get(start..start.saturating_add(count as usize)).unwrap_or_default()
@@ -84,25 +84,25 @@ impl<'a> Slots<'a> {
 }
 
 /// References that hold the objects of a dump.
-pub(super) struct Holders {
+pub(super) struct HoldingReferences {
     /// By object: the upper half is the object index of its dominator plus 1; the lower half is a flag for dominating
     /// others, and the holding reference: 0, the index of the field plus 1, or [`BY_STACK`].
     cells: Array<u64>,
 }
 
-impl Holders {
+impl HoldingReferences {
     /// Examines all references between dominators and the objects that they dominate.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a number per object.
     pub(super) fn new(objects: &ObjectReader<'_>, slots: &Slots<'_>) -> io::Result<Self> {
         let graph = objects.graph;
-        let mut holders = Self { cells: graph.room().zeroed::<u64>(graph.objects.len() as usize)? };
+        let mut holders = Self { cells: graph.room().zeroed_array::<u64>(graph.objects.len() as usize)? };
         let cells = Cells(atomic_u64(&mut holders.cells));
-        let chunks = TreePosition::chunks(graph.tree.all(), CHUNK);
-        parallel::each(&chunks, |chunk| cells.take_dominators(graph, chunk));
-        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
-        parallel::each(&chunks, |chunk| cells.take_fields(objects, slots, chunk));
+        let chunks = TreePosition::chunks(graph.tree.positions(), CHUNK);
+        parallel::for_each(&chunks, |chunk| cells.take_dominators(graph, chunk));
+        let chunks = ObjectIndex::chunks(graph.objects.indices(), CHUNK);
+        parallel::for_each(&chunks, |chunk| cells.take_fields(objects, slots, chunk));
         cells.take_statics(objects);
         for root in graph.roots.rows.iter().filter(|root| root.is_local) {
             if let Some(thread) = root.thread {
@@ -114,7 +114,7 @@ impl Holders {
 
     /// Returns the reference by which an object is held by its dominator.
     #[inline]
-    pub(super) fn of(&self, object: ObjectIndex) -> HeldBy {
+    pub(super) fn held_by(&self, object: ObjectIndex) -> HeldBy {
         match self.cells.get(object.at()).map_or(0, |cell| low(*cell)) {
             0 => HeldBy::Unknown,
             BY_STACK => HeldBy::Stack,
@@ -201,18 +201,19 @@ impl Cells<'_> {
             for (bit, (object, class)) in
                 ObjectIndex::range(range.clone()).zip(graph.objects.classes(range)).enumerate()
             {
-                let is_read = class.is_some_and(|class| slots.of(class).len() > 1);
+                let is_read = class.is_some_and(|class| slots.slots_of(class).len() > 1);
                 wanted |= u64::from(is_read && self.get(object) & HAS_CHILDREN != 0) << bit;
             }
             if wanted == 0 {
                 continue;
             }
             objects.records_of_block(first, wanted, |object, record| {
-                let (Some(Record::Instance(record)), Some(class)) = (record, graph.objects.class(object))
+                let (Some(ObjectRecord::Instance(record)), Some(class)) =
+                    (record, graph.objects.class(object))
                 else {
                     return;
                 };
-                for (number, slot) in (1u32..).zip(slots.of(class)) {
+                for (number, slot) in (1u32..).zip(slots.slots_of(class)) {
                     let value = slot.place.value(record.fields, id_size);
                     if let Some(id) = value.and_then(|value| value.reference()) {
                         ids.push(id);

@@ -71,7 +71,7 @@ mod tests {
         model.write(&Options::hotspot()).write_file(&path).unwrap();
         let options = HeapOptions { index_dir: Some(dir.path().join("index")), ..HeapOptions::default() };
         let (heap, graph) = Heap::open_graph(&path, &options, &Quiet).unwrap();
-        let rules = Frameworks::bundled();
+        let rules = Frameworks::builtin();
         let dump = Dump::new(&heap, &graph).unwrap();
         let right = DumpPlaces::of_large(&dump, &rules, 1).unwrap();
         let kept = KeptPlaces::new(&dump, &rules, 1);

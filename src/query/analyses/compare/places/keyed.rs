@@ -30,7 +30,7 @@ const MAX_CHARS: usize = 64;
 const PART: u64 = 10_000;
 
 /// Returns the smallest retained size of a map whose keys are read, for a heap with this many reachable bytes.
-pub(super) fn least(reachable_bytes: u64) -> u64 {
+pub(super) fn min_keyed_bytes(reachable_bytes: u64) -> u64 {
     (reachable_bytes / PART).max(1)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn keys(
     let maps: Vec<ObjectIndex> = match large {
         None => {
             let classes = summary.numbered_classes().map(|(class, _)| class).filter(is_map);
-            ClassSet::of(summary, &classes.collect::<Vec<_>>()).all_objects(graph)
+            ClassSet::from_classes(summary, &classes.collect::<Vec<_>>()).all_objects(graph)
         }
         Some(large) => {
             let objects = large.iter().filter_map(|position| graph.tree.object_at(*position));

@@ -49,7 +49,7 @@ pub enum Via {
 
 /// A label of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Label {
+pub struct PlaceLabel {
     /// Reference by which its objects are held.
     pub via: Via,
     /// Class of its objects; for a class object, the class that it represents. `None` if it is not in the dump.
@@ -74,7 +74,7 @@ impl Via {
     }
 }
 
-impl Label {
+impl PlaceLabel {
     /// Returns whether it names only JDK classes. Such labels recur in any program.
     pub(super) fn is_of_jdk(&self) -> bool {
         self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_values::names::is_of_jdk)
@@ -167,7 +167,7 @@ impl LabelNumbers {
         for (number, class) in summary.numbered_classes() {
             first_field.push(place(fields.len()));
             fields.extend(
-                slots.of(number).iter().map(|slot| fields_of.number(slot.class, slot.name, Is::Field)),
+                slots.slots_of(number).iter().map(|slot| fields_of.number(slot.class, slot.name, Is::Field)),
             );
             first_static.push(place(statics.len()));
             statics

@@ -15,7 +15,7 @@ use hprof_model::dominators::preorder;
 use hprof_values::ObjectId;
 
 use super::held_by::HeldBy;
-use super::nodes::{Above, CountedObjects, LookedUp, VisitedBytes};
+use super::nodes::{CountedObjects, LookedUp, PlaceDominator, VisitedBytes};
 use super::subtree::References;
 use super::traits::Role;
 use super::tree::PlaceBuilder;
@@ -102,7 +102,7 @@ pub(super) fn walk(
         kept: 0,
     };
     let tree = &graph.tree;
-    for chunk in TreePosition::chunks(tree.all(), CHUNK) {
+    for chunk in TreePosition::chunks(tree.positions(), CHUNK) {
         let mut objects = tree.objects_at(chunk.clone());
         preorder::visit(tree, chunk, |position, depth, bytes| {
             if let Some(object) = objects.next() {
@@ -116,12 +116,12 @@ pub(super) fn walk(
 }
 
 /// A large object that contains the current position, or a chain of them.
-struct Level {
+struct LargeLevel {
     /// Depth of the object, or of the first link.
     first_depth: u32,
     /// Depth of the innermost link that contains the current position.
     last_depth: u32,
-    above: Above,
+    above: PlaceDominator,
     /// Start of its references; they are not read for chains and at the top.
     references: usize,
     is_chain: bool,
@@ -134,7 +134,7 @@ struct Level {
 }
 
 /// A small part of a collection, or a small link of a chain, that contains the current position.
-struct Part {
+struct SmallPart {
     depth: u32,
     object: ObjectIndex,
     class: u32,
@@ -149,7 +149,7 @@ struct Element {
 }
 
 /// Level, class of the part in between or [`NONE`], class of the objects, and the reference that holds them.
-type SlotKey = (u32, u32, u32, HeldBy);
+type LevelSlotKey = (u32, u32, u32, HeldBy);
 
 struct LargePass<'w, 'b, 'o, 'a, 't> {
     tree: &'t Tree,
@@ -158,8 +158,8 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     least: u64,
     /// A bit for each object whose place does not follow from its class and holding reference.
     special: Vec<u64>,
-    levels: Vec<Level>,
-    parts: Vec<Part>,
+    levels: Vec<LargeLevel>,
+    parts: Vec<SmallPart>,
     /// Maximum depth at which objects are examined.
     limit: u32,
     top_is_small: bool,
@@ -169,9 +169,9 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     /// References of the large objects that contain the current position, those of each object in the order of IDs.
     held: Vec<(ObjectId, HeldBy)>,
     slots: Vec<CountedObjects>,
-    slot_of: FxHashMap<SlotKey, usize>,
+    slot_of: FxHashMap<LevelSlotKey, usize>,
     /// The slot used last.
-    last_slot: Option<(SlotKey, usize)>,
+    last_slot: Option<(LevelSlotKey, usize)>,
     /// Number of all levels so far.
     levels_before: u32,
     /// By classes of holder and object: the field, the number of objects read, and `true` if their fields differ.
@@ -223,7 +223,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         let role = counted.to.role;
         if role == Role::Part || counted.is_within && counted.to.counts {
             // A part, or a small link at the end of a chain.
-            self.parts.push(Part { depth, object, class, role });
+            self.parts.push(SmallPart { depth, object, class, role });
         } else if self.levels.is_empty() {
             self.keep(counted.to.place, position);
         }
@@ -305,8 +305,11 @@ impl LargePass<'_, '_, '_, '_, '_> {
         }
         let by = self.held_by(position, object, class);
         let (before, _) = self.builder.innermost();
-        let outermost =
-            self.builder.object(depth, LookedUp { object: object.0, class, by }, VisitedBytes::of(bytes));
+        let outermost = self.builder.object(
+            depth,
+            LookedUp { object: object.0, class, by },
+            VisitedBytes::from_shallow(bytes),
+        );
         if let Some(place) = outermost {
             self.keep(place, position);
         }
@@ -323,17 +326,17 @@ impl LargePass<'_, '_, '_, '_, '_> {
             return;
         }
         self.levels_before += 1;
-        self.levels.push(Level {
+        self.levels.push(LargeLevel {
             first_depth: depth,
             last_depth: depth,
-            above: Above { class, ..above },
+            above: PlaceDominator { class, ..above },
             references: self.held.len(),
             is_chain: false,
             is_small: false,
             number: self.levels_before,
             slots: self.slots.len(),
         });
-        self.references.of(object, &mut self.held);
+        self.references.append_references(object, &mut self.held);
     }
 
     /// Returns the reference by which its dominator holds an object.
@@ -348,7 +351,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
             (None, None) => return HeldBy::Unknown,
         };
         // Which field of a part holds an object matters only for keys and values.
-        let slots = self.builder.slots.of(ClassNumber(of));
+        let slots = self.builder.slots.slots_of(ClassNumber(of));
         if part == Some(Role::Part) && !slots.iter().any(|slot| slot.name == "key") {
             return HeldBy::Unknown;
         }
@@ -360,7 +363,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         let Some(holder) = holder.or_else(dominator) else { return HeldBy::Unknown };
         if self.last_holder != Some(holder) {
             self.last_references.clear();
-            self.references.of(holder, &mut self.last_references);
+            self.references.append_references(holder, &mut self.last_references);
             self.last_holder = Some(holder);
         }
         let by = self.references.find(&self.last_references, object);
@@ -389,7 +392,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         }
         let above = level.map(|level| match part {
             None => level.above,
-            Some((class, role)) => Above { class, role, ..level.above },
+            Some((class, role)) => PlaceDominator { class, role, ..level.above },
         });
         let to = self.builder.step(above, found);
         self.slots.push(CountedObjects {

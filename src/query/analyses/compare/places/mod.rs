@@ -54,12 +54,12 @@ use find::Extent;
 use kept::KeptPlaces;
 use structures::PlaceStructure;
 
-pub use aligned::{Aligned, PlaceFigures};
+pub use aligned::{AlignedPlaces, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use facts::PlaceEntry;
-pub use growth::{explained, explained_of};
-pub use labels::{Label, Via};
-pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap, library};
+pub use growth::{explaining_places, explaining_places_of};
+pub use labels::{PlaceLabel, Via};
+pub use one_heap::{Elements, ExplainedHeap, ExplainedPlace, OneHeap, library};
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ pub struct DumpPlaces {
     /// Top-level objects, and objects that share a name, are kept regardless of size.
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
-    pub labels: Vec<Label>,
+    pub labels: Vec<PlaceLabel>,
     /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
     pub(crate) structures: Vec<PlaceStructure>,
     /// Bytes of all reachable objects.
@@ -136,7 +136,7 @@ impl DumpPlaces {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn named(
+    pub fn with_frameworks(
         dump: &Dump<'_>,
         frameworks: &Frameworks,
         tops: Option<&[TreePosition]>,

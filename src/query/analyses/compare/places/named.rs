@@ -38,21 +38,21 @@ pub(super) struct NamedObjects {
 }
 
 /// By object whose place is not below its dominator: its holder, and the kind of reference.
-type Adopted<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
+type AdoptedObjects<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
 
 /// Data about objects and classes, collected before the pass over the tree.
 pub(super) struct BeforePass<'b, 'a> {
     pub(super) numbers: &'b mut LabelNumbers,
     /// By object: number of the key under which a map has it.
     pub(super) keys: &'b mut FxHashMap<u32, u32>,
-    pub(super) adopted: &'b mut Adopted<'a>,
+    pub(super) adopted: &'b mut AdoptedObjects<'a>,
     /// By class number.
     pub(super) traits: &'b mut [Trait],
 }
 
 /// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in
 /// `traits` the classes whose objects are only parts of others.
-pub(super) fn named<'a>(
+pub(super) fn find_named_objects<'a>(
     dump: &Dump<'a>,
     frameworks: &Frameworks,
     (forms, labels): (&Arc<Forms>, &Labels<'a>),
@@ -72,7 +72,7 @@ pub(super) fn named<'a>(
     let mut found = NamedObjects::default();
     let collections = Collections::with(objects, forms.clone());
     for object in known.instances(least) {
-        let Some(mut name) = known.called(object) else { continue };
+        let Some(mut name) = known.name_of(object) else { continue };
         if dump.heap.hides_values() && known.naming(object) == Naming::One {
             // Hidden names are told apart as the names are.
             name = format!("{name} {}", found.called.len() + 1);

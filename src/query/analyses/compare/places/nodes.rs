@@ -71,7 +71,7 @@ pub(super) struct VisitedBytes {
 
 impl VisitedBytes {
     /// Bytes of an object below which all are visited.
-    pub(super) fn of(shallow: u64) -> Self {
+    pub(super) fn from_shallow(shallow: u64) -> Self {
         Self { own: shallow, all: shallow }
     }
 }
@@ -106,7 +106,7 @@ impl Default for LookedUp {
 
 /// An object that dominates others, with the data that determines their places.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Above {
+pub(super) struct PlaceDominator {
     pub(super) place: u32,
     pub(super) class: u32,
     pub(super) role: Role,

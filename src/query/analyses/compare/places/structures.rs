@@ -16,7 +16,7 @@ use hprof_values::names;
 use crate::containers::{ContainerFamily, Containers, is_key_field};
 use hprof_base::naming::stable_names;
 
-use super::labels::{Label, Via};
+use super::labels::{PlaceLabel, Via};
 
 /// Classes of the nodes and arrays that the objects of one class own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub(super) struct StructureMembership {
 }
 
 impl<'a> PlaceStructures<'a> {
-    pub(super) fn of(dumps: impl Iterator<Item = &'a [PlaceStructure]>) -> Self {
+    pub(super) fn from_dumps(dumps: impl Iterator<Item = &'a [PlaceStructure]>) -> Self {
         let mut found = Self::default();
         for structure in dumps.flatten() {
             let next = u32::try_from(found.all.len()).unwrap_or(u32::MAX);
@@ -83,7 +83,7 @@ impl<'a> PlaceStructures<'a> {
     }
 
     /// Returns how a place belongs to a structure, by the place above it.
-    pub(super) fn within(&self, above: StructureMembership, label: &Label) -> StructureMembership {
+    pub(super) fn membership(&self, above: StructureMembership, label: &PlaceLabel) -> StructureMembership {
         let Some(class) = label.class.as_deref().filter(|_| !label.is_class_object) else {
             return StructureMembership::default();
         };
@@ -96,7 +96,7 @@ impl<'a> PlaceStructures<'a> {
     }
 
     /// Returns the label of what a part of a structure holds: its fields are the structure's own affair.
-    pub(super) fn label_below(&self, above: StructureMembership, label: &Label) -> Label {
+    pub(super) fn label_below(&self, above: StructureMembership, label: &PlaceLabel) -> PlaceLabel {
         let is_map =
             above.structure.and_then(|number| self.all.get(number as usize)).is_some_and(|(is, _)| *is);
         let via = match &label.via {
@@ -105,6 +105,6 @@ impl<'a> PlaceStructures<'a> {
             Via::Field { .. } => Via::Unknown,
             other => other.clone(),
         };
-        Label { via, ..label.clone() }
+        PlaceLabel { via, ..label.clone() }
     }
 }

@@ -8,7 +8,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::{Children, Tree};
 use hprof_index::model::tables::NONE;
 use hprof_index::objects::fields::FieldPlace;
-use hprof_index::objects::reader::{ObjectReader, Record};
+use hprof_index::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
@@ -24,7 +24,7 @@ pub(super) struct References<'o, 'a> {
 }
 
 /// An object whose children the walk visits.
-struct Level<'t> {
+struct WalkLevel<'t> {
     children: Children<'t>,
     /// Index of the object's first reference among those of all levels.
     references: usize,
@@ -43,7 +43,7 @@ impl<'o, 'a> References<'o, 'a> {
     }
 
     /// Appends the references of an object, in the order in which [`super::held_by::Holders`] processes them.
-    pub(super) fn of(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
+    pub(super) fn append_references(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
         let first = to.len();
         let (graph, summary) = (self.objects.graph, self.objects.summary);
         if let Some(class) = graph.class_of_class_object(holder) {
@@ -51,8 +51,8 @@ impl<'o, 'a> References<'o, 'a> {
             let statics = (0u32..).zip(statics).filter(|(_, (_, kind, _))| *kind == BasicType::Object);
             to.extend(statics.map(|(at, (.., id))| (ObjectId(id), HeldBy::Field(at))));
         } else if let Some(class) = graph.objects.class(holder)
-            && let slots @ [_, _, ..] = self.slots.of(class)
-            && let Some(Record::Instance(record)) = self.objects.record(holder)
+            && let slots @ [_, _, ..] = self.slots.slots_of(class)
+            && let Some(ObjectRecord::Instance(record)) = self.objects.record(holder)
         {
             let id = |place: FieldPlace| place.value(record.fields, summary.id_size())?.reference();
             let fields =
@@ -71,7 +71,7 @@ impl<'o, 'a> References<'o, 'a> {
     /// Returns the reference by which its dominator holds an object.
     pub(super) fn held_by(&self, dominator: ObjectIndex, object: ObjectIndex) -> HeldBy {
         let mut references = Vec::new();
-        self.of(dominator, &mut references);
+        self.append_references(dominator, &mut references);
         self.find(&references, object)
     }
 
@@ -90,7 +90,7 @@ impl<'o, 'a> References<'o, 'a> {
 pub(super) fn walk(builder: &mut PlaceBuilder<'_>, references: &References<'_, '_>, tops: &[TreePosition]) {
     let graph = builder.graph;
     let mut walk = Walk { builder, references, held: Vec::new(), levels: Vec::new() };
-    tops.iter().for_each(|top| walk.below(&graph.tree, *top));
+    tops.iter().for_each(|top| walk.visit_subtree(&graph.tree, *top));
 }
 
 /// State of a walk.
@@ -99,12 +99,12 @@ struct Walk<'w, 'b, 'o, 'a, 't> {
     references: &'w References<'o, 'a>,
     /// References of the objects on the current path, those of each object in the order of IDs.
     held: Vec<(ObjectId, HeldBy)>,
-    levels: Vec<Level<'t>>,
+    levels: Vec<WalkLevel<'t>>,
 }
 
 impl<'t> Walk<'_, '_, '_, '_, 't> {
     /// Visits an object at the top, and the objects below it.
-    fn below(&mut self, tree: &'t Tree, top: TreePosition) {
+    fn visit_subtree(&mut self, tree: &'t Tree, top: TreePosition) {
         self.object(tree, top);
         while let Some(level) = self.levels.last_mut() {
             match level.children.next() {
@@ -126,11 +126,11 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
         // Positions have 32 bits.
         let depth = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         let found = LookedUp { object: object.0, class, by };
-        self.builder.object(depth, found, VisitedBytes::of(tree.shallow_bytes(position)));
+        self.builder.object(depth, found, VisitedBytes::from_shallow(tree.shallow_bytes(position)));
         let children = tree.children(position);
         if children.clone().next().is_some() {
-            self.levels.push(Level { children, references: self.held.len() });
-            self.references.of(object, &mut self.held);
+            self.levels.push(WalkLevel { children, references: self.held.len() });
+            self.references.append_references(object, &mut self.held);
         }
     }
 }

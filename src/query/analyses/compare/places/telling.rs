@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::aligned::{Aligned, PlaceFigures};
+use super::aligned::{AlignedPlaces, PlaceFigures};
 use super::growth::is_most;
-use super::keyed::{MAX_KEYS, least};
-use super::labels::{Label, Pool, Via};
+use super::keyed::{MAX_KEYS, min_keyed_bytes};
+use super::labels::{PlaceLabel, Pool, Via};
 use hprof_base::naming::stable_names;
 use hprof_base::sorting::SortRows;
 
@@ -42,29 +42,29 @@ struct MergedPlace {
     members: Vec<u32>,
 }
 
-impl Aligned {
+impl AlignedPlaces {
     /// Returns the places without uninformative keys, and for each place its index there; `None` if there are no keys.
     pub fn telling(&self) -> Option<(Self, Vec<u32>)> {
         if !self.labels.iter().any(|label| matches!(label.via, Via::ValueOf(_))) {
             return None;
         }
-        let mut labels: Pool<Label> = Pool::new();
+        let mut labels: Pool<PlaceLabel> = Pool::new();
         for label in &self.labels {
             // Each label occurs once, and its index does not change.
             labels.number(label.clone());
         }
-        let mut without_key = |label: &Label| match label.via {
-            Via::ValueOf(_) => labels.number(Label { via: Via::Value, ..label.clone() }),
+        let mut without_key = |label: &PlaceLabel| match label.via {
+            Via::ValueOf(_) => labels.number(PlaceLabel { via: Via::Value, ..label.clone() }),
             _ => labels.number(label.clone()),
         };
         let unkeyed: Vec<u32> = self.labels.iter().map(&mut without_key).collect();
-        let groups = PlaceMerger::of(self, &unkeyed, &labels.all);
-        Some(groups.joined(labels.all))
+        let groups = PlaceMerger::new(self, &unkeyed, &labels.all);
+        Some(groups.into_aligned_places(labels.all))
     }
 
     /// Returns, for each dump, the smallest retained size of a map whose keys are read.
-    fn least(&self) -> Vec<u64> {
-        self.reachable_bytes.iter().map(|bytes| least(*bytes)).collect()
+    fn min_keyed_bytes(&self) -> Vec<u64> {
+        self.reachable_bytes.iter().map(|bytes| min_keyed_bytes(*bytes)).collect()
     }
 
     /// Returns the keys of the values at places below one; `None` if none has a key.
@@ -98,7 +98,7 @@ impl Aligned {
 
 /// Merging of places, from the top down.
 struct PlaceMerger<'a> {
-    aligned: &'a Aligned,
+    aligned: &'a AlignedPlaces,
     /// By label number: number of the label without its key.
     unkeyed: &'a [u32],
     /// By label number: `true` if it names only JDK classes.
@@ -116,11 +116,11 @@ struct PlaceMerger<'a> {
 }
 
 impl<'a> PlaceMerger<'a> {
-    fn of(aligned: &'a Aligned, unkeyed: &'a [u32], labels: &[Label]) -> Self {
+    fn new(aligned: &'a AlignedPlaces, unkeyed: &'a [u32], labels: &[PlaceLabel]) -> Self {
         let mut groups = Self {
             aligned,
             unkeyed,
-            is_of_jdk: labels.iter().map(Label::is_of_jdk).collect(),
+            is_of_jdk: labels.iter().map(PlaceLabel::is_of_jdk).collect(),
             all: Vec::new(),
             before: Vec::new(),
             group_of: vec![usize::MAX; aligned.parents.len()],
@@ -139,9 +139,9 @@ impl<'a> PlaceMerger<'a> {
         let mut left = aligned.parents.len().saturating_mul(MAX_VISITS);
         let mut next = 0;
         while next < groups.all.len() {
-            let below = groups.below(next);
+            let below = groups.children(next);
             left = left.saturating_sub(below.len());
-            let below = groups.told(below);
+            let below = groups.unmerged_places(below);
             let above = groups.nested_in(next, &below).filter(|_| left > 0);
             next = match above {
                 Some((above, places)) => groups.nest(above, places),
@@ -163,15 +163,15 @@ impl<'a> PlaceMerger<'a> {
     }
 
     /// Returns the places below those of a group.
-    fn below(&self, group: usize) -> Vec<u32> {
+    fn children(&self, group: usize) -> Vec<u32> {
         let members = self.all.get(group).map_or(&[][..], |group| &group.members);
-        members.iter().flat_map(|place| self.aligned.below(*place)).copied().collect()
+        members.iter().flat_map(|place| self.aligned.children(*place)).copied().collect()
     }
 
     /// Returns the places that are not merged into one above, with the indices of their labels without uninformative
     /// keys.
-    fn told(&self, below: Vec<u32>) -> Vec<(u32, u32)> {
-        let told = self.aligned.keys_of(&below).map(|keys| keys.telling(&self.aligned.least()));
+    fn unmerged_places(&self, below: Vec<u32>) -> Vec<(u32, u32)> {
+        let told = self.aligned.keys_of(&below).map(|keys| keys.telling(&self.aligned.min_keyed_bytes()));
         let label = |place: u32| match (&self.aligned.label(place).via, &told) {
             (Via::ValueOf(key), Some(told)) if !told.contains(key) => {
                 self.unkeyed.get(self.label_of(place) as usize).copied().unwrap_or(u32::MAX)
@@ -186,14 +186,14 @@ impl<'a> PlaceMerger<'a> {
     fn nested_in(&self, group: usize, below: &[(u32, u32)]) -> Option<(usize, Vec<u32>)> {
         let lost = below.iter().filter(|(place, label)| *label != self.label_of(*place));
         let nested: Vec<(usize, u32)> =
-            lost.filter_map(|(place, label)| Some((self.again(group, *label)?, *place))).collect();
+            lost.filter_map(|(place, label)| Some((self.same_label_above(group, *label)?, *place))).collect();
         let above = nested.iter().map(|(above, _)| *above).min()?;
         let places = nested.into_iter().filter(|(at, _)| *at == above).map(|(_, place)| place);
         Some((above, places.collect()))
     }
 
     /// Returns the group above that has the same label, by the same rule as `tree` uses.
-    fn again(&self, group: usize, label: u32) -> Option<usize> {
+    fn same_label_above(&self, group: usize, label: u32) -> Option<usize> {
         let is_of_jdk = |label: u32| self.is_of_jdk.get(label as usize) == Some(&true);
         let mut at = Some(group);
         let mut between_is_of_jdk = true;
@@ -265,7 +265,7 @@ impl<'a> PlaceMerger<'a> {
 
     /// Returns the places of the groups, in the order of the first place of each, and for each original place its new
     /// index.
-    fn joined(self, labels: Vec<Label>) -> (Aligned, Vec<u32>) {
+    fn into_aligned_places(self, labels: Vec<PlaceLabel>) -> (AlignedPlaces, Vec<u32>) {
         let first = |group: &MergedPlace| group.members.iter().min().copied().unwrap_or(u32::MAX);
         // The first place of a group comes before the first of each group below it.
         let mut order: Vec<(u32, usize)> = self.all.iter().map(first).zip(0..).collect();
@@ -277,12 +277,12 @@ impl<'a> PlaceMerger<'a> {
             }
         }
         let of = self.aligned;
-        let mut joined = Aligned {
+        let mut joined = AlignedPlaces {
             labels,
             figures: vec![Vec::with_capacity(self.all.len()); of.dumps()],
             reachable_bytes: of.reachable_bytes.clone(),
             hides_values: of.hides_values,
-            ..Aligned::default()
+            ..AlignedPlaces::default()
         };
         for group in order.iter().filter_map(|(_, at)| self.all.get(*at)) {
             let parent = group.parent.and_then(|parent| number_of.get(parent).copied());
@@ -302,7 +302,7 @@ impl<'a> PlaceMerger<'a> {
         }
         let number = |group: &usize| number_of.get(*group).copied().unwrap_or(u32::MAX);
         let told_at = self.group_of.iter().map(number).collect();
-        (joined.linked(), told_at)
+        (joined.with_children(), told_at)
     }
 }
 
@@ -314,7 +314,8 @@ impl PlaceKeys {
         if self.of.len() > MAX_KEYS || !self.are_known(least) || !self.stay() {
             return none;
         }
-        let masked: FxHashSet<String> = self.of.keys().map(|key| stable_names::unnumbered(key)).collect();
+        let masked: FxHashSet<String> =
+            self.of.keys().map(|key| stable_names::fold_hex_numbers(key)).collect();
         // Numbered things are not names.
         if self.of.len() <= HANDFUL && masked.len() * 2 > self.of.len() {
             return self.of.keys().cloned().collect();

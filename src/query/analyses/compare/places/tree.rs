@@ -12,9 +12,11 @@ use hprof_model::objects::reader::FieldSlot;
 use hprof_model::objects::reference_kind::ReferenceKind;
 
 use super::held_by::{HeldBy, Slots};
-use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
+use super::labels::{KEY, LabelNumbers, PlaceLabel, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::named::NamedObjects;
-use super::nodes::{Above, CountedObjects, Destination, LookedUp, OpenObject, PlaceNode, VisitedBytes};
+use super::nodes::{
+    CountedObjects, Destination, LookedUp, OpenObject, PlaceDominator, PlaceNode, VisitedBytes,
+};
 use super::traits::{NO_TRAIT, Role, Trait};
 use super::{DumpPlace, DumpPlaces};
 
@@ -69,8 +71,11 @@ impl PlaceBuilder<'_> {
     pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: VisitedBytes) -> Option<u32> {
         self.close(depth);
         let object = ObjectIndex(found.object);
-        let above =
-            self.open.last().map(|open| Above { place: open.place, class: open.class, role: open.role });
+        let above = self.open.last().map(|open| PlaceDominator {
+            place: open.place,
+            class: open.class,
+            role: open.role,
+        });
         let adopted = self.adopted_step(above, found, MAX_ADOPTIONS);
         let is_adopted = adopted.is_some();
         let step = adopted.unwrap_or_else(|| self.step(above, found));
@@ -125,8 +130,9 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the number of open objects, and the innermost.
-    pub(super) fn innermost(&self) -> (usize, Option<Above>) {
-        let above = |open: &OpenObject| Above { place: open.place, class: open.class, role: open.role };
+    pub(super) fn innermost(&self) -> (usize, Option<PlaceDominator>) {
+        let above =
+            |open: &OpenObject| PlaceDominator { place: open.place, class: open.class, role: open.role };
         (self.open.len(), self.open.last().map(above))
     }
 
@@ -238,7 +244,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the destination of an object dominated by `above`, which is `None` at the top.
-    pub(super) fn step(&mut self, above: Option<Above>, found: LookedUp) -> Destination {
+    pub(super) fn step(&mut self, above: Option<PlaceDominator>, found: LookedUp) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
@@ -309,8 +315,8 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the field of its dominator that refers to an object.
-    fn slot(&self, above: Above, found: LookedUp) -> Option<FieldSlot<'_>> {
-        let slots = self.slots.of(ClassNumber(above.class));
+    fn slot(&self, above: PlaceDominator, found: LookedUp) -> Option<FieldSlot<'_>> {
+        let slots = self.slots.slots_of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
             // A class with only one reference field is not read.
@@ -320,18 +326,18 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns whether a field declared by a class of the JDK refers to an object.
-    fn is_field_of_jdk(&self, above: Above, found: LookedUp) -> bool {
+    fn is_field_of_jdk(&self, above: PlaceDominator, found: LookedUp) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
 
     /// Returns the kind of collection of the objects at the place of `above`.
-    fn kind_of(&self, above: Above) -> Option<CollectionKind> {
+    fn kind_of(&self, above: PlaceDominator) -> Option<CollectionKind> {
         self.nodes.get(above.place as usize).and_then(|node| node.kind)
     }
 
     /// Returns the number of the reference by which an object is held.
-    fn via(&self, above: Option<Above>, found: LookedUp, of_class: Trait) -> u32 {
+    fn via(&self, above: Option<PlaceDominator>, found: LookedUp, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
@@ -347,14 +353,14 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the number of the dominator's reference by which an object is held.
-    fn via_of(&self, above: Above, found: LookedUp, of_class: Trait) -> u32 {
+    fn via_of(&self, above: PlaceDominator, found: LookedUp, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
         {
             return *name;
         }
         let class = ClassNumber(above.class);
-        let field = match (found.by, self.slots.of(class)) {
+        let field = match (found.by, self.slots.slots_of(class)) {
             (HeldBy::Stack, _) => return STACK,
             (HeldBy::Field(field), _) => field,
             // A class with only one reference field is not read.
@@ -364,7 +370,8 @@ impl PlaceBuilder<'_> {
         match above.role {
             Role::Class(of) => self.numbers.static_field(of, field),
             Role::Part => {
-                let is_key = self.slots.of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
+                let is_key =
+                    self.slots.slots_of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
                 if is_key && self.kind_of(above) != Some(CollectionKind::Set) { KEY } else { UNKNOWN }
             }
             Role::Plain | Role::Collection | Role::Wrapper(_) => self.numbers.field(class, field),
@@ -390,7 +397,7 @@ impl PlaceBuilder<'_> {
         let place = match self.known.get(&(parent, via, class)) {
             Some(place) => *place,
             None => {
-                let place = match self.again(parent, via, class) {
+                let place = match self.same_label_above(parent, via, class) {
                     Some(place) => {
                         self.mark_nesting(parent, place);
                         place
@@ -446,7 +453,7 @@ impl PlaceBuilder<'_> {
 
     /// Returns the place above that has the same label: objects nested in similar ones are there. Labels of JDK classes
     /// recur in any program; they are the same place only if nothing but JDK classes is between.
-    fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
+    fn same_label_above(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &PlaceNode| {
             let via = self.numbers.vias.all.get(node.via as usize);
             node.is_of_jdk && via.is_none_or(Via::is_of_jdk)
@@ -479,7 +486,7 @@ impl PlaceBuilder<'_> {
     /// its holder. `None` if it is not such an object, or if its dominator holds it by a field.
     fn adopted_step(
         &mut self,
-        above: Option<Above>,
+        above: Option<PlaceDominator>,
         found: LookedUp,
         adoptions: usize,
     ) -> Option<Destination> {
@@ -499,7 +506,7 @@ impl PlaceBuilder<'_> {
                     let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
                     slot.name == name && declares == Some(declared)
                 };
-                position(self.slots.of(class).iter().map(is_it))
+                position(self.slots.slots_of(class).iter().map(is_it))
             }
             _ => HeldBy::Unknown,
         };
@@ -507,7 +514,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the place of an object, independently of the current position.
-    fn place_of(&mut self, object: ObjectIndex, adoptions: usize) -> Option<Above> {
+    fn place_of(&mut self, object: ObjectIndex, adoptions: usize) -> Option<PlaceDominator> {
         let tree = &self.graph.tree;
         let mut chain = vec![object];
         let mut position = tree.reachable_position(object)?;
@@ -518,7 +525,7 @@ impl PlaceBuilder<'_> {
             position = dominator;
             chain.push(tree.object_at(position)?);
         }
-        let mut above: Option<Above> = None;
+        let mut above: Option<PlaceDominator> = None;
         let mut dominator = None;
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
@@ -526,7 +533,7 @@ impl PlaceBuilder<'_> {
             dominator = Some(object);
             let adopted = self.adopted_step(above, found, adoptions);
             let step = adopted.unwrap_or_else(|| self.step(above, found));
-            above = Some(Above { place: step.place, class, role: step.role });
+            above = Some(PlaceDominator { place: step.place, class, role: step.role });
         }
         above
     }
@@ -558,7 +565,7 @@ impl PlaceBuilder<'_> {
             let called = if *class == NONE { None } else { class.checked_sub(CALLED) };
             let called = called.and_then(|called| numbers.called.all.get(called as usize));
             let class = called.map_or(*class, |called| called.class.saturating_mul(2));
-            Label {
+            PlaceLabel {
                 via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
                 class: numbers.classes.all.get((class / 2) as usize).cloned(),
                 is_class_object: class != NONE && class % 2 == 1,

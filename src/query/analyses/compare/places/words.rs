@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use hprof_values::names::simple;
 
-use super::Aligned;
-use super::labels::{Label, Via};
+use super::AlignedPlaces;
+use super::labels::{PlaceLabel, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
@@ -19,18 +19,18 @@ enum KeyDisplay {
     Hidden,
 }
 
-impl Aligned {
+impl AlignedPlaces {
     /// Returns a place as labels from the top: fields, and classes where no field determines them.
     pub fn labels(&self, place: u32) -> Vec<String> {
-        self.words(place, |name| name, self.shown())
+        self.words(place, |name| name, self.key_display())
     }
 
     /// Returns a place on one line. Class names have no package except in static fields.
     pub fn text(&self, place: u32) -> String {
-        self.words(place, simple, self.shown()).join(ARROW)
+        self.words(place, simple, self.key_display()).join(ARROW)
     }
 
-    fn shown(&self) -> KeyDisplay {
+    fn key_display(&self) -> KeyDisplay {
         if self.hides_values { KeyDisplay::Hidden } else { KeyDisplay::Shown }
     }
 
@@ -96,7 +96,7 @@ impl Aligned {
     }
 
     fn words(&self, place: u32, short: fn(&str) -> &str, keys: KeyDisplay) -> Vec<String> {
-        let path: Vec<&Label> = self.path(place).into_iter().map(|place| self.label(place)).collect();
+        let path: Vec<&PlaceLabel> = self.path(place).into_iter().map(|place| self.label(place)).collect();
         let mut words = Vec::new();
         for (at, label) in path.iter().enumerate() {
             match &label.via {

@@ -2,18 +2,18 @@
 
 use hprof_writer::{Elements, Value};
 
-use super::{Made, fact, says};
+use super::{TestHeap, description_parts, fact};
 use crate::frameworks::{FrameworkFact, FrameworkVerdict, Frameworks};
 
 const CONTENT: Option<FrameworkVerdict> = Some(FrameworkVerdict::Content);
 
-fn bytes(made: &mut Made, length: usize) -> Value {
+fn bytes(made: &mut TestHeap, length: usize) -> Value {
     made.model.prim_array(Elements::of_bytes(&vec![1; length])).into()
 }
 
 #[test]
 fn lucene_explains_the_bytes_of_files() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let blocks: Vec<Value> = (0..3)
         .map(|_| {
             let hb = bytes(&mut made, 1000);
@@ -36,9 +36,12 @@ fn lucene_explains_the_bytes_of_files() {
     let entries: Vec<(Value, Value)> = names.into_iter().zip([one, other, empty]).collect();
     let files = made.map(&entries);
     let directory = made.object("org.apache.lucene.store.ByteBuffersDirectory", &[("files", files)]);
-    made.with(&Frameworks::bundled(), false, |known, index| {
+    made.with(&Frameworks::builtin(), false, |known, index| {
         let found = known.describe(index(directory)).expect("a rule");
-        assert_eq!(says(&found), (Some("in-memory index"), Some("3 files of the index, 3.4 KiB"), CONTENT));
+        assert_eq!(
+            description_parts(&found),
+            (Some("in-memory index"), Some("3 files of the index, 3.4 KiB"), CONTENT)
+        );
         // The directory, three blocks and an array.
         assert_eq!(found.retains.len(), 5);
         assert!(found.retains.contains(&index(whole)));
@@ -46,7 +49,7 @@ fn lucene_explains_the_bytes_of_files() {
         assert_eq!(known.instances(u64::MAX), [index(directory)]);
     });
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let buffer = bytes(&mut made, 1024);
     let buffers = made.list(&[buffer]);
     let file = made.object("org.apache.lucene.store.RAMFile", &[("buffers", buffers)]);
@@ -55,21 +58,24 @@ fn lucene_explains_the_bytes_of_files() {
     let fields = [("fileMap", files), ("sizeInBytes", size)];
     let directory = made.object("org.apache.lucene.store.RAMDirectory", &fields);
     let found = made.describe(directory);
-    assert_eq!(says(&found), (Some("in-memory index"), Some("1 file of the index, 1.0 KiB"), CONTENT));
+    assert_eq!(
+        description_parts(&found),
+        (Some("in-memory index"), Some("1 file of the index, 1.0 KiB"), CONTENT)
+    );
     assert_eq!(found.retains.len(), 2);
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let query = made.text("query");
     let queries = made.map(&[(query, query)]);
     let fields = [("maxSize", Value::Int(1000)), ("uniqueQueries", queries)];
     let cache = made.object("org.apache.lucene.search.LRUQueryCache", &fields);
     let text = "1 of 1,000 queries, as configured";
-    assert_eq!(says(&made.describe(cache)), (Some("query cache"), Some(text), CONTENT));
+    assert_eq!(description_parts(&made.describe(cache)), (Some("query cache"), Some(text), CONTENT));
 }
 
 #[test]
 fn trees_of_compilers() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let positions = made.object("com.sun.tools.javac.parser.JavacParser$SimpleEndPosTable", &[]);
     let comments = made.object("com.sun.tools.javac.parser.LazyDocCommentTable", &[]);
     let unit = made.object(
@@ -86,11 +92,14 @@ fn trees_of_compilers() {
     let map = made.map(&types);
     let envs = made.object("com.sun.tools.javac.comp.TypeEnvs", &[("map", map)]);
     let found = made.describe(envs);
-    assert_eq!(says(&found), (Some("javac compilation"), Some("trees of 1 source file"), CONTENT));
+    assert_eq!(
+        description_parts(&found),
+        (Some("javac compilation"), Some("trees of 1 source file"), CONTENT)
+    );
     assert_eq!((found.retains.len(), fact(&found, "types")), (4, FrameworkFact::Whole(2)));
 
     // Before 9 the map is one of Enter.
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let unit = made.object("com.sun.tools.javac.tree.JCTree$JCCompilationUnit", &[]);
     let env = made.object("com.sun.tools.javac.comp.AttrContextEnv", &[("toplevel", unit)]);
     let name = made.text("A");
@@ -98,9 +107,12 @@ fn trees_of_compilers() {
     let enter =
         made.object("com.sun.tools.javac.comp.Enter", &[("typeEnvs", map), ("uncompleted", Value::NULL)]);
     let found = made.describe(enter);
-    assert_eq!(says(&found), (Some("javac compilation"), Some("trees of 1 source file"), CONTENT));
+    assert_eq!(
+        description_parts(&found),
+        (Some("javac compilation"), Some("trees of 1 source file"), CONTENT)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let name = made.text("A.java");
     let cache = made.map(&[(name, name)]);
     let manager = made.object(
@@ -108,9 +120,9 @@ fn trees_of_compilers() {
         &[("contentCache", cache)],
     );
     let text = "texts of 1 source file";
-    assert_eq!(says(&made.describe(manager)), (Some("javac source cache"), Some(text), CONTENT));
+    assert_eq!(description_parts(&made.describe(manager)), (Some("javac source cache"), Some(text), CONTENT));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let of = made.object("org.eclipse.jdt.internal.compiler.ast.TypeDeclaration", &[]);
     let types = made.array(&[of]);
     let unit =
@@ -122,13 +134,13 @@ fn trees_of_compilers() {
         &[("unitsToProcess", units), ("totalUnits", Value::Int(1)), ("lookupEnvironment", environment)],
     );
     let found = made.describe(compiler);
-    assert_eq!(says(&found), (Some("ecj compilation"), Some("trees of 1 source file"), CONTENT));
+    assert_eq!(description_parts(&found), (Some("ecj compilation"), Some("trees of 1 source file"), CONTENT));
     // The compiler, its environment, the unit and its type.
     assert_eq!(found.retains.len(), 4);
 }
 
 /// A unit of work with so many entities, of an entity manager whose transaction is active or not.
-fn unit_of_work(made: &mut Made, entities: usize, is_active: bool) -> Value {
+fn unit_of_work(made: &mut TestHeap, entities: usize, is_active: bool) -> Value {
     let key = made.object("com.acme.Container", &[]);
     let backup = made.object("com.acme.Container", &[]);
     let clones = made.map(&vec![(key, backup); entities]);
@@ -152,19 +164,22 @@ fn unit_of_work(made: &mut Made, entities: usize, is_active: bool) -> Value {
 
 #[test]
 fn eclipselink() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let unit = unit_of_work(&mut made, 12_000, false);
     let found = made.describe(unit);
     let text = "12,000 managed entities, mostly Container, though no transaction is active";
-    assert_eq!(says(&found), (Some("persistence context"), Some(text), Some(FrameworkVerdict::Leak)));
+    assert_eq!(
+        description_parts(&found),
+        (Some("persistence context"), Some(text), Some(FrameworkVerdict::Leak))
+    );
     assert_eq!(found.retains.len(), 3);
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let unit = unit_of_work(&mut made, 12_000, true);
     let text = "12,000 managed entities, mostly Container";
-    assert_eq!(says(&made.describe(unit)), (Some("persistence context"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(unit)), (Some("persistence context"), Some(text), None));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let unit = unit_of_work(&mut made, 10, false);
     assert_eq!(made.describe(unit).text, None);
 
@@ -174,7 +189,7 @@ fn eclipselink() {
         ("CacheIdentityMap", "1 of 100, as configured", CONTENT),
         ("FullIdentityMap", "1 entity, no bound", None),
     ] {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let name = made.text("com.acme.Container");
         let descriptor = [("javaClassName", name)];
         let descriptor = made.object("org.eclipse.persistence.descriptors.ClassDescriptor", &descriptor);
@@ -183,13 +198,16 @@ fn eclipselink() {
         let class = format!("{package}{class}").replace("< W", &format!("< {package}WeakIdentityMap"));
         let fields = [("cacheKeys", keys), ("descriptor", descriptor), ("maxSize", Value::Int(100))];
         let map = made.object(&class, &fields);
-        assert_eq!(says(&made.describe(map)), (Some("shared cache of Container"), Some(text), verdict));
+        assert_eq!(
+            description_parts(&made.describe(map)),
+            (Some("shared cache of Container"), Some(text), verdict)
+        );
     }
 }
 
 #[test]
 fn quartz() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let job_class = made.class("com.acme.ReminderJob", &[]);
     let jobs: Vec<(Value, Value)> = (0..200)
         .map(|number| {
@@ -213,9 +231,12 @@ fn quartz() {
     let fields = [("jobsByKey", jobs), ("triggersByKey", triggers), ("signaler", signaler)];
     let store = made.object("org.quartz.simpl.RAMJobStore", &fields);
     let text = "200 jobs, mostly ReminderJob, 2 triggers; 199 durable jobs have no trigger";
-    assert_eq!(says(&made.describe(store)), (Some("Quartz job store of Parcels"), Some(text), None));
+    assert_eq!(
+        description_parts(&made.describe(store)),
+        (Some("Quartz job store of Parcels"), Some(text), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let job_class = made.class("com.acme.ReminderJob", &[]);
     let detail = made.object("org.quartz.JobDetail", &[("jobClass", job_class.into())]);
     let wrapper = made.object("org.quartz.simpl.JobWrapper", &[("jobDetail", detail)]);
@@ -224,12 +245,12 @@ fn quartz() {
     let fields = [("jobsByFQN", jobs), ("triggersByFQN", jobs)];
     let store = made.object("org.quartz.simpl.RAMJobStore", &fields);
     let text = "1 job, mostly ReminderJob, 1 trigger";
-    assert_eq!(says(&made.describe(store)), (Some("Quartz job store"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(store)), (Some("Quartz job store"), Some(text), None));
 }
 
 #[test]
 fn groovy() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let classes: Vec<(Value, Value)> = (0..60)
         .flat_map(|number| [format!("Script{number}"), format!("Script{number}$_run_closure1")])
         .map(|name| (made.text(&name), made.class(&name, &[]).into()))
@@ -241,7 +262,7 @@ fn groovy() {
     let loader = made.object("groovy.lang.GroovyClassLoader", &fields);
     let text = "120 compiled classes of 60 scripts, cached without bound";
     let found = made.describe(loader);
-    assert_eq!(says(&found), (Some("Groovy class loader"), Some(text), None));
+    assert_eq!(description_parts(&found), (Some("Groovy class loader"), Some(text), None));
     assert!(found.retains.len() > 120);
 }
 
@@ -250,7 +271,7 @@ fn ehcache() {
     for (maximum, text, verdict) in
         [(1500, "24 of 1,500, as configured", CONTENT), (0, "24 entries, no bound", None)]
     {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let segment = "net.sf.ehcache.store.chm.SelectableConcurrentHashMap$Segment";
         let segment = made.object(segment, &[("count", Value::Int(12))]);
         let segments = made.array(&[segment, segment]);
@@ -263,26 +284,26 @@ fn ehcache() {
             "net.sf.ehcache.store.NotifyingMemoryStore < net.sf.ehcache.store.MemoryStore",
             &[("map", map), ("maximumSize", Value::Int(maximum)), ("cache", cache)],
         );
-        assert_eq!(says(&made.describe(store)), (Some("Ehcache pages"), Some(text), verdict));
+        assert_eq!(description_parts(&made.describe(store)), (Some("Ehcache pages"), Some(text), verdict));
     }
 }
 
 #[test]
 fn documents() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let key = made.text("items");
     let array = made.list(&[key, key]);
     let array = made.object("com.fasterxml.jackson.databind.node.ArrayNode", &[("_children", array)]);
     let fields = made.map(&[(key, array)]);
     let object = made.object("com.fasterxml.jackson.databind.node.ObjectNode", &[("_children", fields)]);
-    made.with(&Frameworks::bundled(), false, |known, index| {
+    made.with(&Frameworks::builtin(), false, |known, index| {
         let found = known.describe(index(object)).expect("a rule");
-        assert_eq!(says(&found), (Some("JSON object"), Some("1 field"), CONTENT));
+        assert_eq!(description_parts(&found), (Some("JSON object"), Some("1 field"), CONTENT));
         let found = known.describe(index(array)).expect("a rule");
-        assert_eq!(says(&found), (Some("JSON array"), Some("2 elements"), None));
+        assert_eq!(description_parts(&found), (Some("JSON array"), Some("2 elements"), None));
     });
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let name = made.text("catalog");
     let element = made.object("org.apache.xerces.dom.ElementImpl", &[("name", name)]);
     let document = made.object(
@@ -290,12 +311,12 @@ fn documents() {
         &[("docElement", element), ("fDocumentURI", Value::NULL)],
     );
     let text = "root element catalog";
-    assert_eq!(says(&made.describe(document)), (Some("XML document"), Some(text), CONTENT));
+    assert_eq!(description_parts(&made.describe(document)), (Some("XML document"), Some(text), CONTENT));
 }
 
 #[test]
 fn messages_that_were_fetched_ahead() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let message = made.object("org.apache.activemq.command.MessageDispatch", &[]);
     let list = made.list(&[message, message]);
     let channel = made.object("org.apache.activemq.FifoMessageDispatchChannel", &[("list", list)]);
@@ -310,9 +331,9 @@ fn messages_that_were_fetched_ahead() {
     let consumer = made.object("org.apache.activemq.ActiveMQMessageConsumer", &fields);
     let (called, text) =
         ("consumer of topic prices, client screen", "2 messages prefetched, not consumed, prefetch 100");
-    assert_eq!(says(&made.describe(consumer)), (Some(called), Some(text), None));
+    assert_eq!(description_parts(&made.describe(consumer)), (Some(called), Some(text), None));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let topic = made.text("orders");
     let fetches: Vec<Value> = [0, 1, 1]
         .into_iter()
@@ -327,12 +348,12 @@ fn messages_that_were_fetched_ahead() {
     let buffer = "org.apache.kafka.clients.consumer.internals.FetchBuffer";
     let buffer = made.object(buffer, &[("completedFetches", fetches)]);
     let text = "3 fetches of 2 partitions, mostly of topic orders, not polled";
-    assert_eq!(says(&made.describe(buffer)), (Some("Kafka consumer buffer"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(buffer)), (Some("Kafka consumer buffer"), Some(text), None));
 }
 
 #[test]
 fn spark_names_the_largest_rdd() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let row = made.object("com.acme.Basket", &[]);
     let rows = made.array(&[row]);
     let blocks: Vec<(Value, Value)> = [(4, 1 << 20), (14, 2 << 20), (14, 2 << 20)]
@@ -351,12 +372,12 @@ fn spark_names_the_largest_rdd() {
     let fields = [("entries", blocks), ("memoryManager", manager)];
     let store = made.object("org.apache.spark.storage.memory.MemoryStore", &fields);
     let text = "2 RDDs, 5.0 MiB of 8.0 MiB; 4.0 MiB of RDD 14, of Basket";
-    assert_eq!(says(&made.describe(store)), (Some("block store"), Some(text), CONTENT));
+    assert_eq!(description_parts(&made.describe(store)), (Some("block store"), Some(text), CONTENT));
 }
 
 #[test]
 fn arenas_and_pools_that_count() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let memory = bytes(&mut made, 4096);
     let fields = |free, next| {
         [("chunkSize", Value::Int(4096)), ("freeBytes", Value::Int(free)), ("memory", memory), ("next", next)]
@@ -383,11 +404,11 @@ fn arenas_and_pools_that_count() {
     );
     let found = made.describe(arena);
     let text = "7.0 KiB of 8.0 KiB in 2 chunks in use by 7 buffers";
-    assert_eq!(says(&found), (Some("Netty arena"), Some(text), None));
+    assert_eq!(description_parts(&found), (Some("Netty arena"), Some(text), None));
     assert_eq!(found.retains.len(), 2);
 
     let leak = Some(FrameworkVerdict::Leak);
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let waiting = made.text("waiting");
     let queue = made.list(&[waiting, waiting]);
     let pool = made.object(
@@ -400,9 +421,9 @@ fn arenas_and_pools_that_count() {
         ],
     );
     let text = "8 of 8 in use, 2 threads wait";
-    assert_eq!(says(&made.describe(pool)), (Some("object pool"), Some(text), leak));
+    assert_eq!(description_parts(&made.describe(pool)), (Some("object pool"), Some(text), leak));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let name = made.text("orders");
     let pool = made.object(
         "com.alibaba.druid.pool.DruidDataSource",
@@ -415,12 +436,12 @@ fn arenas_and_pools_that_count() {
         ],
     );
     let text = "8 of 8 connections in use, 3 threads wait";
-    assert_eq!(says(&made.describe(pool)), (Some("connection pool orders"), Some(text), leak));
+    assert_eq!(description_parts(&made.describe(pool)), (Some("connection pool orders"), Some(text), leak));
 }
 
 #[test]
 fn tomcat_names_a_thread_that_keeps_an_application() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let state = made.constant("org.apache.catalina.LifecycleState", "STOPPED");
     let loader = made.object(
         "org.apache.catalina.loader.ParallelWebappClassLoader < org.apache.catalina.loader.WebappClassLoaderBase",
@@ -435,7 +456,7 @@ fn tomcat_names_a_thread_that_keeps_an_application() {
 
 #[test]
 fn diagnostic_contexts_by_key() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (key, value) = (made.text("request"), made.text("7"));
     let context = made.map(&[(key, value)]);
     let local = made.object("java.lang.ThreadLocal", &[]);
@@ -446,6 +467,9 @@ fn diagnostic_contexts_by_key() {
     let adapter =
         made.object("ch.qos.logback.classic.util.LogbackMDCAdapter", &[("copyOnThreadLocal", local)]);
     let found = made.describe(adapter);
-    assert_eq!(says(&found), (Some("Logback MDC"), Some("of 2 threads, mostly key request"), None));
+    assert_eq!(
+        description_parts(&found),
+        (Some("Logback MDC"), Some("of 2 threads, mostly key request"), None)
+    );
     assert_eq!(found.retains.len(), 1);
 }

@@ -6,7 +6,7 @@ const CONTENT: Option<FrameworkVerdict> = Some(FrameworkVerdict::Content);
 
 #[test]
 fn spark_reads_the_name_of_an_rdd_from_the_context() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (row, name) = (made.object("com.acme.Basket", &[]), made.text("baskets"));
     let rows = made.array(&[row]);
     let id = made.object("org.apache.spark.storage.RDDBlockId", &[("rddId", Value::Int(14))]);
@@ -41,12 +41,12 @@ fn spark_reads_the_name_of_an_rdd_from_the_context() {
     let fields = [("entries", blocks), ("memoryManager", memory), ("blockEvictionHandler", manager)];
     let store = made.object("org.apache.spark.storage.memory.MemoryStore", &fields);
     let text = "1 RDD, 5.0 MiB of 8.0 MiB; 2.0 MiB of RDD 14 baskets, of Basket";
-    assert_eq!(says(&made.describe(store)), (Some("block store"), Some(text), CONTENT));
+    assert_eq!(description_parts(&made.describe(store)), (Some("block store"), Some(text), CONTENT));
 }
 
 #[test]
 fn h2_names_the_table_of_a_map() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let root = made.object("org.h2.mvstore.RootReference", &[("root", Value::NULL)]);
     let root = made.object("java.util.concurrent.atomic.AtomicReference", &[("value", root)]);
     let map = made.object("org.h2.mvstore.MVMap", &[("root", root)]);
@@ -63,7 +63,7 @@ fn netty_names_the_peer_of_a_channel() {
         (7, "7 messages, 2.0 KiB, wait for a peer at /127.0.0.1:43970 that does not read"),
         (0, "2.0 KiB written to /127.0.0.1:43970, but not flushed"),
     ] {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let holder = [("hostName", Value::NULL), ("address", Value::Int(0x7f00_0001))];
         let holder = made.object("java.net.InetAddress$InetAddressHolder", &holder);
         let address = made.object("java.net.Inet4Address < java.net.InetAddress", &[("holder", holder)]);
@@ -89,7 +89,7 @@ fn netty_names_the_peer_of_a_channel() {
         made.model.set_field(of(holder), "hostname", of(name));
         let expected = expected.replace("/127.0.0.1:43970", "screen.example.com:43970");
         assert_eq!(made.describe(buffer).text.as_ref(), Some(&expected));
-        let rules = Frameworks::bundled();
+        let rules = Frameworks::builtin();
         let hidden = made.with(&rules, true, |known, index| known.describe(index(buffer)).expect("a rule"));
         let expected = expected.replace("screen.example.com:43970", "(remote hidden)");
         assert_eq!((fact(&hidden, "remote"), hidden.text), (FrameworkFact::Hidden, Some(expected)));
@@ -98,7 +98,7 @@ fn netty_names_the_peer_of_a_channel() {
 
 #[test]
 fn coroutines_name_what_they_wait_for() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let job = made.object("kotlinx.coroutines.CompletableDeferredImpl", &[]);
     made.object("com.acme.PriceClient", &[("name", Value::NULL), ("answer", job)]);
     let request = made.object("com.acme.Request", &[]);
@@ -111,12 +111,15 @@ fn coroutines_name_what_they_wait_for() {
         &[("delegate", awaiting), ("job", job)],
     );
     let text = "each with a Request, await PriceClient.answer";
-    assert_eq!(says(&made.describe(waiting)), (Some("coroutines in OrderService.price"), Some(text), None));
+    assert_eq!(
+        description_parts(&made.describe(waiting)),
+        (Some("coroutines in OrderService.price"), Some(text), None)
+    );
 }
 
 #[test]
 fn activemq_names_the_broker_of_a_queue() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, broker) = (made.text("orders"), made.text("shop-broker"));
     let destination = made.object("org.apache.activemq.command.ActiveMQQueue", &[("physicalName", name)]);
     let counter = made.atomic(20_000);
@@ -137,5 +140,5 @@ fn activemq_names_the_broker_of_a_queue() {
         ],
     );
     let text = "20,000 pending, no consumer, in broker shop-broker";
-    assert_eq!(says(&made.describe(queue)), (Some("queue orders"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(queue)), (Some("queue orders"), Some(text), None));
 }

@@ -2,26 +2,26 @@
 
 use hprof_writer::Value;
 
-use super::{Made, says};
+use super::{TestHeap, description_parts};
 use crate::frameworks::FrameworkVerdict;
 
 const CONTENT: Option<FrameworkVerdict> = Some(FrameworkVerdict::Content);
 const LEAK: Option<FrameworkVerdict> = Some(FrameworkVerdict::Leak);
 
 /// A reference of `java.util.concurrent.atomic`.
-fn reference(made: &mut Made, to: Value) -> Value {
+fn reference(made: &mut TestHeap, to: Value) -> Value {
     made.object("java.util.concurrent.atomic.AtomicReference", &[("value", to)])
 }
 
 /// A map of so many entries, whose values are the same.
-fn entries(made: &mut Made, count: usize, value: Value) -> Value {
+fn entries(made: &mut TestHeap, count: usize, value: Value) -> Value {
     let keys: Vec<Value> = (0..count).map(|number| made.text(&format!("key {number}"))).collect();
     let entries: Vec<(Value, Value)> = keys.into_iter().map(|key| (key, value)).collect();
     made.map(&entries)
 }
 
 /// A var of namespace `acme` that holds an object.
-fn var(made: &mut Made, name: &str, root: Value) {
+fn var(made: &mut TestHeap, name: &str, root: Value) {
     let (name, namespace) = (made.text(name), made.text("acme"));
     let null = Value::NULL;
     let symbol = made.object("clojure.lang.Symbol", &[("name", namespace), ("ns", null)]);
@@ -32,7 +32,7 @@ fn var(made: &mut Made, name: &str, root: Value) {
 
 #[test]
 fn mina_names_the_session_by_its_attribute() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let request = made.object("org.apache.mina.core.write.DefaultWriteRequest", &[]);
     let q = made.list(&[request; 100]);
     let queue = "org.apache.mina.core.session.DefaultIoSessionDataStructureFactory$DefaultWriteRequestQueue";
@@ -48,14 +48,14 @@ fn mina_names_the_session_by_its_attribute() {
     );
     let text = "101 WriteRequests wait for a peer that does not read";
     assert_eq!(
-        says(&made.describe(queue)),
+        description_parts(&made.describe(queue)),
         (Some("write queue of NioSocketSession desk-4"), Some(text), None)
     );
 }
 
 #[test]
 fn mailboxes_are_named_by_the_path_of_their_actor() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (root, user, store) = (made.text("/"), made.text("user"), made.text("order-store"));
     let root = made.object("org.apache.pekko.actor.RootActorPath", &[("name", root)]);
     let child = "org.apache.pekko.actor.ChildActorPath";
@@ -69,12 +69,12 @@ fn mailboxes_are_named_by_the_path_of_their_actor() {
     let mailbox = "org.apache.pekko.dispatch.Dispatcher$$anon$1 < org.apache.pekko.dispatch.Mailbox";
     let mailbox = made.object(mailbox, &[("messageQueue", messages), ("actor", cell)]);
     assert_eq!(
-        says(&made.describe(mailbox)),
+        description_parts(&made.describe(mailbox)),
         (Some("mailbox of /user/order-store"), Some("2 messages, mostly Save"), None)
     );
 
     // A queue of nodes, of which the first is a sentinel.
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let node = "akka.dispatch.AbstractNodeQueue$Node";
     let mut next = Value::NULL;
     for _ in 0..4 {
@@ -83,12 +83,12 @@ fn mailboxes_are_named_by_the_path_of_their_actor() {
     let queue = made.object("akka.dispatch.NodeMessageQueue", &[("_tailDoNotCallMeDirectly", next)]);
     let mailbox = [("messageQueue", queue), ("actor", Value::NULL)];
     let mailbox = made.object("akka.dispatch.Mailbox", &mailbox);
-    assert_eq!(says(&made.describe(mailbox)), (Some("mailbox"), Some("3 messages"), None));
+    assert_eq!(description_parts(&made.describe(mailbox)), (Some("mailbox"), Some("3 messages"), None));
 }
 
 #[test]
 fn clojure_references_are_named_by_their_vars() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let map = made.object("clojure.lang.PersistentArrayMap", &[]);
     let tail = made.array(&[map]);
     let vector = [("cnt", Value::Int(36_000)), ("tail", tail)];
@@ -96,9 +96,12 @@ fn clojure_references_are_named_by_their_vars() {
     let state = reference(&mut made, vector);
     let atom = made.object("clojure.lang.Atom", &[("state", state)]);
     var(&mut made, "events", atom);
-    assert_eq!(says(&made.describe(atom)), (Some("atom acme/events"), Some("a vector of 36,000 maps"), None));
+    assert_eq!(
+        description_parts(&made.describe(atom)),
+        (Some("atom acme/events"), Some("a vector of 36,000 maps"), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let results = made.object("clojure.lang.PersistentHashMap", &[("count", Value::Int(400))]);
     let state = reference(&mut made, results);
     let atom = made.object("clojure.lang.Atom", &[("state", state)]);
@@ -106,12 +109,12 @@ fn clojure_references_are_named_by_their_vars() {
     var(&mut made, "lookup", function);
     let found = made.describe(atom);
     assert_eq!(
-        says(&found),
+        description_parts(&found),
         (Some("memoize cache of acme/lookup"), Some("400 results, never cleared"), None)
     );
 
     // Within a map, the keyword before it is its name.
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let value = made.object("clojure.lang.PersistentHashMap", &[("count", Value::Int(7))]);
     let state = reference(&mut made, value);
     let atom = made.object("clojure.lang.Atom", &[("state", state)]);
@@ -119,20 +122,26 @@ fn clojure_references_are_named_by_their_vars() {
     let symbol = made.object("clojure.lang.Symbol", &[("name", name), ("ns", Value::NULL)]);
     let keyword = made.object("clojure.lang.Keyword", &[("sym", symbol)]);
     made.array(&[keyword, atom]);
-    assert_eq!(says(&made.describe(atom)), (Some("atom :cache"), Some("a map of 7 entries"), None));
+    assert_eq!(
+        description_parts(&made.describe(atom)),
+        (Some("atom :cache"), Some("a map of 7 entries"), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let queue = made.object("clojure.lang.PersistentQueue", &[("cnt", Value::Int(30_000))]);
     let actions = made.object("clojure.lang.Agent$ActionQueue", &[("q", queue), ("error", Value::NULL)]);
     let actions = reference(&mut made, actions);
     let agent = made.object("clojure.lang.Agent", &[("state", Value::NULL), ("aq", actions)]);
     var(&mut made, "log", agent);
-    assert_eq!(says(&made.describe(agent)), (Some("agent acme/log"), Some("30,000 actions wait"), None));
+    assert_eq!(
+        description_parts(&made.describe(agent)),
+        (Some("agent acme/log"), Some("30,000 actions wait"), None)
+    );
 }
 
 #[test]
 fn operators_of_reactive_streams() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let item = made.object("com.acme.Quote", &[]);
     let array = made.array(&[item, item]);
     let buffer = made.object("java.util.concurrent.atomic.AtomicReferenceArray", &[("array", array)]);
@@ -146,18 +155,21 @@ fn operators_of_reactive_streams() {
     let operator = "io.reactivex.rxjava3.internal.operators.flowable.FlowableOnBackpressureBuffer$BackpressureBufferSubscriber";
     let operator = made.object(operator, &[("queue", queue), ("upstream", upstream)]);
     assert_eq!(
-        says(&made.describe(operator)),
+        description_parts(&made.describe(operator)),
         (Some("onBackpressureBuffer of feed"), Some("100 items wait, mostly Quote"), None)
     );
 
     // Reactor's queue has its indexes itself.
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let queue = [("producerIndex", Value::Long(50)), ("consumerIndex", Value::Long(8))];
     let queue = made.object("reactor.util.concurrent.SpscLinkedArrayQueue", &queue);
     let sink = made.object("reactor.core.publisher.SinkManyUnicast", &[("queue", queue)]);
-    assert_eq!(says(&made.describe(sink)), (Some("SinkManyUnicast"), Some("42 items wait"), None));
+    assert_eq!(
+        description_parts(&made.describe(sink)),
+        (Some("SinkManyUnicast"), Some("42 items wait"), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let borrower = made.object("reactor.pool.AbstractPool$Borrower", &[]);
     let pending = made.list(&[borrower, borrower]);
     let strategy =
@@ -170,12 +182,12 @@ fn operators_of_reactive_streams() {
         &[("pending", pending), ("acquired", Value::Int(500)), ("poolConfig", config)],
     );
     let text = "500 of 500 connections in use, 2 subscribers wait";
-    assert_eq!(says(&made.describe(pool)), (Some("connection pool"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(pool)), (Some("connection pool"), Some(text), None));
 }
 
 #[test]
 fn cancelled_tasks_are_told() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let task = "java.util.concurrent.ScheduledThreadPoolExecutor$ScheduledFutureTask < java.util.concurrent.FutureTask";
     let mut tasks = |cancelled: usize| {
         let tasks: Vec<Value> = (0..200)
@@ -196,13 +208,13 @@ fn cancelled_tasks_are_told() {
         (most, "200 tasks wait, 150 of them cancelled"),
         (none, "200 tasks wait for 0 threads"),
     ] {
-        assert_eq!(says(&made.describe(pool)), (Some("executor"), Some(text), None));
+        assert_eq!(description_parts(&made.describe(pool)), (Some("executor"), Some(text), None));
     }
 }
 
 #[test]
 fn event_buses_timers_and_mbeans() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let handler = made.object("io.vertx.core.eventbus.impl.HandlerHolder", &[]);
     let elements = made.array(&[handler; 120]);
     let sequence = "io.vertx.core.impl.utils.ConcurrentCyclicSequence";
@@ -213,9 +225,9 @@ fn event_buses_timers_and_mbeans() {
     let handlers = made.map(&[(news, many), (mails, one)]);
     let bus = made.object("io.vertx.core.eventbus.impl.EventBusImpl", &[("handlerMap", handlers)]);
     let text = "121 handlers, 120 of them at address news";
-    assert_eq!(says(&made.describe(bus)), (Some("event bus"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(bus)), (Some("event bus"), Some(text), None));
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, domain) = (made.text("com.acme:type=Cache,name=a"), made.text("com.acme"));
     let name = made.object("javax.management.ObjectName", &[("_canonicalName", name)]);
     let bean = made.object("com.sun.jmx.mbeanserver.NamedObject", &[("name", name)]);
@@ -224,7 +236,7 @@ fn event_buses_timers_and_mbeans() {
     let server = [("domainTb", domains), ("nbElements", Value::Int(3))];
     let server = made.object("com.sun.jmx.mbeanserver.Repository", &server);
     let text = "3 MBeans, 3 of domain com.acme, such as com.acme:type=Cache,name=a";
-    assert_eq!(says(&made.describe(server)), (Some("MBean server"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(server)), (Some("MBean server"), Some(text), None));
 }
 
 #[test]
@@ -233,7 +245,7 @@ fn maps_of_a_grid_are_content_if_they_are_evicted() {
         ("LRU", 50_000, ("7 of 50,000, evicted by LRU", CONTENT)),
         ("NONE", i32::MAX, ("7 entries, never evicted", None)),
     ] {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let segment = "com.hazelcast.util.ConcurrentReferenceHashMap$Segment";
         let segment = made.object(segment, &[("count", Value::Int(7))]);
         let segments = made.array(&[segment]);
@@ -260,7 +272,7 @@ fn maps_of_a_grid_are_content_if_they_are_evicted() {
         let context = [("partitionContainers", partitions), ("mapContainers", containers)];
         let context = made.object("com.hazelcast.map.impl.MapServiceContextImpl", &context);
         let found = made.describe(context);
-        assert_eq!(says(&found), (Some("map orders"), Some(expected.0), expected.1));
+        assert_eq!(description_parts(&found), (Some("map orders"), Some(expected.0), expected.1));
         assert_eq!(found.retains.len(), 1);
     }
 }
@@ -269,7 +281,7 @@ fn maps_of_a_grid_are_content_if_they_are_evicted() {
 fn pools_queues_and_caches_of_clients() {
     // MongoDB: a semaphore in older drivers, a count of permits in newer ones.
     for is_old in [true, false] {
-        let mut made = Made::new();
+        let mut made = TestHeap::new();
         let host = made.text("db1");
         let address =
             made.object("com.mongodb.ServerAddress", &[("host", host), ("port", Value::Int(27_017))]);
@@ -305,13 +317,13 @@ fn pools_queues_and_caches_of_clients() {
         );
         let text = "all of 100 connections in use, 12 threads wait";
         assert_eq!(
-            says(&made.describe(pool)),
+            description_parts(&made.describe(pool)),
             (Some("MongoDB connection pool of db1:27017"), Some(text), None),
             "{is_old}"
         );
     }
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let request = made.object("com.acme.Request", &[]);
     let queue = made.list(&[request, request]);
     let throttler =
@@ -321,9 +333,12 @@ fn pools_queues_and_caches_of_clients() {
         &[("queue", queue), ("maxConcurrentRequests", Value::Int(10)), ("maxQueueSize", Value::Int(100))],
     );
     let text = "2 of 100 requests wait for one of 10";
-    assert_eq!(says(&made.describe(throttler)), (Some("Cassandra request throttler"), Some(text), None));
+    assert_eq!(
+        description_parts(&made.describe(throttler)),
+        (Some("Cassandra request throttler"), Some(text), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let exchange = made.object("org.apache.camel.support.DefaultExchange", &[]);
     let (queue, uri) = (made.list(&[exchange, exchange]), made.text("seda://orders"));
     let fields = [("queue", queue), ("size", Value::Int(1000)), ("endpointUri", uri)];
@@ -335,7 +350,7 @@ fn pools_queues_and_caches_of_clients() {
 
 #[test]
 fn stores_of_servers_by_name() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let value = made.text("a book");
     let attributes = entries(&mut made, 1, value);
     let session = "io.undertow.server.session.InMemorySessionManager$SessionImpl";
@@ -351,9 +366,12 @@ fn stores_of_servers_by_name() {
         ],
     );
     let text = "5 sessions, timeout 30 min, largest attribute key 0";
-    assert_eq!(says(&made.describe(manager)), (Some("session store of shop.war"), Some(text), None));
+    assert_eq!(
+        description_parts(&made.describe(manager)),
+        (Some("session store of shop.war"), Some(text), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let value = made.text("entry");
     let map = entries(&mut made, 4, value);
     let map = made.object("org.infinispan.container.impl.PeekableTouchableContainerMap", &[("map", map)]);
@@ -362,9 +380,12 @@ fn stores_of_servers_by_name() {
     let name = made.text("carts");
     made.object("org.infinispan.cache.impl.CacheImpl", &[("dataContainer", container), ("name", name)]);
     let found = made.describe(container);
-    assert_eq!(says(&found), (Some("Infinispan cache carts"), Some("4 entries, no bound"), None));
+    assert_eq!(
+        description_parts(&found),
+        (Some("Infinispan cache carts"), Some("4 entries, no bound"), None)
+    );
 
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let (name, key) = (made.text("http.requests"), made.text("uri"));
     let tag = made.object("io.micrometer.core.instrument.ImmutableTag", &[("key", key)]);
     let tags = made.array(&[tag]);
@@ -380,12 +401,12 @@ fn stores_of_servers_by_name() {
     let registry = "io.micrometer.core.instrument.simple.SimpleMeterRegistry < io.micrometer.core.instrument.MeterRegistry";
     let registry = made.object(registry, &[("meterMap", meters)]);
     let text = "1,200 meters, 1,200 of them http.requests, by tags such as uri";
-    assert_eq!(says(&made.describe(registry)), (Some("MeterRegistry"), Some(text), None));
+    assert_eq!(description_parts(&made.describe(registry)), (Some("MeterRegistry"), Some(text), None));
 }
 
 #[test]
 fn old_readers_and_open_statements_are_leaks() {
-    let mut made = Made::new();
+    let mut made = TestHeap::new();
     let writer = made.object("org.apache.lucene.index.IndexWriter", &[]);
     let open = made.atomic(1);
     for _ in 0..25 {
@@ -399,6 +420,6 @@ fn old_readers_and_open_statements_are_leaks() {
     }
     let found = made.describe(writer);
     let text = "25 IndexSearchers with 25 open readers";
-    assert_eq!(says(&found), (Some("index"), Some(text), LEAK));
+    assert_eq!(description_parts(&found), (Some("index"), Some(text), LEAK));
     assert_eq!(found.retains.len(), 75);
 }

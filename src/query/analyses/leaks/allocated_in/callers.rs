@@ -11,12 +11,12 @@ use hprof_recordings::profile::flight::allocations::Allocations;
 use super::LeakSite;
 
 /// Numbers of sampled objects: held as in the dump, and all.
-type Objects = (u64, u64);
+type SampleCounts = (u64, u64);
 
 /// Stacks of the sampled objects that were alive, by line, which the file chooses, so the hash is seeded.
 #[derive(Debug, Default)]
 pub(super) struct AliveStacks {
-    stacks: HashMap<Frame, FxHashMap<u32, Objects>>,
+    stacks: HashMap<Frame, FxHashMap<u32, SampleCounts>>,
 }
 
 impl AliveStacks {
@@ -55,7 +55,7 @@ impl AliveStacks {
 }
 
 /// Returns the caller from which most objects are.
-fn most_frequent(stacks: &FxHashMap<u32, Objects>, allocations: &Allocations) -> Option<Frame> {
+fn most_frequent(stacks: &FxHashMap<u32, SampleCounts>, allocations: &Allocations) -> Option<Frame> {
     let any_alike = stacks.values().any(|(alike, _)| *alike > 0);
     let mut sums: HashMap<Option<Frame>, u64> = HashMap::new();
     for (stack, (alike, all)) in stacks {

@@ -7,7 +7,7 @@ use hprof_index::Dump;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::reader::Record;
+use hprof_index::objects::reader::ObjectRecord;
 
 use crate::leaks::Suspect;
 
@@ -84,14 +84,14 @@ impl LiveObjects {
         let mut seen = vec![0u64; classes.len()];
         each(&mut |number, position, object| {
             let (Some(class), Some(seen)) = (classes.get_mut(number), seen.get_mut(number)) else { return };
-            let is_read = scattered(*seen).is_multiple_of(class.objects.div_ceil(MAX_READ).max(1));
+            let is_read = mix_bits(*seen).is_multiple_of(class.objects.div_ceil(MAX_READ).max(1));
             *seen += 1;
             if !is_read || class.lengths.len() > MAX_LENGTHS {
                 return;
             }
             let length = match reader.record(object) {
-                Some(Record::ObjectArray(array)) => Some(array.length),
-                Some(Record::PrimitiveArray(array)) => Some(array.length),
+                Some(ObjectRecord::ObjectArray(array)) => Some(array.length),
+                Some(ObjectRecord::PrimitiveArray(array)) => Some(array.length),
                 _ => None,
             };
             if let Some(length) = length {
@@ -110,7 +110,7 @@ impl LiveObjects {
     }
 
     /// Returns the objects of a class.
-    pub(super) fn of(&self, class: &str) -> LiveClass {
+    pub(super) fn live_class(&self, class: &str) -> LiveClass {
         self.classes.get(class).cloned().unwrap_or_default()
     }
 
@@ -121,7 +121,7 @@ impl LiveObjects {
 }
 
 /// Returns a number that does not follow the order of the positions, the same one each time.
-fn scattered(position: u64) -> u64 {
+fn mix_bits(position: u64) -> u64 {
     let mixed = (position ^ (position >> 30)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
@@ -139,7 +139,7 @@ mod tests {
                 let read = |at: u64| {
                     (0..100_000)
                         .filter(|position| {
-                            position % period == at && scattered(*position).is_multiple_of(stride)
+                            position % period == at && mix_bits(*position).is_multiple_of(stride)
                         })
                         .count()
                 };

@@ -141,7 +141,7 @@ impl LeakSite {
 impl Leaks {
     /// Adds the lines that allocated what accumulates to each suspect.
     pub fn add_recording(&mut self, dump: &Dump<'_>, allocations: &Allocations) {
-        let share = RecordedShare::of(dump.heap, allocations);
+        let share = RecordedShare::new(dump.heap, allocations);
         for (suspect, positions) in self.suspects.iter_mut().zip(&self.positions) {
             let tops = tops(dump.graph, suspect, positions);
             let live = LiveObjects::count(dump, suspect, &tops);
@@ -186,7 +186,7 @@ fn classes<'s>(suspect: &'s Suspect, live: &LiveObjects) -> Vec<&'s str> {
         .filter(|level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]"))
         .max_by_key(|level| level.objects);
     let all = live.all_bytes();
-    let most = levels.clone().find(|level| live.of(&level.class).bytes > all / 2);
+    let most = levels.clone().find(|level| live.live_class(&level.class).bytes > all / 2);
     let mut found: Vec<&str> =
         own.or_else(|| levels.next_back()).map(|level| &*level.class).into_iter().collect();
     found.extend(most.map(|level| &*level.class).filter(|class| !found.contains(class)));
@@ -200,7 +200,7 @@ fn sample_class(
     allocations: &Allocations,
     class: &str,
 ) -> AllocatedIn {
-    let of_class = live.of(class);
+    let of_class = live.live_class(class);
     let callers = holders(suspect);
     let mut sites: Vec<LeakSite> =
         sites_of(allocations, class, &callers).into_iter().map(LeakSite::new).collect();
@@ -233,7 +233,7 @@ fn sample_class(
         let Some(frame) = own_frame(&stack) else { continue };
         alive.add(&frame, sampled.stack(), is_alike);
         let at = *by_frame.entry(Some(frame)).or_insert_with_key(|frame| {
-            sites.push(LeakSite::new(AllocationSite::at(frame.clone(), &stack)));
+            sites.push(LeakSite::new(AllocationSite::new(frame.clone(), &stack)));
             sites.len() - 1
         });
         if let Some(site) = sites.get_mut(at) {

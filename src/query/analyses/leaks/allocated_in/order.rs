@@ -46,7 +46,7 @@ pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> C
     sites.sort_rows_by_key(|site| {
         (Reverse(has_frame(site)), Reverse(site.like.bytes), Reverse(site.site.sum.bytes))
     });
-    let decided = decided(sites, live, old);
+    let decided = certain_site(sites, live, old);
     let all = all_of(sites);
     let rest = match decided {
         Some((at, _)) => {
@@ -66,7 +66,7 @@ pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> C
 }
 
 /// Returns the index of the line that is sure, and the reason.
-fn decided(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(usize, Certainty)> {
+fn certain_site(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(usize, Certainty)> {
     let only = |sure, is_most: &dyn Fn(&LeakSite) -> bool| {
         Some((sites.iter().position(|site| has_frame(site) && is_most(site))?, sure))
     };
@@ -199,7 +199,7 @@ mod tests {
     /// A line: number, mebibytes with a sample each half, share that a holder calls, old objects, those held alike.
     fn line(number: i32, mib: u64, is_called: bool, old_objects: u64, held_alike: u64) -> LeakSite {
         let frame = Frame { line: number, ..Frame::UNKNOWN };
-        let mut site = AllocationSite::at(Some(frame), &[]);
+        let mut site = AllocationSite::new(Some(frame), &[]);
         site.sum = SampleSum { samples: mib * 2, bytes: mib * MIB };
         site.called_bytes = if is_called { site.sum.bytes } else { 0 };
         LeakSite { old_objects, held_alike, ..LeakSite::new(site) }

@@ -121,7 +121,7 @@ impl RecordedShare {
     const WHOLE: Self = Self { recorded: 1, until_dump: 1, all: 1 };
 
     /// Determines the share.
-    pub(super) fn of(heap: &Heap, allocations: &Allocations) -> Self {
+    pub(super) fn new(heap: &Heap, allocations: &Allocations) -> Self {
         let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
         let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
         let (start, end) = allocations.span_nanos;

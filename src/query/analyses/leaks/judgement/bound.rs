@@ -4,7 +4,7 @@ use hprof_base::share::is_share;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields::{self, FieldSlot, Fields};
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_values::BasicType;
 use hprof_values::names::is_of_jdk;
 
@@ -51,7 +51,12 @@ impl ElementBound {
     /// Describes how much of the bound is used.
     pub(super) fn text(&self, elements: u64) -> String {
         let class: String = self.class.chars().take(MAX_NAME).collect();
-        format!("{} of at most {} ({} of {class})", grouped(elements), grouped(self.value), self.field)
+        format!(
+            "{} of at most {} ({} of {class})",
+            group_digits(elements),
+            group_digits(self.value),
+            self.field
+        )
     }
 }
 

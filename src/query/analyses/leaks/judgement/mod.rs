@@ -13,7 +13,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::Summary;
 use hprof_index::objects::reader::ObjectReader;
-use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_index::storage::human_bytes::{HumanBytes, group_digits};
 use hprof_values::ObjectId;
 use hprof_values::names::is_of_jdk;
 
@@ -25,7 +25,7 @@ use hprof_model::objects::class_set::ClassSet;
 use super::contents::Reason;
 use super::evidence::class_of;
 use super::reader::EvidenceReader;
-use super::{Suspect, SuspectObject, Verdict};
+use super::{LeakVerdict, Suspect, SuspectObject};
 
 pub(crate) use heap_limit::heap_limit;
 
@@ -98,7 +98,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             return;
         }
         let found = self
-            .bounded(suspect)
+            .judge_bounded(suspect)
             .or_else(|| self.in_progress(suspect, positions))
             .or_else(|| self.judge_full_collections(suspect))
             .or_else(|| self.of_platform(suspect))
@@ -106,13 +106,13 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             .or_else(|| self.registry(suspect, positions))
             .or_else(|| wasteful(suspect))
             .or_else(|| self.little());
-        let (verdict, evidence) = found.unwrap_or((Verdict::Accumulation, NO_BOUND.to_owned()));
+        let (verdict, evidence) = found.unwrap_or((LeakVerdict::Accumulation, NO_BOUND.to_owned()));
         suspect.verdict = verdict;
         suspect.evidence.insert(0, evidence);
     }
 
     /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
-    fn bounded(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+    fn judge_bounded(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         // A rule's words about it are better than numbers beside it.
         if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
             return None;
@@ -123,12 +123,12 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let of = |elements| Some((self.bound(suspect, elements)?, elements));
         let (found, elements) = of(elements).or_else(|| of(all).filter(|_| all != elements))?;
         let is_full = found.is_of_waiting && found.is_full(elements);
-        let verdict = if is_full { Verdict::Accumulation } else { Verdict::Content };
+        let verdict = if is_full { LeakVerdict::Accumulation } else { LeakVerdict::Content };
         Some((verdict, found.text(elements)))
     }
 
     /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
-    fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+    fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(LeakVerdict, String)> {
         let threads = self.holding_threads(suspect, positions);
         let works: Vec<String> = threads.iter().filter_map(|thread| self.progress(*thread)).collect();
         let is_most = works.len() * 10 >= threads.len() * 8;
@@ -137,13 +137,13 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             [one] => one.clone(),
             _ => format!("{} of {} threads that hold it by their stacks run", works.len(), threads.len()),
         };
-        is_most.then_some((Verdict::InProgress, evidence))
+        is_most.then_some((LeakVerdict::InProgress, evidence))
     }
 
     /// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
     /// Queues that wait for threads are not meant to be full, and of lists there are fewer than elements in each: more are
     /// the pages of something that grows.
-    fn judge_full_collections(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+    fn judge_full_collections(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let nested = suspect.container.as_ref()?.nested.as_ref()?;
         if self.is_out_of_memory || nested.are_arrays || nested.are_blocking {
             return None;
@@ -155,17 +155,17 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         };
         let evidence = format!(
             "{} of {} collections in it have {} elements, and none has more",
-            grouped(nested.of_largest),
-            grouped(nested.collections),
-            grouped(nested.largest)
+            group_digits(nested.of_largest),
+            group_digits(nested.collections),
+            group_digits(nested.largest)
         );
         let are_full = is_share(nested.of_largest, nested.collections, MIN_FULL_COLLECTIONS);
         let is_bound = nested.largest >= least && (MIN_BOUND_OF_QUEUES..=most).contains(&nested.collections);
-        (is_bound && are_full).then_some((Verdict::Content, evidence))
+        (is_bound && are_full).then_some((LeakVerdict::Content, evidence))
     }
 
     /// The JVM and its libraries have it in an idle program, too.
-    fn of_platform(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+    fn of_platform(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
         let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
         let is_table = |class: &str| TABLES_OF_PLATFORM.contains(&class);
@@ -174,13 +174,13 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         // Thousands of open files are a leak.
         if is_of_jars && suspect.explained_bytes() <= OF_INSIDE && suspect.objects < MANY_JARS {
             return Some((
-                Verdict::Platform,
+                LeakVerdict::Platform,
                 "directories of the jars that the program is made of".to_owned(),
             ));
         }
         let is_constant = |class: &str| CONSTANTS_OF_PLATFORM.contains(&class);
         if of_place.is_some_and(|field| is_constant(&field.class)) {
-            return Some((Verdict::Platform, "a table of constants of the JDK".to_owned()));
+            return Some((LeakVerdict::Platform, "a table of constants of the JDK".to_owned()));
         }
         if self.is_of_program(suspect) {
             return None;
@@ -189,14 +189,14 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let is_inside =
             of_place.is_some_and(|field| INSIDE.iter().any(|start| field.class.starts_with(start)));
         let most = if is_inside { OF_INSIDE } else { OF_PLATFORM };
-        (suspect.explained_bytes() <= most).then(|| (Verdict::Platform, evidence.to_owned()))
+        (suspect.explained_bytes() <= most).then(|| (LeakVerdict::Platform, evidence.to_owned()))
     }
 
     /// Numbers in a static field are a table of constants, unless they are most of the heap; a dictionary of numbers that a
     /// library has is, too.
-    fn table(&self, suspect: &Suspect) -> Option<(Verdict, String)> {
+    fn table(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         if let Some(text) = self.dictionary(suspect) {
-            return Some((Verdict::Content, text));
+            return Some((LeakVerdict::Content, text));
         }
         let Some(Reason::Buffer { class }) = &suspect.reason else { return None };
         let field = suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
@@ -204,7 +204,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let is_small =
             suspect.accumulated_bytes <= self.graph.tree.reachable_bytes() / PART_OF_TABLE && is_itself;
         let evidence = format!("numbers in static field {} of {}", field.name, field.class);
-        is_small.then_some((Verdict::Content, evidence))
+        is_small.then_some((LeakVerdict::Content, evidence))
     }
 
     /// Describes a container of arrays of numbers that a static field of a library leads to.
@@ -224,7 +224,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
     }
 
     /// A few objects, each with many of its own, are the parts of a program: repositories, connections, models.
-    fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(Verdict, String)> {
+    fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(LeakVerdict, String)> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
             // Shards of one collection are no parts of a program.
             (Some(container), _) => (container.all_elements(), container.tops.as_slice()),
@@ -251,18 +251,18 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let tree = &self.graph.tree;
         let objects = tops.iter().map(|top| u64::from(tree.end(*top).0 - top.0));
         let each = objects.sum::<u64>() / elements;
-        let evidence = format!("only {elements} elements, of {} objects each", grouped(each));
+        let evidence = format!("only {elements} elements, of {} objects each", group_digits(each));
         let field = suspect.place.as_ref().and_then(|place| place.field.as_ref());
         let is_own =
             suspect.container.is_some() && field.is_some_and(|field| self.reader.is_of_program(&field.class));
         let few = if is_own { FEW_OF_PROGRAM } else { FEW_ELEMENTS };
-        (elements < few && each >= MANY_OBJECTS).then_some((Verdict::Content, evidence))
+        (elements < few && each >= MANY_OBJECTS).then_some((LeakVerdict::Content, evidence))
     }
 
-    fn little(&self) -> Option<(Verdict, String)> {
+    fn little(&self) -> Option<(LeakVerdict, String)> {
         let limit = self.little_of?;
         let evidence = format!("the heap uses less than 1 in {LITTLE_OF_LIMIT} of its {}", HumanBytes(limit));
-        Some((Verdict::Content, evidence))
+        Some((LeakVerdict::Content, evidence))
     }
 
     /// Returns whether a class outside the JDK is on the way to a suspect, or among what it stores.
@@ -310,7 +310,7 @@ fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
 }
 
 /// An array does not grow: that most of what is in it is waste is its only fault.
-fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
+fn wasteful(suspect: &Suspect) -> Option<(LeakVerdict, String)> {
     let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
     // Home-made lists copy their arrays to longer ones.
     suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
@@ -318,8 +318,8 @@ fn wasteful(suspect: &Suspect) -> Option<(Verdict, String)> {
     let evidence = format!(
         "{} of {} elements, which does not grow: {} are most of it",
         container.class,
-        grouped(container.elements),
+        group_digits(container.elements),
         wasted.kind.name
     );
-    Some((Verdict::Waste, evidence))
+    Some((LeakVerdict::Waste, evidence))
 }

@@ -3,7 +3,7 @@
 use super::Parser;
 use super::is_keyword;
 use crate::oql::builtins;
-use crate::oql::error::Wrong;
+use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
@@ -16,7 +16,7 @@ impl Parser<'_> {
         ExpressionNode { start, end: self.end(), expression }
     }
 
-    pub(super) fn node(&mut self) -> Result<ExpressionNode, Wrong> {
+    pub(super) fn node(&mut self) -> Result<ExpressionNode, OqlError> {
         self.deeper(|parser| {
             parser.list(&["or", "||"], Expression::Any, |parser| {
                 parser.list(&["and", "&&"], Expression::All, Self::not)
@@ -29,12 +29,12 @@ impl Parser<'_> {
         &mut self,
         words: &[&str],
         all: impl FnOnce(Vec<ExpressionNode>) -> Expression,
-        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, Wrong>,
-    ) -> Result<ExpressionNode, Wrong> {
+        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, OqlError>,
+    ) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let first = parse(self)?;
         let mut more = Vec::new();
-        while words.iter().any(|word| self.takes_word(word) || self.takes(word)) {
+        while words.iter().any(|word| self.eat_word(word) || self.eat(word)) {
             more.push(parse(self)?);
         }
         if more.is_empty() {
@@ -44,11 +44,11 @@ impl Parser<'_> {
         Ok(self.done(start, all(more)))
     }
 
-    fn not(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn not(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         // Any number of them: only the parity counts.
         let mut is_negated = false;
-        while self.takes_word("not") || self.takes("!") {
+        while self.eat_word("not") || self.eat("!") {
             is_negated = !is_negated;
         }
         let node = self.equality()?;
@@ -58,12 +58,12 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Not(Box::new(node))))
     }
 
-    fn equality(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn equality(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let left = self.relation()?;
-        let comparison = if self.takes("=") || self.takes("==") {
+        let comparison = if self.eat("=") || self.eat("==") {
             Comparison::Equal
-        } else if self.takes("!=") || self.takes("<>") {
+        } else if self.eat("!=") || self.eat("<>") {
             Comparison::NotEqual
         } else {
             return Ok(left);
@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
     }
 
-    fn relation(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn relation(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let left = self.sum()?;
         let comparison = match self.peek() {
@@ -88,37 +88,37 @@ impl Parser<'_> {
     }
 
     /// Parses LIKE, IN, `instanceof` and `implements`, if present.
-    fn membership(&mut self, start: usize, left: ExpressionNode) -> Result<ExpressionNode, Wrong> {
+    fn membership(&mut self, start: usize, left: ExpressionNode) -> Result<ExpressionNode, OqlError> {
         let is_negated = self.is_word(0, "not") && (self.is_word(1, "like") || self.is_word(1, "in"));
         self.at += usize::from(is_negated);
         let left = Box::new(left);
-        if self.takes_word("like") {
+        if self.eat_word("like") {
             let TokenKind::Text(pattern) = self.peek() else {
-                return Err(self.expected("a regular expression in quotes"));
+                return Err(self.expected_error("a regular expression in quotes"));
             };
             self.step();
             return Ok(self.done(start, Expression::Like(left, pattern.clone(), is_negated)));
         }
-        if self.takes_word("in") {
+        if self.eat_word("in") {
             if self.is(0, "(") && self.is_word(1, "select") {
                 self.step();
                 let query = self.union()?;
-                self.expects(")")?;
+                self.expect(")")?;
                 return Ok(self.done(start, Expression::InQuery(left, Box::new(query), is_negated)));
             }
             let mut values = Vec::new();
-            if self.takes("(") {
+            if self.eat("(") {
                 values.push(self.node()?);
-                while self.takes(",") {
+                while self.eat(",") {
                     values.push(self.node()?);
                 }
-                self.expects(")")?;
+                self.expect(")")?;
             } else {
                 values.push(self.sum()?);
             }
             return Ok(self.done(start, Expression::In(left, values, is_negated)));
         }
-        if self.takes_word("implements") || self.takes_word("instanceof") {
+        if self.eat_word("implements") || self.eat_word("instanceof") {
             let at = self.start();
             let class = match self.peek() {
                 TokenKind::Text(class) => {
@@ -132,17 +132,17 @@ impl Parser<'_> {
         Ok(*left)
     }
 
-    fn sum(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn sum(&mut self) -> Result<ExpressionNode, OqlError> {
         self.arithmetic(&[("+", Operator::Add), ("-", Operator::Subtract)], |parser| {
-            parser.arithmetic(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::signed)
+            parser.arithmetic(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::unary)
         })
     }
 
     fn arithmetic(
         &mut self,
         operators: &[(&str, Operator)],
-        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, Wrong>,
-    ) -> Result<ExpressionNode, Wrong> {
+        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, OqlError>,
+    ) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let first = parse(self)?;
         let mut more = Vec::new();
@@ -156,10 +156,10 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Arithmetic(Box::new(first), more)))
     }
 
-    fn signed(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn unary(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let mut is_negated = false;
-        while self.takes("-") {
+        while self.eat("-") {
             is_negated = !is_negated;
         }
         // The smallest long: without the sign, the number is not a long.
@@ -174,47 +174,47 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Negate(Box::new(node))))
     }
 
-    pub(super) fn path(&mut self) -> Result<ExpressionNode, Wrong> {
+    pub(super) fn path(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };
         let mut steps = Vec::new();
         loop {
             let at = self.start();
             if steps.len() > MAX_STEPS {
-                return Err(Wrong::new(at, format!("a path can have at most {MAX_STEPS} steps")));
+                return Err(OqlError::new(at, format!("a path can have at most {MAX_STEPS} steps")));
             }
-            if self.takes("[") {
+            if self.eat("[") {
                 let index = Box::new(self.node()?);
-                let what = if self.takes(":") {
+                let what = if self.eat(":") {
                     StepName::Slice(index, Box::new(self.node()?))
                 } else {
                     StepName::Element(index)
                 };
-                self.expects("]")?;
+                self.expect("]")?;
                 steps.push(StepNode { at, what });
                 continue;
             }
-            let is_attribute = if self.takes("@") {
+            let is_attribute = if self.eat("@") {
                 if !steps.is_empty() || self.end() != at + 1 || !matches!(root.expression, Expression::Row) {
-                    return Err(Wrong::new(
+                    return Err(OqlError::new(
                         at,
                         "expected an operator, found `@`; attributes follow a dot: s.@length",
                     ));
                 }
                 true
-            } else if self.takes(".") {
-                self.takes("@")
+            } else if self.eat(".") {
+                self.eat("@")
             } else {
                 break;
             };
             let at = self.start();
             let name = match (self.peek(), self.name_at(0)) {
-                (TokenKind::Text(column), _) if !is_attribute => lexer::unescaped(column),
+                (TokenKind::Text(column), _) if !is_attribute => lexer::unescape(column),
                 (_, Some(name)) => name.to_owned(),
-                _ => return Err(self.expected("the name of a field or an attribute")),
+                _ => return Err(self.expected_error("the name of a field or an attribute")),
             };
             self.step();
-            let what = if self.takes("(") {
+            let what = if self.eat("(") {
                 StepName::Method(name, self.arguments()?)
             } else if is_attribute {
                 StepName::Attribute(name)
@@ -230,32 +230,32 @@ impl Parser<'_> {
     }
 
     /// Parses arguments in brackets, including the closing one.
-    fn arguments(&mut self) -> Result<Vec<ExpressionNode>, Wrong> {
+    fn arguments(&mut self) -> Result<Vec<ExpressionNode>, OqlError> {
         let mut arguments = Vec::new();
-        if self.takes(")") {
+        if self.eat(")") {
             return Ok(arguments);
         }
         loop {
             arguments.push(self.node()?);
-            if !self.takes(",") {
-                self.expects(")")?;
+            if !self.eat(",") {
+                self.expect(")")?;
                 return Ok(arguments);
             }
         }
     }
 
-    fn primary(&mut self) -> Result<ExpressionNode, Wrong> {
+    fn primary(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let expression = match self.peek() {
             TokenKind::Whole(number) => match i64::try_from(*number) {
                 Ok(number) => Expression::Whole(number),
-                Err(_) => return Err(self.expected("a number of up to 9223372036854775807")),
+                Err(_) => return Err(self.expected_error("a number of up to 9223372036854775807")),
             },
             // As a Java long: MAT's addresses are longs.
             TokenKind::Hex(number) => Expression::Whole(number.cast_signed()),
             TokenKind::Fraction(number) => Expression::Fraction(*number),
             TokenKind::Char(unit) => Expression::Char(*unit),
-            TokenKind::Text(text) => Expression::Text(lexer::unescaped(text)),
+            TokenKind::Text(text) => Expression::Text(lexer::unescape(text)),
             TokenKind::Symbol("(") => {
                 let is_query = self.is_word(1, "select");
                 self.step();
@@ -265,20 +265,20 @@ impl Parser<'_> {
                 } else {
                     self.node()?
                 };
-                self.expects(")")?;
+                self.expect(")")?;
                 (node.start, node.end) = (start, self.end());
                 return Ok(node);
             }
             TokenKind::Snapshot => Expression::Snapshot,
-            TokenKind::Name => return self.named(start),
-            _ => return Err(self.expected("a field, a number, a text or a function")),
+            TokenKind::Name => return self.name_or_call(start),
+            _ => return Err(self.expected_error("a field, a number, a text or a function")),
         };
         self.step();
         Ok(self.done(start, expression))
     }
 
     /// Parses a name, or a function call.
-    fn named(&mut self, start: usize) -> Result<ExpressionNode, Wrong> {
+    fn name_or_call(&mut self, start: usize) -> Result<ExpressionNode, OqlError> {
         let name = self.name_at(0).unwrap_or_default();
         let lower = name.to_ascii_lowercase();
         if self.is(1, "(") {
@@ -290,7 +290,7 @@ impl Parser<'_> {
             "true" => Expression::Boolean(true),
             "false" => Expression::Boolean(false),
             _ if is_keyword(name) && !self.is(1, ".") => {
-                return Err(self.expected("a field, a number, a text or a function"));
+                return Err(self.expected_error("a field, a number, a text or a function"));
             }
             _ => Expression::Name(name.to_owned()),
         };
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(self.done(start, expression))
     }
 
-    fn call(&mut self, start: usize, name: &str, lower: &str) -> Result<ExpressionNode, Wrong> {
+    fn call(&mut self, start: usize, name: &str, lower: &str) -> Result<ExpressionNode, OqlError> {
         let aggregate = match lower {
             "count" => Some(Aggregate::Count),
             "sum" => Some(Aggregate::Sum),
@@ -308,8 +308,8 @@ impl Parser<'_> {
             _ => None,
         };
         if aggregate == Some(Aggregate::Count) && (self.is(0, "*") || self.is(0, ")")) {
-            self.takes("*");
-            self.expects(")")?;
+            self.eat("*");
+            self.expect(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
         match lower {
@@ -325,7 +325,7 @@ impl Parser<'_> {
             return Err(builtins::no_function(start, name, lower));
         }
         let argument = self.node()?;
-        self.expects(")")?;
+        self.expect(")")?;
         Ok(match (aggregate, meaning) {
             (Some(aggregate), _) => {
                 self.done(start, Expression::Aggregate(aggregate, Some(Box::new(argument))))
@@ -342,11 +342,11 @@ impl Parser<'_> {
     }
 
     /// `chain(x, "field")`, which means `x.chain("field")`.
-    fn chain(&mut self, start: usize) -> Result<ExpressionNode, Wrong> {
+    fn chain(&mut self, start: usize) -> Result<ExpressionNode, OqlError> {
         let base = Box::new(self.node()?);
-        self.expects(",")?;
+        self.expect(",")?;
         let what = StepName::Method("chain".to_owned(), vec![self.node()?]);
-        self.expects(")")?;
+        self.expect(")")?;
         Ok(self.done(start, Expression::Path(base, vec![StepNode { at: start, what }])))
     }
 }

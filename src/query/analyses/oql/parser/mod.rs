@@ -4,7 +4,7 @@
 //! tree is walked. Repetitions on one level (AND, OR, sums, the steps of a path, UNION) are lists.
 
 use super::MAX_LEN;
-use super::error::Wrong;
+use super::error::OqlError;
 use super::lexer::{self, Token, TokenKind};
 use super::tree::{ExpressionNode, Union};
 
@@ -42,31 +42,31 @@ pub const KEYWORDS: &[&str] = &[
 ];
 
 /// Parses a query into its tree.
-pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Union, OqlError> {
     if text.len() > MAX_LEN {
-        return Err(Wrong::new(0, "the query is longer than 1 MiB"));
+        return Err(OqlError::new(0, "the query is longer than 1 MiB"));
     }
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
     let union = parser.union()?;
-    parser.takes(";");
+    parser.eat(";");
     match parser.peek() {
         TokenKind::End => Ok(union),
-        _ => Err(parser.expected("the end of the query")),
+        _ => Err(parser.expected_error("the end of the query")),
     }
 }
 
 /// The tree of an expression alone.
-pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, Wrong> {
+pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, OqlError> {
     if text.len() > MAX_LEN {
-        return Err(Wrong::new(0, "the expression is longer than 1 MiB"));
+        return Err(OqlError::new(0, "the expression is longer than 1 MiB"));
     }
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
     let node = parser.node()?;
     match parser.peek() {
         TokenKind::End => Ok(node),
-        _ => Err(parser.expected("the end of the expression")),
+        _ => Err(parser.expected_error("the end of the expression")),
     }
 }
 
@@ -119,31 +119,31 @@ impl<'t> Parser<'t> {
         matches!(self.kind(ahead), TokenKind::Symbol(found) if *found == symbol)
     }
 
-    fn takes(&mut self, symbol: &str) -> bool {
+    fn eat(&mut self, symbol: &str) -> bool {
         let is = self.is(0, symbol);
         self.at += usize::from(is);
         is
     }
 
-    fn expects(&mut self, symbol: &str) -> Result<(), Wrong> {
-        if self.takes(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+    fn expect(&mut self, symbol: &str) -> Result<(), OqlError> {
+        if self.eat(symbol) { Ok(()) } else { Err(self.expected_error(&format!("`{symbol}`"))) }
     }
 
     fn is_word(&self, ahead: usize, word: &str) -> bool {
         self.name_at(ahead).is_some_and(|name| name.eq_ignore_ascii_case(word))
     }
 
-    fn takes_word(&mut self, word: &str) -> bool {
+    fn eat_word(&mut self, word: &str) -> bool {
         let is = self.is_word(0, word);
         self.at += usize::from(is);
         is
     }
 
-    fn expects_word(&mut self, word: &str) -> Result<(), Wrong> {
-        if self.takes_word(word) { Ok(()) } else { Err(self.expected(word)) }
+    fn expect_word(&mut self, word: &str) -> Result<(), OqlError> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.expected_error(word)) }
     }
 
-    fn expected(&self, what: &str) -> Wrong {
+    fn expected_error(&self, what: &str) -> OqlError {
         let found = match (self.peek(), self.token(0)) {
             (TokenKind::End, _) | (_, None) => "the query ends".to_owned(),
             (_, Some(token)) => {
@@ -153,12 +153,12 @@ impl<'t> Parser<'t> {
         };
         // The end is after the last word, not after trailing white space.
         let at = if *self.peek() == TokenKind::End { self.end() } else { self.start() };
-        Wrong::new(at, format!("expected {what}, {found}"))
+        OqlError::new(at, format!("expected {what}, {found}"))
     }
 
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, OqlError>) -> Result<T, OqlError> {
         if self.depth >= MAX_DEPTH {
-            return Err(Wrong::new(self.start(), format!("nested more than {MAX_DEPTH} deep")));
+            return Err(OqlError::new(self.start(), format!("nested more than {MAX_DEPTH} deep")));
         }
         self.depth += 1;
         let parsed = parse(self);

@@ -1,7 +1,7 @@
 //! Parser of queries: SELECT, FROM and the clauses after them.
 
 use super::{Parser, is_keyword};
-use crate::oql::error::Wrong;
+use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
 use crate::oql::tree::{Expression, ExpressionNode, From, Select, SelectItem, SelectSource, StepName, Union};
 use hprof_values::ObjectId;
@@ -10,96 +10,96 @@ use hprof_values::ObjectId;
 const MAX_COLUMNS: usize = 1000;
 
 impl Parser<'_> {
-    pub(super) fn union(&mut self) -> Result<Union, Wrong> {
+    pub(super) fn union(&mut self) -> Result<Union, OqlError> {
         self.deeper(|parser| {
             let mut selects = vec![parser.select()?];
-            while parser.takes_word("union") {
-                parser.expects("(")?;
+            while parser.eat_word("union") {
+                parser.expect("(")?;
                 selects.extend(parser.union()?.selects);
-                parser.expects(")")?;
+                parser.expect(")")?;
             }
             Ok(Union { selects })
         })
     }
 
-    fn select(&mut self) -> Result<Select, Wrong> {
+    fn select(&mut self) -> Result<Select, OqlError> {
         let at = self.start();
-        self.expects_word("SELECT")?;
-        let mut is_distinct = self.takes_word("distinct");
+        self.expect_word("SELECT")?;
+        let mut is_distinct = self.eat_word("distinct");
         let is_retained = self.is_word(0, "as") && self.is_word(1, "retained") && self.is_word(2, "set");
         self.at += if is_retained { 3 } else { 0 };
-        is_distinct |= self.takes_word("distinct");
+        is_distinct |= self.eat_word("distinct");
         let is_objects =
             self.is_word(0, "objects") && !self.is(1, ".") && !self.is(1, ",") && !self.is_word(1, "from");
         self.at += usize::from(is_objects);
-        let items = if self.takes("*") { None } else { Some(self.items()?) };
-        self.expects_word("FROM")?;
+        let items = if self.eat("*") { None } else { Some(self.items()?) };
+        self.expect_word("FROM")?;
         let from = self.from()?;
-        let condition = if self.takes_word("where") { Some(self.node()?) } else { None };
+        let condition = if self.eat_word("where") { Some(self.node()?) } else { None };
         let mut group = Vec::new();
-        if self.takes_word("group") {
-            self.expects_word("BY")?;
+        if self.eat_word("group") {
+            self.expect_word("BY")?;
             group.push(self.node()?);
-            while self.takes(",") {
+            while self.eat(",") {
                 group.push(self.node()?);
             }
         }
         let mut order = Vec::new();
-        if self.takes_word("order") {
-            self.expects_word("BY")?;
+        if self.eat_word("order") {
+            self.expect_word("BY")?;
             loop {
                 let node = self.node()?;
-                let descending = self.takes_word("desc");
+                let descending = self.eat_word("desc");
                 if !descending {
-                    self.takes_word("asc");
+                    self.eat_word("asc");
                 }
                 order.push((node, descending));
-                if !self.takes(",") {
+                if !self.eat(",") {
                     break;
                 }
             }
         }
-        let limit = if self.takes_word("limit") {
+        let limit = if self.eat_word("limit") {
             match self.peek() {
                 TokenKind::Whole(number) => {
                     self.step();
                     Some(*number)
                 }
-                _ => return Err(self.expected("a number of rows")),
+                _ => return Err(self.expected_error("a number of rows")),
             }
         } else {
             None
         };
         if items.iter().flatten().count().max(group.len()).max(order.len()) > MAX_COLUMNS {
-            return Err(Wrong::new(at, format!("a SELECT can have at most {MAX_COLUMNS} columns")));
+            return Err(OqlError::new(at, format!("a SELECT can have at most {MAX_COLUMNS} columns")));
         }
         Ok(Select { at, is_distinct, is_retained, is_objects, items, from, condition, group, order, limit })
     }
 
-    fn items(&mut self) -> Result<Vec<SelectItem>, Wrong> {
+    fn items(&mut self) -> Result<Vec<SelectItem>, OqlError> {
         let mut items = Vec::new();
         loop {
             let node = self.node()?;
             let mut name = self.slice(node.start, node.end).split_whitespace().collect::<Vec<_>>().join(" ");
-            if self.takes_word("as") {
+            if self.eat_word("as") {
                 name = match (self.peek(), self.name_at(0)) {
-                    (TokenKind::Text(text), _) => lexer::unescaped(text),
+                    (TokenKind::Text(text), _) => lexer::unescape(text),
                     (_, Some(name)) => name.to_owned(),
-                    _ => return Err(self.expected("the name of the column")),
+                    _ => return Err(self.expected_error("the name of the column")),
                 };
                 self.step();
             }
             items.push(SelectItem { node, name });
-            if !self.takes(",") {
+            if !self.eat(",") {
                 return Ok(items);
             }
         }
     }
 
-    fn from(&mut self) -> Result<From, Wrong> {
+    fn from(&mut self) -> Result<From, OqlError> {
         let mut is_objects = self.is_word(0, "objects") && !self.is(1, ".");
         self.at += usize::from(is_objects);
-        let with_subclasses = self.takes_word("instanceof");
+        let with_subclasses = self.eat_word("instanceof");
         if !is_objects && self.is_word(0, "objects") && !self.is(1, ".") {
             is_objects = true;
             self.step();
@@ -121,7 +121,7 @@ impl Parser<'_> {
             TokenKind::Symbol("(") if self.is_word(1, "select") => {
                 self.step();
                 let query = self.union()?;
-                self.expects(")")?;
+                self.expect(")")?;
                 SelectSource::Query(Box::new(query))
             }
             TokenKind::Snapshot | TokenKind::Symbol("(") => value(self.deeper(Self::path)?),
@@ -138,38 +138,38 @@ impl Parser<'_> {
         Ok(From { at, is_objects, with_subclasses, source, alias })
     }
 
-    fn numbers<T>(&mut self, number: impl Fn(&TokenKind) -> Option<T>) -> Result<Vec<T>, Wrong> {
+    fn numbers<T>(&mut self, number: impl Fn(&TokenKind) -> Option<T>) -> Result<Vec<T>, OqlError> {
         let mut numbers = Vec::new();
         loop {
             let Some(found) = number(self.peek()) else {
-                return Err(self.expected("one more number of the same form"));
+                return Err(self.expected_error("one more number of the same form"));
             };
             numbers.push(found);
             self.step();
-            if !self.takes(",") {
+            if !self.eat(",") {
                 return Ok(numbers);
             }
         }
     }
 
     /// Parses `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
-    pub(super) fn class_name(&mut self) -> Result<String, Wrong> {
+    pub(super) fn class_name(&mut self) -> Result<String, OqlError> {
         let start = self.start();
-        while self.takes("[") {}
+        while self.eat("[") {}
         loop {
             if self
                 .name_at(0)
                 .is_none_or(|name| self.start() == start && is_keyword(name) && !self.is(1, "."))
             {
-                return Err(self.expected("a class, \"a pattern\", 0xaddress or (a query)"));
+                return Err(self.expected_error("a class, \"a pattern\", 0xaddress or (a query)"));
             }
             self.step();
-            if !self.takes(".") && !self.takes("/") {
+            if !self.eat(".") && !self.eat("/") {
                 break;
             }
         }
         if self.slice(start, start + 1) == "[" {
-            self.takes(";");
+            self.eat(";");
         }
         while self.is(0, "[") && self.is(1, "]") {
             self.at += 2;

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::waste::WasteSearch;
 use crate::waste::findings::Findings;
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "boxed_numbers",
@@ -15,9 +15,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If they are keys of a small map, or null has a meaning.",
     remedy: "Use fields and arrays of primitive type, IntStream and OptionalInt, collections of primitives \
         (fastutil, Eclipse Collections); valueOf() instead of new.",
-    frees: Frees::Unboxed,
+    frees: WasteEffect::Unboxed,
     is_sampled: true,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 /// Adds the findings of the pass over instances.

@@ -1,7 +1,7 @@
 //! Maps in which most entries collide with others.
 
 use crate::waste::findings::{PartKey, Saving, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedTable;
 use hprof_values::be_ids;
 
@@ -13,9 +13,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
         The larger cost is time.",
     harmless: "If the map is small and seldom read.",
     remedy: "Fix hashCode() of the keys: it must differ where equals() does.",
-    frees: Frees::Part,
+    frees: WasteEffect::Part,
     is_sampled: true,
-    finds: Finds::Tables(look),
+    finds: WasteFinder::Tables(look),
 };
 
 /// Minimum number of entries of a map that is checked for collisions.
@@ -30,7 +30,7 @@ fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
     let used = ids.filter(|id| !id.is_null()).count() as u64;
     let collisions = elements.saturating_sub(used);
     if collisions * 2 > elements {
-        let saving = Saving::of(table.collection, table.look.tree_bytes(table.collection, elements));
+        let saving = Saving::new(table.collection, table.look.tree_bytes(table.collection, elements));
         sink.push(saving, Some(PartKey::Class(table.class)), (collisions, elements));
     }
 }

@@ -1,7 +1,7 @@
 //! Primitive arrays in which all elements are equal.
 
 use crate::waste::findings::Sink;
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -12,9 +12,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If they are buffers that wait for data, or if zero is a real measurement.",
     remedy: "Allocate an array when there is something to put into it; keep one number where all are the \
         same.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::PrimitiveArrays(look),
+    finds: WasteFinder::PrimitiveArrays(look),
 };
 
 fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {

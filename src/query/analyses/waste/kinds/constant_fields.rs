@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::waste::findings::{Findings, PartKey, PartSum};
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
-use crate::waste::plan::{Compared, MIN_INSTANCES, Plans};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
+use crate::waste::plan::{ComparedField, MIN_INSTANCES, Plans};
 use crate::waste::votes::{ONE_OF, Votes};
 use crate::waste::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_base::parallel;
@@ -29,9 +29,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If the field is filled later, or in other deployments.",
     remedy: "Move fields that are seldom set to an object of their own, or to a subclass; make a field \
         static that is equal everywhere.",
-    frees: Frees::OfClass,
+    frees: WasteEffect::OfClass,
     is_sampled: false,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 /// Maximum number of superclasses whose fields are reported.
@@ -48,7 +48,7 @@ enum Same {
 /// A field with a constant value.
 #[derive(Debug, Clone, Copy)]
 struct Constant {
-    field: Compared,
+    field: ComparedField,
     kind: BasicType,
     same: Same,
 }
@@ -179,7 +179,7 @@ fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u
         return counts;
     }
     search.dump.summary.class_table().add_subclasses(&mut is_wanted);
-    parallel::each(&search.chunks(), |chunk| {
+    parallel::for_each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
         let mut pass = Counting { search, plans, votes, cursor: BlockCursor::NONE, fields };
         search.walk(chunk, &is_wanted, &mut pass);
@@ -214,7 +214,7 @@ impl<'a> ObjectVisitor<'a> for Counting<'_, 'a> {
     fn instance(&mut self, object: ObjectIndex, record: Instance<'a>) {
         self.cursor.object = object;
         let (plans, class) = (self.plans, self.cursor.class());
-        plans.compared(self.search.dump.summary, class, record.fields, |number, value| {
+        plans.for_each_compared(self.search.dump.summary, class, record.fields, |number, value| {
             if let Some(vote) = self.votes.votes.get(number as usize).filter(|vote| vote.pairs > 0) {
                 let (equal, all) = self.fields.entry(number).or_default();
                 *equal += u64::from(vote.candidate == value.bits);

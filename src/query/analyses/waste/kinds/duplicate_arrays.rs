@@ -5,9 +5,9 @@ use std::io;
 use crate::waste::WasteSearch;
 use crate::waste::equal::{Content, ContentItem, find_all};
 use crate::waste::findings::{Findings, Saving};
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_model::objects::reader::Record;
+use hprof_model::objects::reader::ObjectRecord;
 use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -17,14 +17,14 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
         of Strings. Freed: each but the first.",
     harmless: "If the arrays are written to later: equal now does not mean the same.",
     remedy: "Share arrays that are never written to: load a resource once, cache what was decoded.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
-struct Arrays<'v, 'a>(&'v WasteSearch<'a>);
+struct ArrayContent<'v, 'a>(&'v WasteSearch<'a>);
 
-impl<'v, 'a> Content for Arrays<'v, 'a> {
+impl<'v, 'a> Content for ArrayContent<'v, 'a> {
     type Read<'r>
         = (BasicType, &'a [u8])
     where
@@ -32,7 +32,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
 
     fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
         match self.0.dump.objects.record_at(item.place >> 2)? {
-            Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
+            ObjectRecord::PrimitiveArray(array) => Some((array.element, array.elements?)),
             _ => None,
         }
     }
@@ -42,12 +42,12 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
     }
 
     fn saving(&self, item: &ContentItem) -> Saving {
-        Saving::of(ObjectIndex(item.object), item.bytes)
+        Saving::new(ObjectIndex(item.object), item.bytes)
     }
 }
 
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
-    let (savings, groups) = find_all(search, &Arrays(search), &mut passes.contents)?;
+    let (savings, groups) = find_all(search, &ArrayContent(search), &mut passes.contents)?;
     let mut findings = Findings::by_class(savings, |object| search.class(object));
     findings.groups = groups;
     Ok(findings)

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::waste::WasteSearch;
 use crate::waste::findings::Findings;
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use hprof_base::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::ClassKind;
@@ -18,9 +18,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If the applications are separate on purpose.",
     remedy: "Put shared libraries into a parent loader. Several loaders of one application are a leak after \
         a redeployment: `hprof-cli loaders --duplicates`.",
-    frees: Frees::Retained,
+    frees: WasteEffect::Retained,
     is_sampled: false,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 /// Name parts of classes generated at run time: different classes of different loaders may have the same name.
@@ -57,5 +57,5 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
         others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
     }
-    Findings::retained(search, &others, |object| search.dump.graph.class_of_class_object(object))
+    Findings::from_retained(search, &others, |object| search.dump.graph.class_of_class_object(object))
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::waste::WasteSearch;
 use crate::waste::equal::{Content, ContentItem, SHARED, find_all};
 use crate::waste::findings::{Findings, NO_OBJECT, Parts, Saving};
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::objects::object_set::Bits;
 use hprof_model::objects::reader::Characters;
@@ -22,9 +22,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     remedy: "Read the values once and keep them: a map from text to String where they are parsed, an enum \
         for a fixed set, String.intern() for few values. With G1, -XX:+UseStringDeduplication shares the \
         arrays, not the Strings.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 struct StringTexts<'v, 'a>(&'v WasteSearch<'a>);

@@ -1,7 +1,7 @@
 //! Arrays of nulls.
 
 use crate::waste::findings::Sink;
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -11,9 +11,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
         arrays.",
     harmless: "If they are about to be filled.",
     remedy: "Allocate an array when there is something to put into it.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::ReferenceArrays(look),
+    finds: WasteFinder::ReferenceArrays(look),
 };
 
 fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {

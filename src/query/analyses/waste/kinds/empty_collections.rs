@@ -2,7 +2,7 @@
 
 use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
 use crate::waste::findings::{PartKey, Saving, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_index::model::tables::ClassKind;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -14,9 +14,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     remedy: "Create a collection when the first element comes, use Collections.emptyList() and the like \
         where nothing is ever added, set the field to null when the last element is gone: remove() and \
         clear() keep the table.",
-    frees: Frees::Retained,
+    frees: WasteEffect::Retained,
     is_sampled: true,
-    finds: Finds::Collections(look),
+    finds: WasteFinder::Collections(look),
 };
 
 fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
@@ -36,5 +36,5 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
     };
     let has_table = tree.objects_at(position..tree.end(position)).any(is_array);
     let part = if has_table { PartKey::Table } else { PartKey::NoTable };
-    sink.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
+    sink.push(Saving::new(outer, tree.retained_bytes(position)), Some(part), (0, 0));
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::waste::WasteSearch;
 use crate::waste::findings::Findings;
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use hprof_model::heap_facts::finalizers;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -16,9 +16,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If the finalizer thread is only behind for a moment: `hprof-cli leaks` shows what it is \
         doing.",
     remedy: "Replace finalize() by close() and java.lang.ref.Cleaner; do not block in it.",
-    frees: Frees::Retained,
+    frees: WasteEffect::Retained,
     is_sampled: false,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 /// Class that links the objects in a queue.
@@ -38,7 +38,7 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
         waiting.push(finalizer);
         next = field(finalizer, "next");
     }
-    Findings::retained(search, &waiting, |finalizer| {
+    Findings::from_retained(search, &waiting, |finalizer| {
         field(finalizer, "referent").and_then(|referent| search.class(referent))
     })
 }

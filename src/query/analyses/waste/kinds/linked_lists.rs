@@ -2,7 +2,7 @@
 
 use crate::waste::collection_look::{CollectionLook, FewElements};
 use crate::waste::findings::{Saving, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -12,9 +12,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
         array of exactly that length.",
     harmless: "If they are few.",
     remedy: "Use ArrayList for lists, ArrayDeque for queues: they are also faster.",
-    frees: Frees::Part,
+    frees: WasteEffect::Part,
     is_sampled: true,
-    finds: Finds::Collections(look),
+    finds: WasteFinder::Collections(look),
 };
 
 fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
@@ -33,6 +33,6 @@ fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink
     let now = elements.saturating_mul(node).saturating_add(list);
     let bytes = now.saturating_sub(array.saturating_add(array_list));
     if bytes > 0 {
-        sink.push(Saving::of(object, bytes), None, (0, 0));
+        sink.push(Saving::new(object, bytes), None, (0, 0));
     }
 }

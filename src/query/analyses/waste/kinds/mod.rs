@@ -18,7 +18,7 @@ mod unreachable;
 mod unused_array_ends;
 mod zero_length_arrays;
 
-use super::kind::{Finds, Hooks, WasteKind};
+use super::kind::{Hooks, WasteFinder, WasteKind};
 
 /// All kinds, in the order in which they are added up.
 pub const KINDS: [&WasteKind; 17] = [
@@ -43,7 +43,7 @@ pub const KINDS: [&WasteKind; 17] = [
 
 impl WasteKind {
     /// Returns the kind of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn from_name(name: &str) -> Option<&'static Self> {
         KINDS.into_iter().find(|kind| kind.name == name)
     }
 
@@ -70,11 +70,11 @@ impl Hooks {
         let mut hooks = Self::default();
         for (rank, kind) in KINDS.iter().enumerate() {
             match kind.finds {
-                Finds::PrimitiveArrays(look) => hooks.primitive_arrays.push((rank, look)),
-                Finds::ReferenceArrays(look) => hooks.reference_arrays.push((rank, look)),
-                Finds::Tables(look) => hooks.tables.push((rank, look)),
-                Finds::Collections(look) => hooks.collections.push((rank, look)),
-                Finds::AfterPasses(_) => {}
+                WasteFinder::PrimitiveArrays(look) => hooks.primitive_arrays.push((rank, look)),
+                WasteFinder::ReferenceArrays(look) => hooks.reference_arrays.push((rank, look)),
+                WasteFinder::Tables(look) => hooks.tables.push((rank, look)),
+                WasteFinder::Collections(look) => hooks.collections.push((rank, look)),
+                WasteFinder::AfterPasses(_) => {}
             }
         }
         hooks

@@ -1,7 +1,7 @@
 //! Arrays of one reference.
 
 use crate::waste::findings::Sink;
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -11,9 +11,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
         if the field referred to the element itself.",
     harmless: "If they are about to be filled, or where an interface asks for an array.",
     remedy: "Keep the first element in a field of its own, shorten the array.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::ReferenceArrays(look),
+    finds: WasteFinder::ReferenceArrays(look),
 };
 
 fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {

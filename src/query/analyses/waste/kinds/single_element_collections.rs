@@ -2,7 +2,7 @@
 
 use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
 use crate::waste::findings::{PartKey, Saving, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -13,9 +13,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If most grow later.",
     remedy: "Keep the first element in a field of its own; List.of(x), Set.of(x), Map.of(k, v) and \
         Collections.singletonList(x) take far less where nothing is added later.",
-    frees: Frees::Listed,
+    frees: WasteEffect::Listed,
     is_sampled: true,
-    finds: Finds::Collections(look),
+    finds: WasteFinder::Collections(look),
 };
 
 /// Maximum number of retained objects of a collection that are examined.
@@ -50,7 +50,7 @@ fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
         }
     }
     let class = look.search.class(outer).map(PartKey::Class);
-    sink.push(Saving::of(outer, bytes), class, (0, 0));
+    sink.push(Saving::new(outer, bytes), class, (0, 0));
 }
 
 fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
@@ -86,7 +86,7 @@ fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
         }
     }
     let class = look.search.class(outer).map(PartKey::Class);
-    sink.push(Saving::of(outer, bytes), class, (0, 0));
+    sink.push(Saving::new(outer, bytes), class, (0, 0));
 }
 
 /// Returns whether an object can be a part of a collection: a table, a node, a view, a lock.

@@ -1,9 +1,9 @@
 //! Collections that need at most half of their table.
 
 use crate::waste::findings::{PartKey, Saving, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::visited::VisitedTable;
-use hprof_model::objects::collections::usage::Needs;
+use hprof_model::objects::collections::usage::SlotRule;
 use hprof_values::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
@@ -14,14 +14,14 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If they are about to be filled: capacity was reserved on purpose.",
     remedy: "Give the expected number of elements to the constructor and no more, trimToSize() an ArrayList \
         that is complete, copy a map that has shrunk.",
-    frees: Frees::Part,
+    frees: WasteEffect::Part,
     is_sampled: true,
-    finds: Finds::Tables(look),
+    finds: WasteFinder::Tables(look),
 };
 
 fn look(table: &VisitedTable<'_, '_>, sink: &mut Sink) {
     let VisitedTable { usage, length, elements, .. } = *table;
-    if usage.needs == Needs::All {
+    if usage.needs == SlotRule::All {
         return;
     }
     let needed = usage.needs.slots(elements, usage.load.map(|_| table.load));

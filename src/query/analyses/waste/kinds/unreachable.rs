@@ -4,7 +4,7 @@ use std::io;
 
 use crate::waste::WasteSearch;
 use crate::waste::findings::Findings;
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unreachable",
@@ -13,9 +13,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "Always, except for the collector's work: it is freed anyway.",
     remedy: "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage is normal, \
         look for what allocates it: `hprof-cli sites`, a JFR recording.",
-    frees: Frees::Unreachable,
+    frees: WasteEffect::Unreachable,
     is_sampled: false,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {

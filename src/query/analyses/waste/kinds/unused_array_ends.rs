@@ -1,7 +1,7 @@
 //! Buffers that are longer than their used part.
 
 use crate::waste::findings::{PartKey, Sink};
-use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};
 use crate::waste::plan::Plan;
 use crate::waste::visited::VisitedArray;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -17,16 +17,16 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     harmless: "If the buffer is about to be filled, as those of open streams are. Zeros can be data.",
     remedy: "Drop a StringBuilder after toString(), trim with trimToSize() or Arrays.copyOf(), choose an \
         initial capacity that fits.",
-    frees: Frees::Part,
+    frees: WasteEffect::Part,
     is_sampled: true,
-    finds: Finds::PrimitiveArrays(look),
+    finds: WasteFinder::PrimitiveArrays(look),
 };
 
 fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
     let VisitedArray { search, length, elements, .. } = *array;
     let mut by_class: Option<(u32, ClassNumber)> = None;
     for held in array.held {
-        if let Plan::Buffer(buffer) = array.plans.of(search.class(ObjectIndex(held.holder))) {
+        if let Plan::Buffer(buffer) = array.plans.plan_of(search.class(ObjectIndex(held.holder))) {
             let used = by_class.map_or(0, |(used, _)| used).max(held.says[0]);
             by_class = Some((used, by_class.map_or(buffer.class, |(_, class)| class)));
         }

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::waste::WasteSearch;
 use crate::waste::findings::{Findings, Saving};
-use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::kind::{Passes, WasteEffect, WasteFinder, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_values::{BasicType, ObjectId};
@@ -17,9 +17,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     meaning: "Arrays of length 0. Freed: all but one of each type, which can be shared.",
     harmless: "If they are few: 16 bytes each.",
     remedy: "Keep one in a static final field and return that.",
-    frees: Frees::Objects,
+    frees: WasteEffect::Objects,
     is_sampled: true,
-    finds: Finds::AfterPasses(find),
+    finds: WasteFinder::AfterPasses(find),
 };
 
 /// Removes one array of each class, which could replace the others: the first by object ID that a static field holds,

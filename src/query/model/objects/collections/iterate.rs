@@ -13,7 +13,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::fields::Fields;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::objects::reader::Record;
+use hprof_index::objects::reader::ObjectRecord;
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
 
@@ -39,7 +39,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the node that a field refers to.
-    pub(super) fn of(objects: &ObjectReader<'a>, field: Option<Bits>) -> Option<Self> {
+    pub(super) fn from_field(objects: &ObjectReader<'a>, field: Option<Bits>) -> Option<Self> {
         Some(Self::read(objects, objects.object(field?)?))
     }
 
@@ -86,7 +86,7 @@ pub(super) fn entries<'o, 'a>(
         CollectionForm::Linked { first, next, item, nulls, .. } => {
             let without = usize::from(nulls == Nulls::FirstIsNone);
             // `head` of a ConcurrentLinkedDeque is not always the first node.
-            let start = Node::of(objects, field(first));
+            let start = Node::from_field(objects, field(first));
             let start = match nulls {
                 Nulls::None => chain(objects, start, "prev").last(),
                 _ => start,
@@ -105,7 +105,7 @@ pub(super) fn entries<'o, 'a>(
                 tables.flat_map(move |table| buckets(objects, table, rows.clone(), key, value, most));
             let entries = entries.filter(move |entry| !is_concurrent || entry.value.bits != 0);
             // Android up to 6.
-            let of_null = Node::of(objects, field("entryForNullKey").filter(|_| is_first));
+            let of_null = Node::from_field(objects, field("entryForNullKey").filter(|_| is_first));
             let of_null = of_null.into_iter().filter_map(move |node| node.entry(key, value));
             Box::new(entries.chain(of_null))
         }
@@ -122,7 +122,7 @@ pub(super) fn entries<'o, 'a>(
             }))
         }
         CollectionForm::Chained => {
-            let nodes = chain(objects, Node::of(objects, field("head")), "after");
+            let nodes = chain(objects, Node::from_field(objects, field("head")), "after");
             Box::new(nodes.filter_map(move |node| node.entry("key", "value")))
         }
         CollectionForm::Pairs { table, .. } => {
@@ -190,7 +190,7 @@ fn ids_in<'o, 'a>(
 ) -> impl Iterator<Item = ObjectId> + 'o + use<'o, 'a> {
     let id_size = objects.summary.id_size();
     let all = match array.and_then(|array| objects.record(objects.object(array)?)) {
-        Some(Record::ObjectArray(array)) => array.elements,
+        Some(ObjectRecord::ObjectArray(array)) => array.elements,
         _ => &[],
     };
     let [start, end] = [rows.start, rows.end].map(|row| row.saturating_mul(id_size.bytes()).min(all.len()));
@@ -252,11 +252,11 @@ fn nodes_in<'o, 'a>(
     // value are near those before.
     let mut sorted: Vec<ObjectId> = if is_part { heads.by_ref().collect() } else { Vec::new() };
     sorted.sort_unstable();
-    let heads = heads.filter_map(|head| Node::of(objects, Some(reference(head))));
+    let heads = heads.filter_map(|head| Node::from_field(objects, Some(reference(head))));
     sorted_nodes(objects, sorted).chain(heads).flat_map(move |head| {
         // A TreeBin of a ConcurrentHashMap comes before its nodes.
         let first = head.value("first");
-        chain(objects, if first.is_some() { Node::of(objects, first) } else { Some(head) }, "next")
+        chain(objects, if first.is_some() { Node::from_field(objects, first) } else { Some(head) }, "next")
     })
 }
 
@@ -279,7 +279,7 @@ fn sorted_nodes<'o, 'a>(
         let mut read: Vec<Node<'a>> = Vec::with_capacity(wanted.count_ones() as usize);
         objects.records_of_block(ObjectIndex(block * BLOCK), wanted, |object, record| {
             let fields = match (record, table.class(object)) {
-                (Some(Record::Instance(record)), Some(class)) => {
+                (Some(ObjectRecord::Instance(record)), Some(class)) => {
                     Some(Fields::new(objects.summary, class, record.fields))
                 }
                 _ => None,
@@ -329,7 +329,7 @@ const DEEPEST: usize = 128;
 
 impl<'o, 'a> Tree<'o, 'a> {
     fn new(objects: &'o ObjectReader<'a>, root: Option<Bits>) -> Self {
-        let next = Node::of(objects, root);
+        let next = Node::from_field(objects, root);
         Self { objects, open: Vec::new(), next, left: objects.graph.objects.len() }
     }
 }
@@ -344,10 +344,10 @@ impl Iterator for Tree<'_, '_> {
             }
             self.left -= 1;
             self.open.push(node);
-            self.next = Node::of(self.objects, node.value("left"));
+            self.next = Node::from_field(self.objects, node.value("left"));
         }
         let node = self.open.pop()?;
-        self.next = Node::of(self.objects, node.value("right"));
+        self.next = Node::from_field(self.objects, node.value("right"));
         let field = |name| node.value(name).unwrap_or(NULL);
         Some(Entry { key: Some(field("key")), value: field("value") })
     }
@@ -360,9 +360,9 @@ fn skips<'o, 'a>(
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
     // `head` is the topmost index; following `down` leads to the lowest one; its node is the first of the list, without
     // a key.
-    let lowest = chain(objects, Node::of(objects, top), "down").last();
+    let lowest = chain(objects, Node::from_field(objects, top), "down").last();
     let first = lowest.and_then(|index| index.value("node"));
-    let entries = chain(objects, Node::of(objects, first), "next").filter_map(move |node| {
+    let entries = chain(objects, Node::from_field(objects, first), "next").filter_map(move |node| {
         let key = node.value("key").filter(|key| key.bits != 0)?;
         // `value` up to JDK 8.
         let value = node.value("val").or_else(|| node.value("value"))?;

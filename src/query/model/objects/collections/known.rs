@@ -110,7 +110,7 @@ const HASH: CollectionForm = Buckets { table: "table", key: "key", value: "value
 const fn array(array: &'static str, size: &'static str) -> CollectionForm {
     Array { array, size: Some(size) }
 }
-const fn whole(array: &'static str) -> CollectionForm {
+const fn full_array(array: &'static str) -> CollectionForm {
     Array { array, size: None }
 }
 /// Wrappers of collections in the JDK.
@@ -119,11 +119,11 @@ const WRAPPED: CollectionForm = Wraps("c");
 /// Classes, their kind, and how they are read.
 pub(super) const KNOWN: &[(&str, CollectionKind, CollectionForm)] = &[
     ("java.util.ArrayList", CollectionKind::List, array("elementData", "size")),
-    ("java.util.Arrays$ArrayList", CollectionKind::List, whole("a")),
+    ("java.util.Arrays$ArrayList", CollectionKind::List, full_array("a")),
     ("java.util.Vector", CollectionKind::List, array("elementData", "elementCount")),
     ("java.util.PriorityQueue", CollectionKind::List, array("queue", "size")),
     ("java.util.concurrent.PriorityBlockingQueue", CollectionKind::List, array("queue", "size")),
-    ("java.util.concurrent.CopyOnWriteArrayList", CollectionKind::List, whole("array")),
+    ("java.util.concurrent.CopyOnWriteArrayList", CollectionKind::List, full_array("array")),
     ("java.util.concurrent.CopyOnWriteArraySet", CollectionKind::Set, Wraps("al")),
     (
         "java.util.LinkedList",
@@ -229,7 +229,7 @@ pub(super) const KNOWN: &[(&str, CollectionKind, CollectionForm)] = &[
     ("java.util.ImmutableCollections$Set2", CollectionKind::Set, Fields(&["e0", "e1"])),
     ("java.util.ImmutableCollections$Map0", CollectionKind::Map, Empty),
     ("java.util.ImmutableCollections$List12", CollectionKind::List, Fields(&["e0", "e1"])),
-    ("java.util.ImmutableCollections$ListN", CollectionKind::List, whole("elements")),
+    ("java.util.ImmutableCollections$ListN", CollectionKind::List, full_array("elements")),
     ("java.util.ImmutableCollections$Set12", CollectionKind::Set, Fields(&["e0", "e1"])),
     ("java.util.ImmutableCollections$SetN", CollectionKind::Set, Scattered("elements")),
     ("java.util.ImmutableCollections$Map1", CollectionKind::Map, Keyed(["k0", "v0"])),
@@ -240,7 +240,7 @@ pub(super) const KNOWN: &[(&str, CollectionKind, CollectionForm)] = &[
     ),
     ("java.util.Optional", CollectionKind::Holder, Value("value")),
     ("java.util.concurrent.atomic.AtomicReference", CollectionKind::Holder, Value("value")),
-    ("java.util.concurrent.atomic.AtomicReferenceArray", CollectionKind::List, whole("array")),
+    ("java.util.concurrent.atomic.AtomicReferenceArray", CollectionKind::List, full_array("array")),
     ("java.util.concurrent.atomic.AtomicIntegerArray", CollectionKind::List, Numbers("array")),
     ("java.util.concurrent.atomic.AtomicLongArray", CollectionKind::List, Numbers("array")),
     ("java.lang.ref.Reference", CollectionKind::Holder, Value("referent")),
@@ -282,7 +282,7 @@ pub(super) const MASKS: [(&str, &str); 4] = [
 
 impl CollectionForm {
     /// Returns the field that the class must have to be read like this.
-    pub(super) fn needs(self) -> Option<&'static str> {
+    pub(super) fn required_field(self) -> Option<&'static str> {
         Some(match self {
             Array { array, .. } | Scattered(array) => array,
             Ring => "elements",

@@ -131,8 +131,8 @@ pub struct Collections<'o, 'a> {
 
 impl Forms {
     /// Returns the representations of the collection classes of a dump, which are found once.
-    pub fn of(summary: &Summary) -> Arc<Self> {
-        summary.derived(|| Self::new(summary))
+    pub fn for_summary(summary: &Summary) -> Arc<Self> {
+        summary.get_or_compute(|| Self::new(summary))
     }
 
     /// Finds the classes of collections.
@@ -143,7 +143,7 @@ impl Forms {
         let mut having: FxHashMap<&[u8], Vec<bool>> = FxHashMap::default();
         for (name, kind, form) in KNOWN.iter().chain(OLDER) {
             by_name.entry(name).or_default().push((*kind, *form));
-            if let Some(field) = form.needs() {
+            if let Some(field) = form.required_field() {
                 let none = || vec![false; summary.classes().len()];
                 having.entry(field.as_bytes()).or_insert_with(none);
             }
@@ -162,7 +162,7 @@ impl Forms {
                 let having = having.get(field.as_bytes()).and_then(|having| having.get(number.0 as usize));
                 having.copied().unwrap_or(false)
             };
-            let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
+            let (kind, form) = forms.iter().find(|(_, form)| form.required_field().is_none_or(has))?;
             Some((*kind, *form, number))
         });
         let own: Vec<Option<KnownClass>> = own.collect();
@@ -194,7 +194,7 @@ impl Forms {
 impl<'o, 'a> Collections<'o, 'a> {
     /// Creates a reader of the collections among these objects.
     pub fn new(objects: &'o ObjectReader<'a>) -> Self {
-        Self::with(objects, Forms::of(objects.summary))
+        Self::with(objects, Forms::for_summary(objects.summary))
     }
 
     /// Like [`Self::new`], with representations that were determined before.
@@ -374,7 +374,7 @@ impl<'o, 'a> Collections<'o, 'a> {
             CollectionForm::Chained => "size",
             _ => return None,
         };
-        u64::try_from(fields.of(known)?.value(size)?.integer()?).ok()
+        u64::try_from(fields.superclass_fields(known)?.value(size)?.integer()?).ok()
     }
 
     /// Iterates over the contents of a collection.

@@ -19,7 +19,7 @@ const LOAD_FACTOR: f32 = 0.75;
 
 /// Number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub enum SlotRule {
     /// One per element.
     Slots,
     /// One per element, and one that stays empty.
@@ -39,7 +39,7 @@ pub enum Needs {
     All,
 }
 
-impl Needs {
+impl SlotRule {
     /// Returns the number of slots that this many elements need. `load` is the load factor stored in the collection.
     pub fn slots(self, elements: u64, load: Option<f32>) -> u64 {
         let load = load.filter(|load| load.is_finite() && *load > 0.0).unwrap_or(LOAD_FACTOR);
@@ -103,7 +103,7 @@ pub struct Usage {
     /// Location of the array.
     pub array: Option<FieldPlace>,
     /// Number of slots of the array that it needs.
-    pub needs: Needs,
+    pub needs: SlotRule,
     /// What is counted.
     pub count: Count,
     /// Location of the load factor.
@@ -158,7 +158,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
         is_counted: true,
         wraps: None,
         array: None,
-        needs: Needs::All,
+        needs: SlotRule::All,
         count: Count::Entries,
         load: None,
         is_hash: false,
@@ -173,7 +173,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
     Some(match form {
         CollectionForm::Array { array, size } => {
             let count = size.map_or(Count::Length, number);
-            let needs = if size.is_some() { Needs::Slots } else { Needs::All };
+            let needs = if size.is_some() { SlotRule::Slots } else { SlotRule::All };
             let is_counted =
                 !is_queue && (size.is_some() || name == "java.util.concurrent.CopyOnWriteArrayList");
             Usage { is_counted, array: place(array), count, needs, is_plain, ..none }
@@ -181,17 +181,17 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
         CollectionForm::Ring => {
             let ends = place("head").zip(place("tail"));
             let count = ends.map_or(Count::Entries, |(head, tail)| Count::Between(head, tail));
-            Usage { array: place("elements"), count, needs: Needs::Ring, is_plain, ..none }
+            Usage { array: place("elements"), count, needs: SlotRule::Ring, is_plain, ..none }
         }
         CollectionForm::Buckets { table, size, .. } => {
             let cells = || Some(Count::Cells(place("baseCount")?, place("counterCells")?));
             let count = size.map_or_else(|| cells().unwrap_or(Count::Entries), number);
             let is_counted = !name.starts_with("java.lang.");
             let needs = match name {
-                "java.util.Hashtable" => Needs::AnyHash,
+                "java.util.Hashtable" => SlotRule::AnyHash,
                 // WeakHashMap in older JDKs; in newer ones, half of that would be enough at the very limit.
-                "java.util.concurrent.ConcurrentHashMap" | "java.util.WeakHashMap" => Needs::HashBelow,
-                _ => Needs::Hash,
+                "java.util.concurrent.ConcurrentHashMap" | "java.util.WeakHashMap" => SlotRule::HashBelow,
+                _ => SlotRule::Hash,
             };
             let load = place("loadFactor");
             Usage { is_counted, array: place(table), count, needs, load, is_hash: true, ..none }
@@ -199,7 +199,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
         CollectionForm::Chained => Usage {
             array: place("table"),
             count: number("size"),
-            needs: Needs::Hash,
+            needs: SlotRule::Hash,
             load: place("loadFactor"),
             is_hash: true,
             ..none
@@ -208,11 +208,11 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
             is_counted: name == "java.util.IdentityHashMap",
             array: place(table),
             count: size.map_or(Count::Entries, number),
-            needs: Needs::Identity,
+            needs: SlotRule::Identity,
             ..none
         },
         CollectionForm::Dense { table, size } => {
-            Usage { array: place(table), count: number(size), needs: Needs::Dense, ..none }
+            Usage { array: place(table), count: number(size), needs: SlotRule::Dense, ..none }
         }
         CollectionForm::Linked { size, .. } => {
             let is_linked = name == "java.util.LinkedList";
@@ -345,9 +345,9 @@ impl Collections<'_, '_> {
 
     /// Returns the first nodes of the lowest level of a skip list.
     fn lowest_nodes(&self, object: ObjectIndex, class: ClassNumber) -> Vec<ObjectIndex> {
-        let head = Node::of(self.objects, self.objects.field_of(object, class, "head"));
+        let head = Node::from_field(self.objects, self.objects.field_of(object, class, "head"));
         let lowest = iterate::chain(self.objects, head, "down").take(MAX_LEVELS).last();
-        let node = Node::of(self.objects, lowest.and_then(|index| index.value("node")));
+        let node = Node::from_field(self.objects, lowest.and_then(|index| index.value("node")));
         iterate::chain(self.objects, node, "next").take(MAX_NODES).map(|node| node.object).collect()
     }
 }
@@ -362,37 +362,40 @@ mod tests {
         for (elements, slots) in
             [(0, 1), (1, 2), (2, 4), (3, 4), (4, 8), (6, 8), (7, 16), (12, 16), (13, 32), (48, 64)]
         {
-            assert_eq!(Needs::Hash.slots(elements, None), slots, "{elements}");
+            assert_eq!(SlotRule::Hash.slots(elements, None), slots, "{elements}");
         }
-        assert_eq!((Needs::Hash.slots(12, Some(1.0)), Needs::Hash.slots(17, Some(0.5))), (16, 64));
-        assert_eq!((Needs::Hash.slots(12, Some(f32::NAN)), Needs::Hash.slots(12, Some(-1.0))), (16, 16));
+        assert_eq!((SlotRule::Hash.slots(12, Some(1.0)), SlotRule::Hash.slots(17, Some(0.5))), (16, 64));
+        assert_eq!(
+            (SlotRule::Hash.slots(12, Some(f32::NAN)), SlotRule::Hash.slots(12, Some(-1.0))),
+            (16, 16)
+        );
         // Sizes to which tables of ConcurrentHashMap grow in JDK 17 and 25, and of WeakHashMap in JDK 17, from a
         // capacity of 1.
         let grown =
             [(1, 2), (2, 4), (3, 8), (5, 8), (6, 16), (11, 16), (12, 32), (23, 32), (24, 64), (96, 256)];
         for (elements, slots) in grown {
-            assert_eq!(Needs::HashBelow.slots(elements, None), slots, "{elements}");
+            assert_eq!(SlotRule::HashBelow.slots(elements, None), slots, "{elements}");
         }
         for elements in 1..2000u64 {
-            let slots = Needs::AnyHash.slots(elements, None);
+            let slots = SlotRule::AnyHash.slots(elements, None);
             assert!(slots * 3 / 4 >= elements && (slots - 1) * 3 / 4 < elements, "{elements} {slots}");
         }
         // java.util.IdentityHashMap.capacity: 32 entries, 64 slots, up to 21 elements.
         for (elements, slots) in [(1, 8), (2, 8), (3, 16), (5, 16), (6, 32), (21, 64), (22, 128)] {
-            assert_eq!(Needs::Identity.slots(elements, None), slots, "{elements}");
+            assert_eq!(SlotRule::Identity.slots(elements, None), slots, "{elements}");
         }
         assert_eq!(
-            (Needs::Slots.slots(5, None), Needs::Ring.slots(5, None), Needs::Dense.slots(5, None)),
+            (SlotRule::Slots.slots(5, None), SlotRule::Ring.slots(5, None), SlotRule::Dense.slots(5, None)),
             (5, 6, 10)
         );
         for needs in [
-            Needs::Slots,
-            Needs::Ring,
-            Needs::Hash,
-            Needs::HashBelow,
-            Needs::AnyHash,
-            Needs::Identity,
-            Needs::Dense,
+            SlotRule::Slots,
+            SlotRule::Ring,
+            SlotRule::Hash,
+            SlotRule::HashBelow,
+            SlotRule::AnyHash,
+            SlotRule::Identity,
+            SlotRule::Dense,
         ] {
             assert!(needs.slots(u64::MAX, None) >= 1 << 63, "{needs:?}");
         }

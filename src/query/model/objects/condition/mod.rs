@@ -15,16 +15,16 @@ use hprof_values::BasicType;
 use super::class_set::ClassSet;
 use super::label::Labels;
 use super::object_set::Bits as ObjectSet;
-use super::reader::{Bits, ObjectReader, Record};
+use super::reader::{Bits, ObjectReader, ObjectRecord};
 pub use error::ConditionError;
 
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
-use path::{Path, StepPlaces};
+use path::{FieldPath, StepPlaces};
 
 /// A condition on a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    path: Path,
+    path: FieldPath,
     operator: Operator,
     literal: Literal,
     written: String,
@@ -55,7 +55,7 @@ impl FromStr for Condition {
         let found =
             OPERATORS.into_iter().find_map(|(sign, operator)| Some((operator, rest.strip_prefix(sign)?)));
         let (operator, value) = found.ok_or_else(wrong)?;
-        let path = Path::new(field).ok_or_else(wrong)?;
+        let path = FieldPath::new(field).ok_or_else(wrong)?;
         if value.trim().is_empty() {
             return Err(wrong());
         }
@@ -101,7 +101,7 @@ impl<'a> Filter<'a> {
 
     /// Restricts the filter to objects of a set.
     #[must_use]
-    pub fn within(self, objects: &'a ObjectSet) -> Self {
+    pub fn restrict_to(self, objects: &'a ObjectSet) -> Self {
         Self { within: Some(objects), ..self }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Returns whether all conditions hold for an object.
-    pub fn matches(&self, object: ObjectIndex, record: &Record<'_>) -> bool {
+    pub fn matches(&self, object: ObjectIndex, record: &ObjectRecord<'_>) -> bool {
         let mut pairs = self.conditions.iter().zip(&self.places);
         self.within.is_none_or(|objects| objects.contains(object))
             && pairs.all(|(condition, places)| {
@@ -153,7 +153,7 @@ impl<'a> Filter<'a> {
                 None => *operator == Operator::NotEqual,
             };
         }
-        let Some(label) = object.and_then(|object| self.labels.whole(object)) else {
+        let Some(label) = object.and_then(|object| self.labels.full_label(object)) else {
             return *operator == Operator::NotEqual;
         };
         if is_in(&self.numbers) {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         let parsed = condition(" a . b$c >= 12 ");
-        assert_eq!((parsed.path, parsed.operator), (Path::new("a.b$c").unwrap(), Operator::AtLeast));
+        assert_eq!((parsed.path, parsed.operator), (FieldPath::new("a.b$c").unwrap(), Operator::AtLeast));
         assert_eq!(parsed.literal.integer, Some(12));
         assert!(condition("x!=null").literal.is_null);
         assert!(!condition("x = 'null'").literal.is_null);

@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
-use crate::objects::reader::{Bits, ObjectReader, Record};
+use crate::objects::reader::{Bits, ObjectReader, ObjectRecord};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_values::BasicType;
 
 use super::error::ConditionError;
-use super::path::{Path, StepPlaces};
+use super::path::{FieldPath, StepPlaces};
 
 /// Number of UTF-16 units of a text that are compared; texts with the same prefix are in the order of their objects.
 const MAX_UNITS: usize = 200;
@@ -22,7 +22,7 @@ const MAX_UNITS: usize = 200;
 /// A field to sort by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortField {
-    path: Path,
+    path: FieldPath,
     written: String,
 }
 
@@ -42,7 +42,7 @@ impl FromStr for SortField {
     type Err = NoSortField;
 
     fn from_str(text: &str) -> Result<Self, NoSortField> {
-        let path = Path::new(text).ok_or_else(|| NoSortField(text.to_owned()))?;
+        let path = FieldPath::new(text).ok_or_else(|| NoSortField(text.to_owned()))?;
         Ok(Self { path, written: text.to_owned() })
     }
 }
@@ -108,7 +108,7 @@ impl<'a> FieldOrder<'a> {
     /// a label, or if there is no such field.
     pub fn value(&self, object: ObjectIndex) -> Option<SortValue> {
         match self.key(object, &self.objects.record(object)?) {
-            FieldKey::Number(Reverse((at, number))) => Some(match whole(number) {
+            FieldKey::Number(Reverse((at, number))) => Some(match integer(number) {
                 FieldKey::Number(Reverse((same, _))) if same == at => SortValue::Whole(number),
                 _ => SortValue::Fraction(number_at(at)),
             }),
@@ -119,7 +119,7 @@ impl<'a> FieldOrder<'a> {
     }
 
     /// Returns the sort key of an object.
-    pub(crate) fn key(&self, object: ObjectIndex, record: &Record<'_>) -> FieldKey {
+    pub(crate) fn key(&self, object: ObjectIndex, record: &ObjectRecord<'_>) -> FieldKey {
         match self.field.path.value(self.objects, object, record, &self.places) {
             Some(value) => self.of_value(value),
             None => FieldKey::NoField,
@@ -129,12 +129,12 @@ impl<'a> FieldOrder<'a> {
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
     fn of_value(&self, value: Bits) -> FieldKey {
         match value.kind {
-            BasicType::Boolean => whole(i64::from(value.bits != 0)),
+            BasicType::Boolean => integer(i64::from(value.bits != 0)),
             BasicType::Float => fraction(f32::from_bits(value.bits as u32).into()),
             BasicType::Double => fraction(f64::from_bits(value.bits)),
             BasicType::Char => FieldKey::Text(Box::new([value.bits as u16])),
             BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
-                value.integer().map_or(FieldKey::NoField, whole)
+                value.integer().map_or(FieldKey::NoField, integer)
             }
             BasicType::Object if value.bits == 0 => FieldKey::Null,
             BasicType::Object => {
@@ -151,10 +151,10 @@ impl<'a> FieldOrder<'a> {
             return text
                 .map_or(FieldKey::Object, |text| FieldKey::Text(text.units().take(MAX_UNITS).collect()));
         }
-        let Some(label) = self.labels.whole(object) else { return FieldKey::Object };
+        let Some(label) = self.labels.full_label(object) else { return FieldKey::Object };
         if is_in(&self.numbers) {
             match (label.parse::<i64>(), label.parse::<f64>()) {
-                (Ok(number), _) => return whole(number),
+                (Ok(number), _) => return integer(number),
                 (_, Ok(number)) => return fraction(number),
                 _ => {}
             }
@@ -164,7 +164,7 @@ impl<'a> FieldOrder<'a> {
 }
 
 #[allow(clippy::cast_precision_loss)] // The number itself decides where doubles are the same.
-fn whole(number: i64) -> FieldKey {
+fn integer(number: i64) -> FieldKey {
     FieldKey::Number(Reverse((place(number as f64), number)))
 }
 
@@ -197,16 +197,16 @@ mod tests {
         let text = |text: &str| FieldKey::Text(text.encode_utf16().collect());
         let sorted = [
             fraction(f64::INFINITY),
-            whole(i64::MAX),
-            whole(i64::MAX - 1),
-            whole((1 << 53) + 1),
-            whole(1 << 53),
+            integer(i64::MAX),
+            integer(i64::MAX - 1),
+            integer((1 << 53) + 1),
+            integer(1 << 53),
             fraction(2.5),
-            whole(2),
+            integer(2),
             fraction(0.0),
             fraction(-0.5),
-            whole(-1),
-            whole(i64::MIN),
+            integer(-1),
+            integer(i64::MIN),
             fraction(f64::NEG_INFINITY),
             FieldKey::NotANumber,
             text(""),
@@ -218,7 +218,7 @@ mod tests {
             FieldKey::NoField,
         ];
         assert!(sorted.is_sorted_by(|a, b| a < b));
-        assert_eq!((fraction(-0.0), whole(3)), (whole(0), fraction(3.0)));
+        assert_eq!((fraction(-0.0), integer(3)), (integer(0), fraction(3.0)));
         for number in [0.0, 2.5, -1e300, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(number_at(place(number)).to_bits(), number.to_bits());
         }

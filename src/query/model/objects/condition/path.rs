@@ -1,7 +1,7 @@
 //! Fields by name, and fields of the objects in them: `holder.daemon`.
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, FieldPlace, ObjectReader, Record};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader, ObjectRecord};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_values::BasicType;
@@ -15,12 +15,12 @@ const NAMED: usize = 12;
 
 /// A field, optionally followed by fields of the objects in it: at least one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(Vec<String>);
+pub struct FieldPath(Vec<String>);
 
 /// By step of a path: location of the field, by class number.
 pub type StepPlaces = Vec<Vec<Option<FieldPlace>>>;
 
-impl Path {
+impl FieldPath {
     /// Parses `a`, `a.b`; `None` if a name is missing.
     pub fn new(text: &str) -> Option<Self> {
         let names: Vec<String> = text.trim().split('.').map(|name| name.trim().to_owned()).collect();
@@ -42,7 +42,7 @@ impl Path {
         &self,
         objects: &ObjectReader<'_>,
         mut object: ObjectIndex,
-        record: &Record<'_>,
+        record: &ObjectRecord<'_>,
         places: &StepPlaces,
     ) -> Option<Bits> {
         let mut record = *record;
@@ -50,13 +50,13 @@ impl Path {
         let (mut name, mut by_class) = steps.next()?;
         loop {
             let value = match record {
-                Record::Instance(instance) => {
+                ObjectRecord::Instance(instance) => {
                     let class = objects.graph.objects.class(object)?;
                     let place = (*by_class.get(class.0 as usize)?)?;
                     objects.value_at(instance.fields, place)?
                 }
-                Record::ObjectArray(array) if name == LENGTH => length(array.length),
-                Record::PrimitiveArray(array) if name == LENGTH => length(array.length),
+                ObjectRecord::ObjectArray(array) if name == LENGTH => length(array.length),
+                ObjectRecord::PrimitiveArray(array) if name == LENGTH => length(array.length),
                 _ => return None,
             };
             let Some(next) = steps.next() else { return Some(value) };

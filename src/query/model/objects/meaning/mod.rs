@@ -20,9 +20,9 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_values::BasicType;
 
-use super::reader::{Characters, Instance, ObjectReader, PrimitiveArray, Record};
+use super::reader::{Characters, Instance, ObjectReader, ObjectRecord, PrimitiveArray};
 use hprof_index::objects::fields::Fields;
-use known::{How, KNOWN};
+use known::{KNOWN, ReadMethod};
 use text::Text;
 
 pub use number::{double, float};
@@ -42,7 +42,7 @@ pub struct Meaning {
 
 /// By class number: how its instances are read, and the known class that determines this.
 #[derive(Debug)]
-struct KnownClasses(Vec<Option<(How, ClassNumber)>>);
+struct KnownClasses(Vec<Option<(ReadMethod, ClassNumber)>>);
 
 /// Reader of the meanings of objects.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Meanings<'a> {
 
 impl KnownClasses {
     fn new(summary: &Summary) -> Self {
-        let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
+        let by_name: FxHashMap<&str, ReadMethod> = KNOWN.iter().copied().collect();
         let own = summary
             .numbered_classes()
             .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
@@ -64,7 +64,7 @@ impl KnownClasses {
 impl<'a> Meanings<'a> {
     /// Prepares reading the meanings of objects.
     pub fn new(dump: &Dump<'a>) -> Self {
-        let known = dump.summary.derived(|| KnownClasses::new(dump.summary));
+        let known = dump.summary.get_or_compute(|| KnownClasses::new(dump.summary));
         Self { objects: dump.objects, known }
     }
 
@@ -83,9 +83,9 @@ impl<'a> Meanings<'a> {
     }
 
     /// Returns how an instance is read, and the fields that this uses.
-    fn how(&self, whole: Fields<'a>) -> Option<(How, Fields<'a>)> {
+    fn read_method(&self, whole: Fields<'a>) -> Option<(ReadMethod, Fields<'a>)> {
         let (how, known) = self.known.0.get(whole.class().0 as usize).copied().flatten()?;
-        Some((how, whole.of(known)?))
+        Some((how, whole.superclass_fields(known)?))
     }
 
     fn class_name(&self, class: ClassNumber) -> Option<&'a str> {
@@ -112,7 +112,7 @@ impl<'a> Meanings<'a> {
         }
         match self.objects.record(object)? {
             // Buffers are padded with zeros.
-            Record::PrimitiveArray(PrimitiveArray {
+            ObjectRecord::PrimitiveArray(PrimitiveArray {
                 element: BasicType::Char,
                 elements: Some(elements),
                 ..
@@ -120,9 +120,9 @@ impl<'a> Meanings<'a> {
                 let units = Characters::Utf16Be(elements).units();
                 text.grow(|text| text.push_utf16(units.take_while(|unit| *unit != 0)))
             }
-            Record::Instance(Instance { fields, .. }) => {
+            ObjectRecord::Instance(Instance { fields, .. }) => {
                 let whole = Fields::new(self.objects.summary, graph.objects.class(object)?, fields);
-                let (how, fields) = self.how(whole)?;
+                let (how, fields) = self.read_method(whole)?;
                 self.instance(text, how, fields, whole, steps)
             }
             _ => None,

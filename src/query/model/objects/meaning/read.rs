@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::objects::reader::Bits;
 use hprof_values::{BasicType, ObjectId};
 
-use super::known::How;
+use super::known::ReadMethod;
 use super::number::{self, Digits};
 use super::text::Text;
 use super::{Fields, Meanings, time};
@@ -30,37 +30,39 @@ impl<'a> Meanings<'a> {
     pub(super) fn instance(
         &self,
         text: &mut Text,
-        how: How,
+        how: ReadMethod,
         fields: Fields<'a>,
         whole: Fields<'a>,
         steps: u32,
     ) -> Option<()> {
         let number = |name: &str| fields.integer(name);
         match how {
-            How::Field(name) => {
+            ReadMethod::Field(name) => {
                 let object = self.object(fields, name)?;
                 // An empty name has no meaning; an empty String has.
                 return text.grow(|text| self.append(text, object, steps).unwrap_or_default());
             }
-            How::Number(name) => self.append_number(text, fields.value(name)?),
-            How::Truth(name) => text.push(if number(name)? == 0 { "false" } else { "true" }),
-            How::Holder(name, null) => return self.append_held(text, fields.value(name)?, null, steps),
-            How::Referent => {
+            ReadMethod::Number(name) => self.append_number(text, fields.value(name)?),
+            ReadMethod::Truth(name) => text.push(if number(name)? == 0 { "false" } else { "true" }),
+            ReadMethod::Holder(name, null) => {
+                return self.append_held(text, fields.value(name)?, null, steps);
+            }
+            ReadMethod::Referent => {
                 if text.is_label() {
                     return None;
                 }
                 return self.append_held(text, fields.value("referent")?, "cleared", steps);
             }
-            How::OptionalNumber => match fields.value("isPresent")?.bits {
+            ReadMethod::OptionalNumber => match fields.value("isPresent")?.bits {
                 0 => text.push("empty"),
                 _ => self.append_number(text, fields.value("value")?),
             },
-            How::Loader => return self.append_loader(text, fields, whole, steps),
-            How::Text => return self.append_string(text, fields),
+            ReadMethod::Loader => return self.append_loader(text, fields, whole, steps),
+            ReadMethod::Text => return self.append_string(text, fields),
             // A class object without a class dump represents a primitive type; its name is set if it was ever
             // requested.
-            How::Class => return self.append_field(text, fields, "name", steps),
-            How::Member(class, name) => {
+            ReadMethod::Class => return self.append_field(text, fields, "name", steps),
+            ReadMethod::Member(class, name) => {
                 let owner = self
                     .object(fields, class)
                     .and_then(|owner| self.objects.graph.class_of_class_object(owner));
@@ -70,16 +72,16 @@ impl<'a> Meanings<'a> {
                 }
                 return self.append_field(text, fields, name, steps);
             }
-            How::Url => {
+            ReadMethod::Url => {
                 self.append_field(text, fields, "protocol", steps)?;
                 return self.append_url(text, fields, steps);
             }
-            How::Uri => return self.append_uri(text, fields, steps),
-            How::Path => {
+            ReadMethod::Uri => return self.append_uri(text, fields, steps),
+            ReadMethod::Path => {
                 let (BasicType::Byte, path) = self.primitives(fields, "path")? else { return None };
                 push_utf8(text, path);
             }
-            How::Frame => {
+            ReadMethod::Frame => {
                 self.append_field(text, fields, "declaringClass", steps)?;
                 text.push(".");
                 self.append_field(text, fields, "methodName", steps)?;
@@ -92,7 +94,7 @@ impl<'a> Meanings<'a> {
                     }
                 }
             }
-            How::Uuid => {
+            ReadMethod::Uuid => {
                 let high = number("mostSigBits")?.cast_unsigned();
                 let low = number("leastSigBits")?.cast_unsigned();
                 let parts =
@@ -100,7 +102,7 @@ impl<'a> Meanings<'a> {
                 let (a, b, c, d, e) = parts;
                 text.push(&format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}"));
             }
-            How::BigInteger => {
+            ReadMethod::BigInteger => {
                 let (is_negative, words) = self.magnitude(fields)?;
                 if is_negative {
                     text.push("-");
@@ -113,8 +115,8 @@ impl<'a> Meanings<'a> {
                     }
                 }
             }
-            How::BigDecimal => text.push(&self.big_decimal(fields, text.room())?),
-            How::Millis(name) => {
+            ReadMethod::BigDecimal => text.push(&self.big_decimal(fields, text.room())?),
+            ReadMethod::Millis(name) => {
                 // A Calendar computes its time on demand.
                 if fields.value("isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
                     return None;
@@ -123,30 +125,32 @@ impl<'a> Meanings<'a> {
                 let millis = number(name).or_else(|| number("milliseconds"))?;
                 text.push(&time::instant_of_millis(millis)?);
             }
-            How::Timestamp => {
+            ReadMethod::Timestamp => {
                 text.push(&time::instant(number("fastTime")?.div_euclid(1000), number("nanos")?)?);
             }
-            How::Instant => text.push(&time::instant(number("seconds")?, number("nanos")?)?),
-            How::Duration => text.push(&time::duration(number("seconds")?, number("nanos")?)?),
-            How::Period => text.push(&time::period(number("years")?, number("months")?, number("days")?)),
-            How::Date => text.push(&time::date(number("year")?, number("month")?, number("day")?)?),
-            How::Time => text.push(&time::time(
+            ReadMethod::Instant => text.push(&time::instant(number("seconds")?, number("nanos")?)?),
+            ReadMethod::Duration => text.push(&time::duration(number("seconds")?, number("nanos")?)?),
+            ReadMethod::Period => {
+                text.push(&time::period(number("years")?, number("months")?, number("days")?))
+            }
+            ReadMethod::Date => text.push(&time::date(number("year")?, number("month")?, number("day")?)?),
+            ReadMethod::Time => text.push(&time::time(
                 number("hour")?,
                 number("minute")?,
                 number("second")?,
                 number("nano")?,
             )?),
-            How::Year => text.push(&time::only_year(number("year")?)?),
-            How::YearMonth => text.push(&time::year_month(number("year")?, number("month")?)?),
-            How::MonthDay => text.push(&time::month_day(number("month")?, number("day")?)?),
-            How::Offset => text.push(&time::offset(number("totalSeconds")?)?),
-            How::Joined(parts) => {
+            ReadMethod::Year => text.push(&time::only_year(number("year")?)?),
+            ReadMethod::YearMonth => text.push(&time::year_month(number("year")?, number("month")?)?),
+            ReadMethod::MonthDay => text.push(&time::month_day(number("month")?, number("day")?)?),
+            ReadMethod::Offset => text.push(&time::offset(number("totalSeconds")?)?),
+            ReadMethod::Joined(parts) => {
                 for (before, name) in parts {
                     text.push(before);
                     self.append_field(text, fields, name, steps)?;
                 }
             }
-            How::Zoned => {
+            ReadMethod::Zoned => {
                 self.append_field(text, fields, "dateTime", steps)?;
                 self.append_field(text, fields, "offset", steps)?;
                 let (offset, zone) = (self.object(fields, "offset"), self.object(fields, "zone")?);
@@ -156,17 +160,17 @@ impl<'a> Meanings<'a> {
                     text.push("]");
                 }
             }
-            How::LongSum => {
+            ReadMethod::LongSum => {
                 text.push(&self.sum(fields, 0i64, |sum, cell| sum.wrapping_add(cell))?.to_string())
             }
-            How::DoubleSum => {
+            ReadMethod::DoubleSum => {
                 let add = |sum: f64, cell: i64| sum + f64::from_bits(cell.cast_unsigned());
                 text.push(&number::double(self.sum(fields, 0.0, add)?));
             }
-            How::Buffer => self.append_buffer(text, fields, whole)?,
-            How::Locale => return self.append_locale(text, fields, steps),
-            How::Bits => self.append_bits(text, fields)?,
-            How::Inet4 => {
+            ReadMethod::Buffer => self.append_buffer(text, fields, whole)?,
+            ReadMethod::Locale => return self.append_locale(text, fields, steps),
+            ReadMethod::Bits => self.append_bits(text, fields)?,
+            ReadMethod::Inet4 => {
                 let holder = self.object(fields, "holder").and_then(|holder| self.objects.fields(holder));
                 let fields = holder.unwrap_or(fields);
                 let address = fields.integer("address")?.cast_unsigned();

@@ -27,7 +27,7 @@ impl<'a> Meanings<'a> {
     /// Returns the stack of a Throwable, up to this many frames; `None` if the object is not a Throwable, or has no
     /// stack.
     pub fn stack(&self, object: ObjectIndex, most: usize) -> Option<Stack> {
-        let (_, fields) = self.how(self.objects.fields(object)?)?;
+        let (_, fields) = self.read_method(self.objects.fields(object)?)?;
         if self.class_name(fields.class())? != "java.lang.Throwable" {
             return None;
         }

@@ -13,7 +13,7 @@ use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEventKind, HeapEvents};
 use super::names::{Names, RecordedThread};
 use super::site_sums::{SiteSums, Sum};
-use super::stacks::{ClassTable, NO_STACK, StackIndex, StackTable, Stacks, chunk_problems};
+use super::stacks::{ChunkStacks, ClassTable, NO_STACK, StackIndex, StackTable, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
 /// Sums over a chunk.
@@ -55,7 +55,7 @@ pub(super) struct ThreadChange {
 
 /// How events of a type are counted.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum SumKind {
     Sample(usize),
     Allocation(usize),
     Wait(usize),
@@ -66,14 +66,14 @@ enum Kind {
 }
 
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
-type Fields = NumberFields<5>;
+type SumFields = NumberFields<5>;
 
 /// Name of no field.
 const NONE: &str = "";
 
-impl Kind {
+impl SumKind {
     /// Returns how events of a type are counted, with the names of the fields for the class and the amounts.
-    fn of(class: &Class) -> Option<(Self, [&'static str; 3])> {
+    fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
         let name = &*class.name;
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
             return Some((Self::Sample(kind), [NONE; 3]));
@@ -94,7 +94,7 @@ impl Kind {
             "jdk.ThreadEnd" => Self::Thread { is_end: true },
             "jdk.CPUTimeSamplesLost" => return Some((Self::LostSamples, [NONE, "lostSamples", NONE])),
             "jdk.JVMInformation" => Self::Jvm,
-            name => Self::Heap(HeapEventKind::of(name)?),
+            name => Self::Heap(HeapEventKind::from_event_name(name)?),
         };
         Some((kind, [NONE; 3]))
     }
@@ -103,14 +103,14 @@ impl Kind {
 impl ChunkSums {
     /// Reads the events of a chunk.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, want: Want) -> Result<Self, FlightError> {
-        let chunk = Chunk::read_selecting(file, span, |class| Kind::of(class).is_some())?;
+        let chunk = Chunk::read_selecting(file, span, |class| SumKind::from_class(class).is_some())?;
         let mut sums = Self::default();
-        let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
+        let kinds: Vec<Option<(SumKind, SumFields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
-                let (kind, [about, first, second]) = Kind::of(class)?;
+                let (kind, [about, first, second]) = SumKind::from_class(class)?;
                 // A sample is taken by another thread. The one of a start or an end is no part of its stack.
                 let thread = match kind {
-                    Kind::Thread { .. } => NONE,
+                    SumKind::Thread { .. } => NONE,
                     _ if !want.threads => NONE,
                     _ if class.field("sampledThread").is_some() => "sampledThread",
                     _ => "eventThread",
@@ -124,11 +124,11 @@ impl ChunkSums {
             chunk: &chunk,
             sums: &mut sums,
             names: Names::of_chunk(&chunk),
-            stacks: Stacks::default(),
+            stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             jvm: None,
         };
-        chunk.selected().for_each(|event| {
+        chunk.selected_events().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 counting.event(*kind, fields, &event);
             }
@@ -180,24 +180,24 @@ struct Counting<'c, 's> {
     chunk: &'c Chunk<'c>,
     sums: &'s mut ChunkSums,
     names: Names,
-    stacks: Stacks,
+    stacks: ChunkStacks,
     classes: ClassTable,
     /// The last event about the JVM: only that is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
 }
 
 impl<'c> Counting<'c, '_> {
-    fn event(&mut self, kind: Kind, of: &Fields, event: &Event<'c>) {
+    fn event(&mut self, kind: SumKind, of: &SumFields, event: &Event<'c>) {
         let fields = &event.fields;
         match kind {
-            Kind::Sample(kind) => {
+            SumKind::Sample(kind) => {
                 let [stack, thread, ..] = fields.numbers(of);
                 let stack = self.stack(of, stack, thread);
                 if let Some(samples) = self.sums.samples.get_mut(kind) {
                     *samples.entry(stack).or_default() += 1;
                 }
             }
-            Kind::Allocation(kind) => {
+            SumKind::Allocation(kind) => {
                 let [stack, thread, class, first, second] = fields.numbers(of);
                 let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
                 let bytes = positive(first).or_else(|| positive(second)).unwrap_or(0);
@@ -205,7 +205,7 @@ impl<'c> Counting<'c, '_> {
                     sums.add(stack, class, Sum { events: 1, amount: bytes });
                 }
             }
-            Kind::Wait(kind) => {
+            SumKind::Wait(kind) => {
                 let [stack, thread, class, duration, _] = fields.numbers(of);
                 let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
                 let nanos = duration.map(|ticks| self.chunk.duration_nanos(ticks));
@@ -213,25 +213,27 @@ impl<'c> Counting<'c, '_> {
                     sums.add(stack, class, Sum { events: 1, amount: positive(nanos).unwrap_or(0) });
                 }
             }
-            Kind::Thread { .. } if self.sums.threads.len() >= MAX_THREADS => self.sums.left_out_threads += 1,
-            Kind::Thread { is_end } => {
+            SumKind::Thread { .. } if self.sums.threads.len() >= MAX_THREADS => {
+                self.sums.left_out_threads += 1
+            }
+            SumKind::Thread { is_end } => {
                 let Some(thread) = self.names.thread_in(fields, "thread") else { return };
                 let [stack, ..] = fields.numbers(of);
                 let stack = self.stack(of, stack, None);
                 self.sums.threads.push(ThreadChange { thread, stack, is_end });
             }
-            Kind::LostSamples => {
+            SumKind::LostSamples => {
                 let [.., lost, _] = fields.numbers(of);
                 let lost = positive(lost).unwrap_or(0);
                 self.sums.lost_samples = self.sums.lost_samples.saturating_add(lost);
             }
-            Kind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
-            Kind::Jvm => self.jvm = Some(*fields),
+            SumKind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
+            SumKind::Jvm => self.jvm = Some(*fields),
         }
     }
 
     /// Returns the index of a stack; of a thread, if there is one.
-    fn stack(&mut self, of: &Fields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
+    fn stack(&mut self, of: &SumFields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
         let Some(trace) = of.constant(self.chunk, 0, trace) else { return NO_STACK };
         let thread = of.constant(self.chunk, 1, thread).and_then(|thread| self.names.thread(thread));
         let serial = thread.as_ref().map_or(0, |thread| thread.serial);
@@ -242,7 +244,7 @@ impl<'c> Counting<'c, '_> {
         index
     }
 
-    fn class(&mut self, of: &Fields, class: Option<i64>) -> u32 {
+    fn class(&mut self, of: &SumFields, class: Option<i64>) -> u32 {
         self.classes.number(of.constant(self.chunk, 2, class), &mut self.names)
     }
 }

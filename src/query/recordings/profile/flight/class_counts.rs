@@ -44,7 +44,7 @@ pub struct ClassCount {
 }
 
 impl ClassOverTime {
-    fn of(class: Arc<str>, count: ClassCount) -> Self {
+    fn new(class: Arc<str>, count: ClassCount) -> Self {
         Self { class, counts: 1, first: count, last: count, is_in_last_count: true }
     }
 
@@ -103,7 +103,7 @@ impl ClassCounts {
             })
         };
         if let Some((count, class)) = count().zip(class()) {
-            self.add(is_after_gc, ClassOverTime::of(class, count));
+            self.add(is_after_gc, ClassOverTime::new(class, count));
         }
     }
 
@@ -161,7 +161,7 @@ mod tests {
             for (gc_id, bytes) in *counts {
                 let count =
                     ClassCount { nanos: 10 * gc_id, gc_id: *gc_id, instances: bytes / 10, bytes: *bytes };
-                all.add(false, ClassOverTime::of((*class).into(), count));
+                all.add(false, ClassOverTime::new((*class).into(), count));
             }
         }
         all
@@ -205,7 +205,7 @@ mod tests {
         let mut all = counts(&[("a", &[(1, 100), (2, 300)])]);
         for (gc_id, bytes) in [(1, 100), (2, 300), (3, 400)] {
             let count = ClassCount { nanos: 10 * gc_id, gc_id, instances: 1, bytes };
-            all.add(true, ClassOverTime::of("a".into(), count));
+            all.add(true, ClassOverTime::new("a".into(), count));
         }
         assert_eq!(rows(all), [("a".to_owned(), 3, 100, 400, Some(300))]);
     }
@@ -223,7 +223,7 @@ mod tests {
         for class in 0..=MAX_CLASSES {
             let class: Arc<str> = format!("c{class}").into();
             let count = ClassCount::default();
-            all.add(false, ClassOverTime::of(class, count));
+            all.add(false, ClassOverTime::new(class, count));
         }
         let (classes, left_out) = all.finish();
         assert_eq!((classes.len(), left_out), (MAX_CLASSES, 1));

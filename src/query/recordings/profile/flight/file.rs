@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use hprof_index::{Error, Progress, unnamed_copy};
-use hprof_input::file::{Compression, Mapped};
-use hprof_parser::sniff::{self, Looks};
+use hprof_input::file::{Compression, MappedFile};
+use hprof_parser::sniff::{self, FileKind};
 
 /// A recording, mapped for reading.
 #[derive(Debug)]
 pub struct FlightFile {
     file_bytes: u64,
-    map: Mapped,
+    map: MappedFile,
     unpack_error: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl FlightFile {
         scratch: Option<PathBuf>,
         progress: &dyn Progress,
     ) -> Result<Option<Self>, Error> {
-        let Some((map, compression)) = sniffed(path)? else { return Ok(None) };
+        let Some((map, compression)) = open_recording(path)? else { return Ok(None) };
         let file_bytes = map.stamp().len;
         let (map, unpack_error) = match compression {
             None => (map, None),
@@ -42,7 +42,7 @@ impl FlightFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn is_one(path: &Path) -> Result<bool, Error> {
-        Ok(sniffed(path)?.is_some())
+        Ok(open_recording(path)?.is_some())
     }
 
     /// Returns the unpacked bytes.
@@ -62,13 +62,13 @@ impl FlightFile {
 }
 
 /// Opens a file if it is a recording; with its compression.
-fn sniffed(path: &Path) -> Result<Option<(Mapped, Option<Compression>)>, Error> {
-    let map = Mapped::open(path)?;
+fn open_recording(path: &Path) -> Result<Option<(MappedFile, Option<Compression>)>, Error> {
+    let map = MappedFile::open(path)?;
     // Recordings in archives are not supported.
-    let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
+    let compression = Compression::detect(map.bytes()).filter(|compression| !compression.is_archive());
     let looks = match compression {
         None => sniff::sniff(map.bytes()),
         Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
     };
-    Ok((looks == Looks::Jfr).then_some((map, compression)))
+    Ok((looks == FileKind::Jfr).then_some((map, compression)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::{Chunk, Record, Value};
 
 use super::class_counts::{ClassCounts, ClassOverTime};
@@ -57,7 +57,7 @@ impl HeapOverTime {
     pub(super) fn problem(&self) -> Option<String> {
         let left_out = self.left_out.saturating_add(self.classes_left_out);
         let what = "events about the heap, as there are too many";
-        (left_out > 0).then(|| format!("not read: {} of the {what}", grouped(left_out)))
+        (left_out > 0).then(|| format!("not read: {} of the {what}", group_digits(left_out)))
     }
 
     /// Returns the heap up to a time in nanoseconds since 1970, without classes that were counted later.
@@ -97,7 +97,7 @@ pub(super) enum HeapEventKind {
 
 impl HeapEventKind {
     /// Returns the kind of the events of a type.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_event_name(name: &str) -> Option<Self> {
         Some(match name {
             "jdk.GCHeapSummary" => Self::Summary,
             "jdk.MetaspaceSummary" => Self::Metaspace,
@@ -111,7 +111,7 @@ impl HeapEventKind {
 
     /// Reads an event; `None` if it says nothing about the heap.
     fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>, parts: &mut HeapParts) -> Option<HeapEvent> {
-        let mut is_after = || parts.of(fields, HeapPart::When) == Some(1);
+        let mut is_after = || parts.part_value(fields, HeapPart::When) == Some(1);
         let gc_id = fields.integer("gcId");
         Some(match self {
             Self::Summary => HeapEvent::Summary {
@@ -119,15 +119,14 @@ impl HeapEventKind {
                 is_after: is_after(),
                 nanos: chunk.nanos(fields.integer("startTime")?),
                 used: bytes(fields, "heapUsed")?,
-                committed: parts.of(fields, HeapPart::Space)?,
+                committed: parts.part_value(fields, HeapPart::Space)?,
             },
             Self::Metaspace if is_after() => {
-                HeapEvent::Metaspace { gc_id: gc_id?, used: parts.of(fields, HeapPart::Metaspace)? }
+                HeapEvent::Metaspace { gc_id: gc_id?, used: parts.part_value(fields, HeapPart::Metaspace)? }
             }
             Self::Metaspace | Self::Objects { .. } => return None,
-            Self::Collection => {
-                (parts.of(fields, HeapPart::Name)? == 1).then_some(HeapEvent::Full { gc_id: gc_id? })?
-            }
+            Self::Collection => (parts.part_value(fields, HeapPart::Name)? == 1)
+                .then_some(HeapEvent::Full { gc_id: gc_id? })?,
             // A container without a limit has -1, or a number beyond all memory.
             Self::Container => {
                 HeapEvent::Limit(bytes(fields, "memoryLimit").filter(|limit| (1..1 << 60).contains(limit))?)
@@ -159,7 +158,7 @@ struct HeapParts {
 }
 
 impl HeapParts {
-    fn of(&mut self, fields: &Record<'_>, part: HeapPart) -> Option<u64> {
+    fn part_value(&mut self, fields: &Record<'_>, part: HeapPart) -> Option<u64> {
         let (field, known) = match part {
             HeapPart::When => ("when", &mut self.when),
             HeapPart::Name => ("name", &mut self.name),
@@ -266,22 +265,26 @@ impl Collecting {
     fn add(&mut self, event: HeapEvent) {
         match event {
             HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed } => {
-                let of = self.of(gc_id, |of| of.after.is_some());
+                let of = self.collection_without(gc_id, |of| of.after.is_some());
                 of.after = Some((nanos, used, committed));
             }
             HeapEvent::Summary { gc_id, used, .. } => {
-                self.of(gc_id, |of| of.before.is_some()).before = Some(used);
+                self.collection_without(gc_id, |of| of.before.is_some()).before = Some(used);
             }
             HeapEvent::Metaspace { gc_id, used } => {
-                self.of(gc_id, |of| of.metaspace.is_some()).metaspace = Some(used);
+                self.collection_without(gc_id, |of| of.metaspace.is_some()).metaspace = Some(used);
             }
-            HeapEvent::Full { gc_id } => self.of(gc_id, |of| of.is_full).is_full = true,
+            HeapEvent::Full { gc_id } => self.collection_without(gc_id, |of| of.is_full).is_full = true,
             HeapEvent::Limit(bytes) => self.memory_limit_bytes = Some(bytes),
         }
     }
 
     /// Returns the collection of a number; a new one if the known one has the fact.
-    fn of(&mut self, gc_id: i64, has: impl Fn(&PartialCollection) -> bool) -> &mut PartialCollection {
+    fn collection_without(
+        &mut self,
+        gc_id: i64,
+        has: impl Fn(&PartialCollection) -> bool,
+    ) -> &mut PartialCollection {
         let known = self.last.get(&gc_id).copied();
         let known = known.filter(|at| self.collections.get(*at).is_some_and(|of| !has(of)));
         let at = known.unwrap_or(self.collections.len());
@@ -353,7 +356,7 @@ mod tests {
         let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
         let (mut heap, mut names) = (HeapEvents::default(), Names::new(usize::MAX));
         for event in chunk.events().chain(chunk.events()) {
-            if let Some(kind) = HeapEventKind::of(&event.fields.class().unwrap().name) {
+            if let Some(kind) = HeapEventKind::from_event_name(&event.fields.class().unwrap().name) {
                 heap.read(kind, &chunk, &event.fields, &mut names);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_index::storage::human_bytes::{HumanBytes, group_digits};
 
 use super::class_counts::ClassOverTime;
 use super::heap::{Collection, HeapOverTime};
@@ -167,7 +167,7 @@ impl fmt::Display for HeapTrend {
                 .map(HumanBytes);
         let plural = if self.collections == 1 { "" } else { "s" };
         let full = if self.is_full { "full " } else { "" };
-        let count = format!("{} {full}collection{plural}", grouped(self.collections));
+        let count = format!("{} {full}collection{plural}", group_digits(self.collections));
         match self.verdict {
             HeapVerdict::TooFew => {
                 let least = min_collections(self.is_full);

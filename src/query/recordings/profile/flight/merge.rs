@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hprof_format::percent::{percent, two_decimals};
 use rustc_hash::FxHashMap;
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_values::TraceSerial;
 
@@ -28,7 +28,7 @@ const MAX_THREADS: usize = 1 << 22;
 
 /// Sums of the chunks so far. Where the file chooses the keys, the hash is seeded.
 #[derive(Debug, Default)]
-pub(super) struct Merged {
+pub(super) struct MergedChunks {
     pub(super) facts: FlightFacts,
     version: (u16, u16),
     traces: Traces,
@@ -58,7 +58,7 @@ pub(super) struct Merged {
     heap: Collecting,
 }
 
-impl Merged {
+impl MergedChunks {
     /// Adds the next chunk.
     pub(super) fn add(&mut self, span: &ChunkSpan, sums: Result<ChunkSums, FlightError>) {
         let (header, facts) = (&span.header, &mut self.facts);
@@ -191,7 +191,7 @@ impl Merged {
         let heap = std::mem::take(&mut self.heap).finish();
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         if self.left_out_threads > 0 {
-            let left_out = grouped(self.left_out_threads);
+            let left_out = group_digits(self.left_out_threads);
             let what = "starts and ends of threads, as there are too many";
             self.facts.problem(format!("not read: {left_out} of the {what}"));
         }
@@ -249,11 +249,11 @@ impl Merged {
             samples.iter().map(|(trace, samples)| (*trace, *samples)).collect();
         rows.sort_rows_by_key(|(trace, samples)| (Reverse(*samples), *trace));
         let total = rows.iter().map(|(_, samples)| samples).sum();
-        Some(Samples { total, rows, date: self.ended(), event: Some(event) })
+        Some(Samples { total, rows, date: self.end_date(), event: Some(event) })
     }
 
     /// Returns the end: all that is counted was recorded up to it.
-    fn ended(&self) -> Option<String> {
+    fn end_date(&self) -> Option<String> {
         date_of_nanos(self.facts.end_nanos)
     }
 
@@ -288,7 +288,7 @@ impl Merged {
         });
         let rows = rows.collect();
         let total_ms = i64::try_from(all.saturating_add(500_000) / 1_000_000).unwrap_or(i64::MAX);
-        Some(Times { total_ms, rows, date: self.ended(), event: Some(event) })
+        Some(Times { total_ms, rows, date: self.end_date(), event: Some(event) })
     }
 
     fn class(&self, number: u32) -> Arc<str> {
@@ -328,7 +328,7 @@ impl Merged {
             total: Some(total),
             event: Some(event),
             by_allocation: true,
-            date: self.ended(),
+            date: self.end_date(),
         };
         sites.fill_percentages();
         Some(sites)
@@ -343,9 +343,9 @@ mod tests {
     /// What the file chooses, it could choose to collide without a seed.
     #[test]
     fn hashes_are_seeded() {
-        let Merged { lists, by_thread, class_numbers, .. } = Merged::default();
+        let MergedChunks { lists, by_thread, class_numbers, .. } = MergedChunks::default();
         assert!(is_seeded(&lists) && is_seeded(&by_thread) && is_seeded(&class_numbers));
-        let Merged { started, stack_threads, counts, .. } = Merged::default();
+        let MergedChunks { started, stack_threads, counts, .. } = MergedChunks::default();
         assert!(is_seeded(&started) && is_seeded(&stack_threads) && is_seeded(&counts));
         assert!(is_seeded(&ChunkSums::default().stack_threads));
     }

@@ -31,7 +31,7 @@ pub use file::FlightFile;
 use chunk_sums::ChunkSums;
 use heap::HeapOverTime;
 use in_order::map_in_order;
-use merge::Merged;
+use merge::MergedChunks;
 
 /// Maximum number of problems that are described.
 const MAX_PROBLEMS: usize = 20;
@@ -129,7 +129,7 @@ impl FlightFacts {
 
 /// Reads a recording; `unpack_error` is the error that ended the bytes of a compressed one early.
 pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -> FlightReport {
-    let mut merged = Merged::default();
+    let mut merged = MergedChunks::default();
     if let Some(error) = unpack_error {
         merged.facts.problem(error);
     }

@@ -10,7 +10,7 @@ use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, NumberField, NumberFields};
 
 use super::names::Names;
-use super::stacks::Stacks;
+use super::stacks::ChunkStacks;
 use crate::profile::Frame;
 use crate::profile::events::AllocationEvent;
 
@@ -68,7 +68,7 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
 /// offsets start with an event: earlier ones are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
-    let (mut names, mut stacks) = (Names::of_chunk(chunk).at_most(MAX_NAMES), Stacks::default());
+    let (mut names, mut stacks) = (Names::of_chunk(chunk).at_most(MAX_NAMES), ChunkStacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =
@@ -83,11 +83,11 @@ pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(Even
         let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
         let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
         visit(EventRow {
-            event: Shared { id: numbered(event.class), value: &class.name },
+            event: Shared { id: constant_number(event.class), value: &class.name },
             nanos: start.map(|ticks| chunk.nanos(ticks)),
             duration_nanos: duration.map(|ticks| chunk.duration_nanos(ticks)),
             thread: thread.as_ref().map(|(id, thread)| Shared { id: *id, value: &*thread.name }),
-            top: top.map(|(number, value)| Shared { id: numbered(number as usize), value }),
+            top: top.map(|(number, value)| Shared { id: constant_number(number as usize), value }),
             class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             bytes: bytes
                 .fold(None, |found: Option<u64>, bytes| found.filter(|found| *found > 0).or(Some(bytes))),
@@ -95,6 +95,6 @@ pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(Even
     }
 }
 
-fn numbered(number: usize) -> ConstantNumber {
+fn constant_number(number: usize) -> ConstantNumber {
     ConstantNumber { class: usize::MAX, number }
 }

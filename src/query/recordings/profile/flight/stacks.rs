@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, ElementNumbers, NumberFields};
@@ -51,7 +51,7 @@ pub(super) struct FrameLists {
 
 /// Stacks by their constants.
 #[derive(Debug, Default)]
-pub(super) struct Stacks {
+pub(super) struct ChunkStacks {
     /// Those that are not separated by thread.
     by_constant: ConstantTable,
     /// Indices of lists of frames.
@@ -94,7 +94,7 @@ impl FrameLists {
     }
 }
 
-impl Stacks {
+impl ChunkStacks {
     /// Returns the index of a stack of a thread, and whether it is new.
     pub(super) fn index(
         &mut self,
@@ -215,19 +215,19 @@ impl Stacks {
 pub(super) fn chunk_problems(
     chunk: &Chunk<'_>,
     span: &ChunkSpan,
-    stacks: &Stacks,
+    stacks: &ChunkStacks,
     names: &Names,
 ) -> Vec<String> {
     let mut problems: Vec<String> = chunk.problems.iter().map(ToString::to_string).collect();
     // The JVM writes the stacks of a chunk at its end, and since JDK 14 each second.
     let is_complete = span.is_whole && !span.header.is_in_flight() && problems.is_empty();
     if is_complete && stacks.lost > 0 {
-        let (events, at) = (grouped(stacks.lost), span.start);
+        let (events, at) = (group_digits(stacks.lost), span.start);
         problems
             .push(format!("events whose stacks the chunk does not contain: {events} (at offset {at:#x})"));
     }
     if names.left_out() > 0 {
-        let (names, at) = (grouped(names.left_out()), span.start);
+        let (names, at) = (group_digits(names.left_out()), span.start);
         problems.push(format!(
             "names of classes, methods and threads that are longer together than the chunk, not read: {names} (at offset \
              {at:#x})"
@@ -279,7 +279,7 @@ mod tests {
     /// collide.
     #[test]
     fn hashes_are_seeded() {
-        let Stacks { by_thread, by_frame, .. } = Stacks::default();
+        let ChunkStacks { by_thread, by_frame, .. } = ChunkStacks::default();
         assert!(is_seeded(&by_thread) && is_seeded(&by_frame));
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct ProfileRun {
     /// Last thread of each serial number.
     threads: IdMap<u32, usize>,
     /// Trace that is being read.
-    trace: Option<Trace>,
+    trace: Option<TextTrace>,
     heap: Option<HeapCounter>,
     ranking: Option<Ranking>,
     samples: Tables,
@@ -26,7 +26,7 @@ pub(super) struct ProfileRun {
 }
 
 #[derive(Debug)]
-struct Trace {
+struct TextTrace {
     serial: TraceSerial,
     thread: u32,
     phase: Option<String>,
@@ -86,7 +86,7 @@ impl ProfileRun {
             TextEvent::Trace { serial, thread, phase } => {
                 self.end_trace();
                 let phase = phase.map(display_names::text);
-                self.trace = Some(Trace { serial, thread, phase, frames: Vec::new() });
+                self.trace = Some(TextTrace { serial, thread, phase, frames: Vec::new() });
                 return;
             }
             TextEvent::HeapBegin { objects, bytes, date } => {
@@ -174,7 +174,7 @@ impl ProfileRun {
     }
 
     fn end_trace(&mut self) {
-        if let Some(Trace { serial, thread, phase, frames }) = self.trace.take() {
+        if let Some(TextTrace { serial, thread, phase, frames }) = self.trace.take() {
             self.profile.traces.add(serial, thread, phase, frames);
         }
     }

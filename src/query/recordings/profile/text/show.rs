@@ -6,7 +6,9 @@ use super::{TextError, display_names, walk};
 use hprof_base::naming::suggestions;
 use hprof_index::storage::id_map::IdMap;
 use hprof_input::file::TextFile;
-use hprof_model::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
+use hprof_model::show::{
+    self, ObjectKind, ReferencedObject, Referrer, RootShown, ShownObject, ShownPart, ShownValue,
+};
 use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextRoot};
 use hprof_values::{BasicType, ObjectId};
@@ -26,7 +28,7 @@ pub struct TextObjectQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextObjectReport {
     /// Object, if found. A text contains no primitive values, and only references that are not null.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownObject>,
     /// Elements of an array.
     pub elements: Vec<ShownPart>,
     /// Referrers, if requested, in the order of the file.
@@ -134,7 +136,7 @@ impl<'q> TextObjectSearch<'q> {
     }
 
     /// Begins an object; if it is the requested one, returns it with what is known.
-    fn begin(&mut self, object: ObjectId, class: &[u8], kind: ObjectKind) -> Option<&mut Shown> {
+    fn begin(&mut self, object: ObjectId, class: &[u8], kind: ObjectKind) -> Option<&mut ShownObject> {
         self.note_nearest(object);
         let current = self.current.get_or_insert_default();
         (current.object, current.kind) = (object, kind);
@@ -148,7 +150,7 @@ impl<'q> TextObjectSearch<'q> {
         // Of several objects with one ID the last counts.
         self.answer.elements.clear();
         let roots = self.roots.clone();
-        Some(self.answer.shown.insert(Shown { object, kind, roots, ..Shown::default() }))
+        Some(self.answer.shown.insert(ShownObject { object, kind, roots, ..ShownObject::default() }))
     }
 
     fn is_at_object(&self) -> bool {
@@ -238,7 +240,7 @@ const MORE: &str = ", ...";
 const CLASS: &str = "java.lang.Class";
 
 fn part(name: String, object: ObjectId) -> ShownPart {
-    let value = ShownValue::Reference(Some(Referred { object, class: None, label: None }));
+    let value = ShownValue::Reference(Some(ReferencedObject { object, class: None, label: None }));
     ShownPart { name, class: None, kind: BasicType::Object, value }
 }
 
@@ -257,7 +259,7 @@ fn is_primitive(array: &str) -> bool {
 fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<(), TextError> {
     let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
     let mut wanted: IdMap<ObjectId, (Option<String>, Option<String>)> = IdMap::default();
-    let mut referred: Vec<&mut Referred> = Vec::new();
+    let mut referred: Vec<&mut ReferencedObject> = Vec::new();
     for part in fields.chain(&mut answer.elements) {
         if let ShownValue::Reference(Some(object)) = &mut part.value {
             wanted.entry(object.object).or_default();

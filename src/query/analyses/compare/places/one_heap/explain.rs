@@ -8,7 +8,7 @@ use hprof_base::share::is_share;
 use std::cmp::Reverse;
 
 use super::super::labels::Via;
-use super::Aligned;
+use super::AlignedPlaces;
 
 /// Minimum percentage of a place's retained size that a single place below it must have to replace it.
 const MOST: u64 = 70;
@@ -59,7 +59,7 @@ pub(super) struct Explanation {
 }
 
 /// Returns the places that explain one heap; each retains at least `least` bytes.
-pub(super) fn explain(aligned: &Aligned, least: u64, is_store: impl Fn(u32) -> bool) -> Explanation {
+pub(super) fn explain(aligned: &AlignedPlaces, least: u64, is_store: impl Fn(u32) -> bool) -> Explanation {
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let least = least.max(1);
     let mut found = Explanation::default();
@@ -76,7 +76,7 @@ pub(super) fn explain(aligned: &Aligned, least: u64, is_store: impl Fn(u32) -> b
     split(&aligned.top, None, &mut stack);
     // What is nested in a place counts there and again beside it.
     let has_nesting = |place: u32| {
-        let parts = aligned.below(place).iter();
+        let parts = aligned.children(place).iter();
         parts.into_iter().any(|part| aligned.is_nesting(*part) && bytes(*part) >= least)
     };
     let mut own = 0;
@@ -86,20 +86,20 @@ pub(super) fn explain(aligned: &Aligned, least: u64, is_store: impl Fn(u32) -> b
         for (above, below) in path.iter().zip(path.iter().skip(1)).filter(|(above, _)| !has_nesting(**above))
         {
             own = own.max(aligned.figures(0, *above).own_bytes);
-            split(aligned.below(*above), Some(*below), &mut stack);
+            split(aligned.children(*above), Some(*below), &mut stack);
         }
         let place = path.last().copied().unwrap_or(place);
         if elements.is_none() && !is_store(place) && !aligned.is_nesting(place) && !has_nesting(place) {
             // A sentence about an object is more informative than its fields, or than several of its elements.
             let is_said = aligned.label(place).has_sentence;
             let is_field = |part: u32| matches!(aligned.label(part).via, Via::Field { .. });
-            let parts = || aligned.below(place).iter().copied().filter(|part| bytes(*part) >= least);
+            let parts = || aligned.children(place).iter().copied().filter(|part| bytes(*part) >= least);
             let largest = parts().filter(|part| !is_said || !is_field(*part)).map(bytes).max().unwrap_or(0);
             let sum = parts().map(bytes).fold(0, u64::saturating_add);
             let whole = bytes(place);
             if is_share(largest, whole, MOST) || !is_said && is_share(sum, whole, TOGETHER) {
                 own = own.max(aligned.figures(0, place).own_bytes);
-                split(aligned.below(place), None, &mut stack);
+                split(aligned.children(place), None, &mut stack);
                 continue;
             }
         }
@@ -112,7 +112,7 @@ pub(super) fn explain(aligned: &Aligned, least: u64, is_store: impl Fn(u32) -> b
 /// Returns the path from `place` to the place at or below it that stores elements, and the elements: those with the
 /// largest number per container. For ten results with thousands of rows each, these are the rows; for a thousand sessions
 /// with ten items each, the sessions.
-fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
+fn fullest(aligned: &AlignedPlaces, place: u32) -> (Vec<u32>, Option<Elements>) {
     let first = match elements(aligned, place) {
         Some(first) if !aligned.label(place).has_sentence => first,
         found => return (vec![place], found),
@@ -128,12 +128,12 @@ fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
         if path.last() != Some(&at) {
             path.push(at);
         }
-        if let Some(found) = stored(aligned, at)
+        if let Some(found) = stored_elements(aligned, at)
             && per_container(at, &found) > per_container(best.0, &best.1)
         {
             (best, length) = ((at, found), path.len());
         }
-        let below = aligned.below(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
+        let below = aligned.children(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
         match below.filter(|below| is_share(bytes(*below), bytes(place), OF_ELEMENTS)) {
             Some(below) => at = below,
             None => break,
@@ -144,7 +144,7 @@ fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
 }
 
 /// Returns the elements that a place stores, if they are many and have most of its retained size.
-fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
+fn elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     // Each link of a chain holds the next: the first one retains all.
     let are_nodes = own.following >= MANY;
@@ -160,14 +160,14 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             is_lower_bound: false,
         });
     }
-    stored(aligned, place)
+    stored_elements(aligned, place)
 }
 
 /// Returns the elements immediately below a place, if they are many and have most of its retained size.
-fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
+fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
-    let all: Vec<u32> = aligned.below(place).iter().copied().filter(is_element).collect();
+    let all: Vec<u32> = aligned.children(place).iter().copied().filter(is_element).collect();
     let values: Vec<u32> =
         all.iter().copied().filter(|place| aligned.label(*place).via != Via::Key).collect();
     // A set has only keys.

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_values::ObjectId;
 
-use super::{Aligned, DumpPlaces, PlaceFigures};
+use super::{AlignedPlaces, DumpPlaces, PlaceFigures};
 use crate::frameworks::Naming;
 use hprof_base::sorting::SortRows;
 
@@ -24,14 +24,14 @@ pub use titles::library;
 #[derive(Debug, Clone, Default)]
 pub struct OneHeap {
     /// Places of the heap.
-    pub aligned: Aligned,
+    pub aligned: AlignedPlaces,
     /// By place: large objects at it, ascending.
     members: Vec<Vec<TreePosition>>,
 }
 
 /// A place that explains a part of the heap, or several that have the same title.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explained {
+pub struct ExplainedPlace {
     /// Number of the place; of several, the one that retains the most.
     pub place: u32,
     /// Others with the same title.
@@ -48,7 +48,7 @@ pub struct Explained {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExplainedHeap {
     /// Places, none of which contains another.
-    pub places: Vec<Explained>,
+    pub places: Vec<ExplainedPlace>,
     /// Upper limit of the size of any other place that contains none of these.
     pub largest_left: u64,
 }
@@ -64,7 +64,7 @@ impl OneHeap {
     /// Creates the places of a heap from [`DumpPlaces::of_large`].
     pub fn new(mut places: DumpPlaces) -> Self {
         let members = std::mem::take(&mut places.members);
-        let (all, at) = Aligned::of(&[places]);
+        let (all, at) = AlignedPlaces::from_dumps(&[places]);
         let (aligned, told_at) = match all.telling() {
             Some((aligned, told_at)) => (aligned, told_at),
             None => {
@@ -91,21 +91,21 @@ impl OneHeap {
             figures.objects == 1 && is_store(figures.example)
         };
         let found = explain::explain(&self.aligned, least, is_store);
-        let mut by_title: FxHashMap<(String, Option<String>), Vec<Explained>> = FxHashMap::default();
+        let mut by_title: FxHashMap<(String, Option<String>), Vec<ExplainedPlace>> = FxHashMap::default();
         for (place, elements) in found.places {
             let PlaceFigures { retained_bytes, objects, .. } = self.aligned.figures(0, place);
             let class = elements.and_then(|elements| self.aligned.label(elements.place).class.as_deref());
             let title = (self.aligned.title(place).text, class.map(str::to_owned));
-            let one = Explained { place, others: Vec::new(), retained_bytes, objects, elements };
+            let one = ExplainedPlace { place, others: Vec::new(), retained_bytes, objects, elements };
             by_title.entry(title).or_default().push(one);
         }
-        let mut places: Vec<Explained> = by_title.into_values().filter_map(together).collect();
+        let mut places: Vec<ExplainedPlace> = by_title.into_values().filter_map(merge_places).collect();
         places.sort_rows_by_key(|one| (Reverse(one.retained_bytes), one.place));
         ExplainedHeap { places, largest_left: found.largest_left }
     }
 
     /// Returns the large objects at explained places, ascending; none dominates another.
-    pub fn members(&self, explained: &Explained) -> Vec<TreePosition> {
+    pub fn members(&self, explained: &ExplainedPlace) -> Vec<TreePosition> {
         let places = std::iter::once(&explained.place).chain(&explained.others);
         let members = places.filter_map(|place| self.members.get(*place as usize));
         let mut all: Vec<TreePosition> = members.flatten().copied().collect();
@@ -124,8 +124,8 @@ impl OneHeap {
     }
 
     /// Returns explained places and their elements in words: `HashMap sessions of Chat: 12,000 x Session`.
-    pub fn described(&self, explained: &Explained) -> String {
-        self.aligned.described(explained)
+    pub fn description(&self, explained: &ExplainedPlace) -> String {
+        self.aligned.description(explained)
     }
 
     /// Returns the name that the elements share by a framework's rule, if any: `coroutines in OrderService.price`.
@@ -136,7 +136,7 @@ impl OneHeap {
 }
 
 /// Merges places with the same title.
-fn together(mut all: Vec<Explained>) -> Option<Explained> {
+fn merge_places(mut all: Vec<ExplainedPlace>) -> Option<ExplainedPlace> {
     all.sort_rows_by_key(|one| (Reverse(one.retained_bytes), one.place));
     let mut all = all.into_iter();
     let mut first = all.next()?;

@@ -2,7 +2,7 @@
 
 use hprof_values::ObjectId;
 
-use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
+use crate::compare::places::{DumpPlace, DumpPlaces, PlaceLabel, Via};
 use crate::frameworks::Naming;
 
 use super::{ExplainedHeap, OneHeap};
@@ -17,7 +17,7 @@ impl Heaped {
 
     /// Adds a place; the largest of its objects has a share of the retained size.
     fn place(&mut self, parent: Option<u32>, via: Via, class: &str, objects: u64, bytes: u64) -> u32 {
-        let label = Label {
+        let label = PlaceLabel {
             via,
             class: Some(class.into()),
             is_class_object: false,
@@ -57,7 +57,7 @@ impl Heaped {
 }
 
 fn texts(heap: &OneHeap, explained: &ExplainedHeap) -> Vec<(String, u64)> {
-    explained.places.iter().map(|one| (heap.described(one), one.retained_bytes)).collect()
+    explained.places.iter().map(|one| (heap.description(one), one.retained_bytes)).collect()
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Short names of places.
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_values::names::{is_of_jdk, simple};
 
 use super::super::labels::Via;
-use super::{Aligned, Explained};
+use super::{AlignedPlaces, ExplainedPlace};
 use crate::frameworks::Naming;
 
 /// Labels examined for the field of the program that holds a library's object.
@@ -28,7 +28,7 @@ pub fn library(class: &str) -> &str {
     package.get(..end).unwrap_or(package)
 }
 
-impl Aligned {
+impl AlignedPlaces {
     /// Returns the short name of a place: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
     pub fn title(&self, place: u32) -> PlaceTitle {
         let mut path = self.path(place);
@@ -105,11 +105,11 @@ impl Aligned {
     }
 
     /// Returns the short names of places and of the elements that they store: `HashMap sessions of Chat: 12,000 x Session`.
-    pub(super) fn described(&self, explained: &Explained) -> String {
+    pub(super) fn description(&self, explained: &ExplainedPlace) -> String {
         let label = self.label(explained.place);
         let title = self.title(explained.place).text;
         let Some(elements) = &explained.elements else { return title };
-        let all = grouped(elements.objects);
+        let all = group_digits(elements.objects);
         if elements.place == explained.place {
             let above = self.path(explained.place).into_iter().rev().nth(1);
             return match (&label.via, above.filter(|_| label.called.is_none())) {
@@ -125,7 +125,7 @@ impl Aligned {
         }
         let of = self.label(elements.place);
         if let (Some(called), Naming::Many) = (&of.called, of.naming) {
-            return format!("{} {called}", grouped(self.figures(0, elements.place).objects));
+            return format!("{} {called}", group_digits(self.figures(0, elements.place).objects));
         }
         let class = simple(of.class.as_deref().unwrap_or(UNKNOWN_CLASS));
         let least = if elements.is_lower_bound { "at least " } else { "" };

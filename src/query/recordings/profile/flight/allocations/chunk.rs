@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hprof_index::storage::human_bytes::grouped;
+use hprof_index::storage::human_bytes::group_digits;
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
@@ -12,7 +12,7 @@ use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::names::Names;
 use super::super::site_sums::SiteMap;
-use super::super::stacks::{self, ClassTable, StackTable, Stacks, chunk_problems};
+use super::super::stacks::{self, ChunkStacks, ClassTable, StackTable, chunk_problems};
 use super::old_objects::{OldObject, OldObjects};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
@@ -52,7 +52,7 @@ pub(super) struct ChunkAllocations {
 
 /// Events that are read.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ChunkEventKind {
     Allocation(AllocationEvent),
     OldObject,
     Heap(HeapEventKind),
@@ -62,11 +62,11 @@ enum Kind {
 
 /// Fields of allocations: stack, time, class, two amounts, of which the first that is not 0 counts, and size. Of other events
 /// only the stack.
-type Fields = NumberFields<6>;
+type AllocationFields = NumberFields<6>;
 
-impl Kind {
+impl ChunkEventKind {
     /// Returns the kind of the events of a type, with the names of the fields after the stack.
-    fn of(class: &Class) -> Option<(Self, [&'static str; 5])> {
+    fn from_class(class: &Class) -> Option<(Self, [&'static str; 5])> {
         if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name) {
             let [first, second] = event.weights();
             let names = ["startTime", "objectClass", first, second, "allocationSize"];
@@ -76,7 +76,7 @@ impl Kind {
             "jdk.OldObjectSample" => Self::OldObject,
             "jdk.JVMInformation" => Self::Jvm,
             "jdk.ActiveRecording" => Self::Recording,
-            name => Self::Heap(HeapEventKind::of(name)?),
+            name => Self::Heap(HeapEventKind::from_event_name(name)?),
         };
         Some((kind, [""; 5]))
     }
@@ -85,28 +85,29 @@ impl Kind {
 impl ChunkAllocations {
     /// Reads the events of a chunk of a recording that lasts from one time to another.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, span_nanos: (i64, i64)) -> Result<Self, FlightError> {
-        let chunk = Chunk::read_selecting(file, span, |class| Kind::of(class).is_some())?;
-        let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
-            .map(|(at, class)| {
-                let (kind, [time, about, first, second, size]) = Kind::of(class)?;
-                let [time, first, second, size] = [time, first, second, size].map(Integer);
-                let wanted = [Key("stackTrace"), time, Key(about), first, second, size];
-                Some((kind, chunk.numbers(at, wanted)))
-            })
-            .collect();
+        let chunk = Chunk::read_selecting(file, span, |class| ChunkEventKind::from_class(class).is_some())?;
+        let kinds: Vec<Option<(ChunkEventKind, AllocationFields)>> =
+            (chunk.metadata.classes.iter().enumerate())
+                .map(|(at, class)| {
+                    let (kind, [time, about, first, second, size]) = ChunkEventKind::from_class(class)?;
+                    let [time, first, second, size] = [time, first, second, size].map(Integer);
+                    let wanted = [Key("stackTrace"), time, Key(about), first, second, size];
+                    Some((kind, chunk.numbers(at, wanted)))
+                })
+                .collect();
         let mut reading = Reading {
             chunk: &chunk,
             span_nanos,
             found: Self::default(),
             names: Names::of_chunk(&chunk),
-            stacks: Stacks::default(),
+            stacks: ChunkStacks::default(),
             classes: ClassTable::default(),
             places: Default::default(),
             old_object_events: 0,
             old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
             jvm: None,
         };
-        chunk.selected().for_each(|event| {
+        chunk.selected_events().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 reading.event(*kind, fields, &event);
             }
@@ -116,7 +117,7 @@ impl ChunkAllocations {
         found.problems = chunk_problems(&chunk, span, &stacks, &names);
         let not_read = old_object_events.saturating_sub(MAX_OLD_OBJECTS);
         if not_read > 0 {
-            let (events, at) = (grouped(not_read), span.start);
+            let (events, at) = (group_digits(not_read), span.start);
             found.problems.push(format!(
                 "not read: {events} of the events about old objects, as there are too many (at offset {at:#x})"
             ));
@@ -133,7 +134,7 @@ struct Reading<'c> {
     span_nanos: (i64, i64),
     found: ChunkAllocations,
     names: Names,
-    stacks: Stacks,
+    stacks: ChunkStacks,
     classes: ClassTable,
     /// By kind of event: places of rows.
     places: [SiteMap<usize>; AllocationEvent::ALL.len()],
@@ -145,11 +146,11 @@ struct Reading<'c> {
 }
 
 impl<'c> Reading<'c> {
-    fn event(&mut self, kind: Kind, of: &Fields, event: &Event<'c>) {
+    fn event(&mut self, kind: ChunkEventKind, of: &AllocationFields, event: &Event<'c>) {
         let fields = &event.fields;
         match kind {
-            Kind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
-            Kind::OldObject => {
+            ChunkEventKind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
+            ChunkEventKind::OldObject => {
                 self.old_object_events += 1;
                 if self.old_object_events <= MAX_OLD_OBJECTS {
                     let [stack, ..] = fields.numbers(of);
@@ -158,7 +159,7 @@ impl<'c> Reading<'c> {
                     self.found.old_objects.extend(old);
                 }
             }
-            Kind::Recording => {
+            ChunkEventKind::Recording => {
                 let start = fields.integer("recordingStart").filter(|start| *start > 0);
                 if fields.integer("id") == Some(FIRST_RECORDING) {
                     self.found.first_started_ms = start;
@@ -167,15 +168,15 @@ impl<'c> Reading<'c> {
                     self.found.started_ms.len() < MAX_STARTS && !self.found.started_ms.contains(start)
                 }));
             }
-            Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
-            Kind::Jvm => self.jvm = Some(*fields),
+            ChunkEventKind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
+            ChunkEventKind::Jvm => self.jvm = Some(*fields),
         }
     }
 
     fn allocation(
         &mut self,
         event: AllocationEvent,
-        of: &Fields,
+        of: &AllocationFields,
         [stack, time, class, first, second, size]: [Option<i64>; 6],
     ) {
         let class = of.constant(self.chunk, 2, class);
@@ -225,7 +226,7 @@ impl<'c> Reading<'c> {
         usize::try_from(part).unwrap_or(usize::MAX).min(TIME_PARTS - 1)
     }
 
-    fn stack(&mut self, of: &Fields, trace: Option<i64>) -> u32 {
+    fn stack(&mut self, of: &AllocationFields, trace: Option<i64>) -> u32 {
         let trace = of.constant(self.chunk, 0, trace);
         trace.map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
     }

@@ -155,7 +155,7 @@ pub fn read(recording: &Recording<'_>) -> Allocations {
     let headers = || recording.chunks().iter().map(|span| span.header);
     let start = headers().map(|header| header.start_nanos).min().unwrap_or(0);
     let end = headers().map(|header| header.start_nanos.saturating_add(header.duration_nanos)).max();
-    let mut merged = Merged::default();
+    let mut merged = MergedAllocations::default();
     merged.all.span_nanos = (start, end.unwrap_or(start).max(start));
     let span_nanos = merged.all.span_nanos;
     recording.problems().iter().for_each(|problem| merged.problem(problem));
@@ -169,7 +169,7 @@ pub fn read(recording: &Recording<'_>) -> Allocations {
 
 /// Allocations of the chunks so far. The file chooses the keys of the tables, so their hashes are seeded.
 #[derive(Default)]
-struct Merged {
+struct MergedAllocations {
     all: Allocations,
     frames: HashMap<Frame, u32>,
     stacks: HashMap<Box<[u32]>, u32>,
@@ -197,7 +197,7 @@ impl<'c> ChunkNumbers<'c> {
     }
 }
 
-impl Merged {
+impl MergedAllocations {
     fn problem(&mut self, problem: impl ToString) {
         if self.all.problems.len() < MAX_PROBLEMS {
             self.all.problems.push(problem.to_string());

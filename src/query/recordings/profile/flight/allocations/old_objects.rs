@@ -115,7 +115,7 @@ impl<'c> OldObjects<'c> {
         let found = object.record().map(|record| {
             let class = record.constant("type").and_then(|class| names.class(class));
             let is_class = class.as_deref() == Some(CLASS);
-            let represented = if is_class { self.represented(&record) } else { None };
+            let represented = if is_class { self.represented_class(&record) } else { None };
             Object { class, represented, referrer: record.constant("referrer") }
         });
         let found = found.unwrap_or_default();
@@ -124,7 +124,7 @@ impl<'c> OldObjects<'c> {
     }
 
     /// Returns the class that a class object represents.
-    fn represented(&mut self, object: &Record<'_>) -> Option<Arc<str>> {
+    fn represented_class(&mut self, object: &Record<'_>) -> Option<Arc<str>> {
         let description = object.string("description").filter(|_| self.left > 0)?;
         // Objects can share one long text: it is decoded only if it can be a name, and charged even if it is damaged.
         description.decode(CLASS_NAME.len()).filter(|start| start == CLASS_NAME)?;

@@ -173,6 +173,6 @@ fn heap_over_time_is_that_of_a_report() {
 /// What the file chooses, it could choose to collide without a seed.
 #[test]
 fn hashes_are_seeded() {
-    let Merged { frames, stacks, rows, class_numbers, .. } = Merged::default();
+    let MergedAllocations { frames, stacks, rows, class_numbers, .. } = MergedAllocations::default();
     assert!(is_seeded(&frames) && is_seeded(&stacks) && is_seeded(&rows) && is_seeded(&class_numbers));
 }
