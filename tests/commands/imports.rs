@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::sources::rust_files;
 
 /// The crates: name, folder, and folders of other crates in it.
-const CRATES: &[(&str, &str, &[&str])] = &[
+pub(crate) const CRATES: &[(&str, &str, &[&str])] = &[
     ("format", "format/src", &[]),
     ("capture", "src/capture", &[]),
     ("hprof", "src/hprof", &[]),
@@ -40,7 +40,7 @@ type Module = Vec<String>;
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 /// The source without comments, texts and its tests.
-fn bare(source: &str) -> String {
+pub(crate) fn bare(source: &str) -> String {
     let is_tests = |at: &usize| {
         ["\nmod tests {", "\npub(super) mod tests {"].iter().any(|of| source[*at..].contains(of))
     };

@@ -44,6 +44,7 @@ mod larger_than_memory;
 mod listen;
 mod lost_samples;
 mod maker;
+mod names;
 mod options;
 mod overview;
 mod pipes;

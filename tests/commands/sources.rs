@@ -1,6 +1,5 @@
 //! Claims of the documents about the sources.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -91,64 +90,6 @@ fn the_documents_name_the_files_with_unsafe_code() {
         named.sort_unstable();
         assert_eq!(named, with_unsafe, "{document}");
     }
-}
-
-/// Folders whose types are found by searching for their names.
-const SEARCHED: &[&str] = &["src/cli"];
-
-/// Number of types that may have the same name in [`SEARCHED`].
-const MAX_SAME_NAME: usize = 3;
-
-/// The name of the type that a line defines. An associated type, the only `type` that is indented, has a name that its
-/// trait chose.
-fn defined_type(line: &str) -> Option<&str> {
-    let code = line.trim_start();
-    let code = match code.strip_prefix("pub") {
-        Some(public) if public.starts_with('(') => public.split_once(") ")?.1,
-        Some(public) => public.strip_prefix(' ')?,
-        None => code,
-    };
-    let (keyword, rest) = code.split_once(' ')?;
-    let is_definition = match keyword {
-        "struct" | "enum" | "trait" | "union" => true,
-        "type" => !line.starts_with(' '),
-        _ => false,
-    };
-    let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
-    let name = rest.get(..end)?;
-    (is_definition && name.starts_with(|first: char| first.is_ascii_uppercase())).then_some(name)
-}
-
-#[test]
-fn a_line_that_defines_a_type_is_recognized() {
-    for (line, name) in [
-        ("pub(in crate::cli::retention) enum StepLine {", Some("StepLine")),
-        ("pub(crate) type Keyword<T> = (&'static str, T);", Some("Keyword")),
-        ("    struct HandlerState {", Some("HandlerState")),
-        ("pub struct Wrapper(u64);", Some("Wrapper")),
-        ("    type Item = u64;", None),
-        ("/// A struct Row of", None),
-        ("    struct.field = Other;", None),
-    ] {
-        assert_eq!(defined_type(line), name, "{line}");
-    }
-}
-
-#[test]
-fn types_have_names_that_a_search_finds() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    SEARCHED.iter().for_each(|folder| rust_files(&root.join(folder), &mut files));
-    let mut definitions: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in files {
-        let path = file.strip_prefix(root).unwrap().display().to_string();
-        for name in fs::read_to_string(&file).unwrap().lines().filter_map(defined_type) {
-            definitions.entry(name.to_owned()).or_default().push(path.clone());
-        }
-    }
-    assert!(!definitions.is_empty());
-    definitions.retain(|_, paths| paths.len() > MAX_SAME_NAME);
-    assert!(definitions.is_empty(), "{definitions:#?}");
 }
 
 /// The files with a name in a folder and below it, without their endings; folders, too.
