@@ -104,7 +104,7 @@ macro_rules! commands {
             Some(command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")))
         }
 
-        /// Returns the declared answers of all commands.
+        /// Returns the schemas of the results of all commands.
         #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/json-schema.md of it"))]
         fn row_schemas() -> Vec<ResultSchema> {
             let mut all = Vec::new();

@@ -323,7 +323,8 @@ impl<'c, R> Columns<'c, R> {
     pub fn table(mut self, shown: impl IntoIterator<Item = TableColumn<'c, R>>) -> Self {
         self.hide_from_tables();
         for TableColumn { key, title, align, fit, cell, branch, target, is_drawn } in shown {
-            let known = key.and_then(|key| self.schema.position(&key.text));
+            let known = key.as_ref().and_then(|key| self.schema.position(&key.text));
+            debug_assert!(key.is_none() || known.is_some(), "no column has the key of {title:?}");
             let at = known.unwrap_or(self.makings.len());
             if known.is_none() {
                 let Column { declaration, making } = Column::table("", Align::Left, |_| String::new());

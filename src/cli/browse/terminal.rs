@@ -342,7 +342,7 @@ fn unlocked_stdout() -> io::Result<impl Write> {
     io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from)
 }
 
-/// On this platform, no thread hangs by a signal.
+/// On this platform, no signal calls [`leave_anyhow`].
 #[cfg(not(unix))]
 fn unlocked_stdout() -> io::Result<impl Write> {
     Ok(io::stdout())
@@ -354,9 +354,9 @@ fn leave_anyhow() {
     if !is_in_foreground() {
         return;
     }
-    let _ = disable_raw_mode();
     let (done, left) = channel();
     std::thread::spawn(move || {
+        let _ = disable_raw_mode();
         if let Ok(mut out) = unlocked_stdout() {
             leave_by(&mut out);
         }

@@ -442,12 +442,12 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         ("`--group-by package`", HistogramGroupBy::Package),
         ("`--group-by loader`", HistogramGroupBy::Loader),
     ];
-    let declared = |(variant, group_by)| ResultSchema {
+    let schema = |(variant, group_by)| ResultSchema {
         command: "histo",
         variant,
         about: about(group_by),
         rows: columns(group_by, true).fields(),
         summary: summary_columns().fields(),
     };
-    variants.map(declared).to_vec()
+    variants.map(schema).to_vec()
 }

@@ -310,7 +310,7 @@ struct LoadersSummary<'a> {
 fn summary_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
     let groups = group_columns(whole);
     Columns::new([
-        Column::new(names::TOTAL.dot(names::LOADERS), |beside: &LoadersSummary<'a>| beside.total.into()),
+        Column::new(names::TOTAL.dot(names::LOADERS), |summary: &LoadersSummary<'a>| summary.total.into()),
         Column::with_fields(names::GROUPS, groups.fields(), move |beside: &LoadersSummary<'a>| {
             Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
         }),
@@ -422,15 +422,10 @@ fn duplicate_total() -> Columns<'static, u64> {
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let row_schema = |variant, about, rows, beside| ResultSchema {
-        command: "loaders",
-        variant,
-        about,
-        rows,
-        summary: beside,
-    };
+    let schema =
+        |variant, about, rows, summary| ResultSchema { command: "loaders", variant, about, rows, summary };
     vec![
-        row_schema(
+        schema(
             "",
             "A row is a class loader, or all loaders of generated classes of one class of loaders (`object` is the first): those of \
              accessors that the JDK generates for reflective calls (`DelegatingClassLoader`), and others, such as those of \
@@ -439,13 +434,13 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
             columns(None, 0).fields(),
             summary_columns(0).fields(),
         ),
-        row_schema(
+        schema(
             "`--duplicates`",
             "A row is a class name that several loaders define, those that retain most first.",
             name_columns(0).fields(),
             duplicate_total().fields(),
         ),
-        row_schema(
+        schema(
             "`--duplicates --details`",
             "A row is a class of a name that several loaders define.",
             duplicate_columns().fields(),

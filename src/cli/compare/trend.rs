@@ -390,7 +390,7 @@ fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
         Column::records(
             names::DUMPS,
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
-            |beside: &TrendSummary<'a>| beside.dumps,
+            |summary: &TrendSummary<'a>| summary.dumps,
         ),
         Column::records(names::RECORDINGS, recording_columns(), |beside: &TrendSummary<'a>| {
             beside.recordings.as_slice()
@@ -401,7 +401,7 @@ fn summary_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
         Column::new(names::MIN_CHANGES.dot(names::OTHER_CHANGE_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.others.into()
         }),
-        Column::new(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
+        Column::new(names::HOURS, |summary: &TrendSummary<'a>| summary.hours.into())
             .or_null("the dumps contain no times"),
     ])
 }
@@ -417,7 +417,7 @@ fn recording_columns<'a>() -> Columns<'a, &'a RecordedProfile> {
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |(variant, about, by)| ResultSchema {
+    let schema = |(variant, about, by)| ResultSchema {
         command: "trend",
         variant,
         about,
@@ -438,6 +438,6 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
             TrendGroupBy::Classes(ComparedGroupBy::Loader),
         ),
     ]
-    .map(declared)
+    .map(schema)
     .to_vec()
 }

@@ -285,7 +285,7 @@ fn write_sarif(
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |variant, show_values, about| ResultSchema {
+    let schema = |variant, show_values, about| ResultSchema {
         command: "secrets",
         variant,
         about,
@@ -293,12 +293,12 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         summary: summary_columns().fields(),
     };
     vec![
-        declared(
+        schema(
             "",
             false,
             "A row is a value that a rule has found, by `rule` and `object`; [secrets.md](secrets.md) describes the rules. The \
              exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
         ),
-        declared("`--show-values`", true, "The same, with the values; of keys in hexadecimal digits."),
+        schema("`--show-values`", true, "The same, with the values; of keys in hexadecimal digits."),
     ]
 }

@@ -320,14 +320,14 @@ struct OqlSummary {
 
 fn summary_columns() -> Columns<'static, OqlSummary> {
     Columns::new([
-        Column::new(names::COLUMNS, |summary_columns: &OqlSummary| summary_columns.names.clone().into()),
-        Column::new(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
+        Column::new(names::COLUMNS, |summary: &OqlSummary| summary.names.clone().into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |summary: &OqlSummary| summary.total.into())
             .or_null("known only after all rows are computed"),
     ])
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |variant, about, columns: Columns<'static, OqlRow>| ResultSchema {
+    let schema = |variant, about, columns: Columns<'static, OqlRow>| ResultSchema {
         command: "oql",
         variant,
         about,
@@ -335,8 +335,8 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         summary: summary_columns().fields(),
     };
     vec![
-        declared("queries for objects", "A row is an object.", object_columns()),
-        declared(
+        schema("queries for objects", "A row is an object.", object_columns()),
+        schema(
             "queries for values",
             "A row has a key for each column of the query, named as it is written or by `AS`; a second column of the same \
              name gets ` 2`.",

@@ -350,7 +350,7 @@ fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |variant, about, rows| ResultSchema {
+    let schema = |variant, about, rows| ResultSchema {
         command: "refs",
         variant,
         about,
@@ -358,13 +358,13 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         summary: summary_columns().fields(),
     };
     vec![
-        declared(
+        schema(
             "",
             "A row is a reference and the object at its other end: outgoing ones in the order of the object's record, \
              incoming ones by address.",
             rows().fields(),
         ),
-        declared(
+        schema(
             "`--group-by class`",
             "A row is a class of such objects, most retained bytes first.",
             groups().fields(),

@@ -302,7 +302,7 @@ fn summary_columns() -> Columns<'static, StringTotals> {
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |(variant, rows, about)| ResultSchema {
+    let schema = |(variant, rows, about)| ResultSchema {
         command: "strings",
         variant,
         about,
@@ -322,7 +322,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
             "A row is the text of several Strings. Texts are shortened as above.",
         ),
     ];
-    variants.map(declared).to_vec()
+    variants.map(schema).to_vec()
 }
 
 /// Formats the holders, with the share of the sampled copies that each references: `com.acme.Order.currency 98.4%,

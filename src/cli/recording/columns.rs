@@ -74,7 +74,7 @@ pub(super) struct RecordingSummary<T> {
 }
 
 pub(super) fn matching<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
-    Column::new(names::MATCHING.dot(names::ROWS), |beside: &RecordingSummary<T>| beside.matching.into())
+    Column::new(names::MATCHING.dot(names::ROWS), |summary: &RecordingSummary<T>| summary.matching.into())
 }
 
 pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
@@ -84,6 +84,6 @@ pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
 }
 
 pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
-    Column::new(names::DATE, move |beside: &RecordingSummary<T>| date(&beside.of).into())
+    Column::new(names::DATE, move |summary: &RecordingSummary<T>| date(&summary.of).into())
         .or_null("not stated")
 }

@@ -306,22 +306,24 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
             beside.of.samples.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
-        Column::new(names::LOST_SAMPLES, |beside: &RecordingSummary<SampleTotals<'a>>| beside.of.lost.into()),
+        Column::new(names::LOST_SAMPLES, |summary: &RecordingSummary<SampleTotals<'a>>| {
+            summary.of.lost.into()
+        }),
         columns::date(|of: &SampleTotals<'a>| of.samples.date.as_deref()),
     ])
 }
 
 pub(crate) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |variant, about, rows| ResultSchema {
+    let schema = |variant, about, rows| ResultSchema {
         command: "cpu",
         variant,
         about,
         rows,
         summary: summary_columns().fields(),
     };
-    let group = |variant, about, group_by| declared(variant, about, group_columns(group_by).fields());
+    let group = |variant, about, group_by| schema(variant, about, group_columns(group_by).fields());
     vec![
-        declared(
+        schema(
             "`--group-by trace`",
             "The default. A row is a trace with CPU samples, most samples first. `frames` exists only with `--stack`; \
              in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",

@@ -192,7 +192,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     ];
     columns.extend(columns::allocation_columns(
         Some(names::MATCHING),
-        |beside: &RecordingSummary<SiteTotals<'a>>| beside.of.1,
+        |summary: &RecordingSummary<SiteTotals<'a>>| summary.of.1,
     ));
     columns.extend([
         columns::left_out(),

@@ -5,7 +5,7 @@
 use super::fields::{self, Fields};
 use super::object_graph::ObjectGraph;
 use super::object_table::BLOCK;
-use super::record::{ObjectWalk, RecordCatcher};
+use super::record::{ObjectWalk, RecordVisitor};
 use super::strings::StringFields;
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::{ClassNumber, Summary};
@@ -31,9 +31,12 @@ pub struct ObjectReader<'a> {
 
 /// Returns the record at an offset of a dump's bytes; `None` if it cannot be read.
 pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<ObjectRecord<'_>> {
-    let mut catch = RecordCatcher::default();
-    heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
-    catch.0
+    let mut found = None;
+    let mut visitor = RecordVisitor { record: None, visit: |_, record| found = record };
+    let mut walk = ObjectWalk { visitor: &mut visitor, object: ObjectIndex(0), wanted: 1 };
+    heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut walk).ok()?;
+    walk.advance();
+    found
 }
 
 impl<'a> ObjectReader<'a> {
@@ -67,25 +70,9 @@ impl<'a> ObjectReader<'a> {
         &self,
         first: ObjectIndex,
         wanted: u64,
-        mut visit: impl FnMut(ObjectIndex, Option<ObjectRecord<'a>>),
+        visit: impl FnMut(ObjectIndex, Option<ObjectRecord<'a>>),
     ) {
-        let count = u64::BITS - wanted.leading_zeros();
-        let mut object = first;
-        let places = &self.graph.objects.places;
-        places.visit(
-            self.bytes,
-            self.id_size,
-            first.0 / BLOCK,
-            count,
-            &mut RecordCatcher::default(),
-            |catch| {
-                let record = catch.0.take();
-                if wanted & (1 << (object.0 - first.0)) != 0 {
-                    visit(object, record);
-                }
-                object.0 += 1;
-            },
-        );
+        self.visit_block(first, wanted, &mut RecordVisitor { record: None, visit });
     }
 
     /// Visits some objects of a block: those whose bits are set, from `first` on, which is the first object of the block. The

@@ -154,7 +154,7 @@ pub trait ObjectVisitor<'a> {
     fn class(&mut self, object: ObjectIndex, record: ClassObject<'a>) {
         let _ = (object, record);
     }
-    /// Called after each object, also for one whose record cannot be read.
+    /// Called after each object that is visited, also for one whose record cannot be read.
     #[inline(always)]
     fn end(&mut self, object: ObjectIndex) {
         let _ = object;
@@ -238,24 +238,30 @@ impl<'a> From<heap::PrimitiveArray<'a>> for PrimitiveArray<'a> {
     }
 }
 
-/// Visitor that stores one record.
-#[derive(Default)]
-pub(super) struct RecordCatcher<'a>(pub(super) Option<ObjectRecord<'a>>);
+/// Visitor that passes on the record of each object, `None` if it cannot be read.
+pub(super) struct RecordVisitor<'a, F> {
+    pub(super) record: Option<ObjectRecord<'a>>,
+    pub(super) visit: F,
+}
 
-impl<'a> HeapVisitor<'a> for RecordCatcher<'a> {
+impl<'a, F: FnMut(ObjectIndex, Option<ObjectRecord<'a>>)> ObjectVisitor<'a> for RecordVisitor<'a, F> {
     #[inline(always)]
-    fn instance(&mut self, record: heap::Instance<'a>) {
-        self.0 = Some(ObjectRecord::Instance(record.into()));
+    fn instance(&mut self, _: ObjectIndex, record: Instance<'a>) {
+        self.record = Some(ObjectRecord::Instance(record));
     }
     #[inline(always)]
-    fn object_array(&mut self, record: heap::ObjectArray<'a>) {
-        self.0 = Some(ObjectRecord::ObjectArray(record.into()));
+    fn object_array(&mut self, _: ObjectIndex, record: ObjectArray<'a>) {
+        self.record = Some(ObjectRecord::ObjectArray(record));
     }
     #[inline(always)]
-    fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
-        self.0 = Some(ObjectRecord::PrimitiveArray(record.into()));
+    fn primitive_array(&mut self, _: ObjectIndex, record: PrimitiveArray<'a>) {
+        self.record = Some(ObjectRecord::PrimitiveArray(record));
     }
-    fn class(&mut self, record: ClassDump<'a>) {
-        self.0 = Some(ObjectRecord::Class(ClassObject(record)));
+    fn class(&mut self, _: ObjectIndex, record: ClassObject<'a>) {
+        self.record = Some(ObjectRecord::Class(record));
+    }
+    #[inline(always)]
+    fn end(&mut self, object: ObjectIndex) {
+        (self.visit)(object, self.record.take());
     }
 }

@@ -237,7 +237,7 @@ impl Table for Refs<'_> {
                         rows.add(*array, &ReferenceKind::Slot(index), to);
                     }
                     if range.end >= record.length {
-                        context.edges().each_local(*array, |kind, to| rows.add(*array, &kind, to));
+                        context.edges().for_each_local(*array, |kind, to| rows.add(*array, &kind, to));
                     }
                 }
             }
@@ -289,7 +289,7 @@ impl RefRows<'_, '_> {
             let end = ObjectIndex(first.0.saturating_add(BLOCK)).min(range.end);
             let upto = u64::MAX.checked_shr(u64::BITS - (end.0 - first.0)).unwrap_or(0);
             let wanted = upto & (u64::MAX << (start.0 - first.0));
-            refs.context.edges().each_of_block(first, wanted, |from, kind, to| {
+            refs.context.edges().for_each_in_block(first, wanted, |from, kind, to| {
                 let place = self.count(from, &kind);
                 if is_meant(to) {
                     self.add_at(from, &kind, to, place);

@@ -258,7 +258,7 @@ fn columns<'a>(
 }
 
 fn summary_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
-    let mut columns = Vec::from(Old::columns(|beside: &ClassesDiffSummary| &beside.old));
+    let mut columns = Vec::from(Old::columns(|summary: &ClassesDiffSummary| &summary.old));
     columns.push(Column::new(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| {
         beside.changed.into()
     }));

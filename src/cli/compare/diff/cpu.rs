@@ -212,9 +212,10 @@ struct CpuDiffSummary<T> {
 }
 
 fn common_columns<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
-    let mut columns = Vec::from(Old::columns(|beside: &CpuDiffSummary<T>| &beside.old));
-    columns
-        .push(Column::new(names::TOTAL.dot(names::ROWS), |beside: &CpuDiffSummary<T>| beside.changed.into()));
+    let mut columns = Vec::from(Old::columns(|summary: &CpuDiffSummary<T>| &summary.old));
+    columns.push(Column::new(names::TOTAL.dot(names::ROWS), |summary: &CpuDiffSummary<T>| {
+        summary.changed.into()
+    }));
     columns
 }
 

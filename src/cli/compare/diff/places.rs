@@ -176,7 +176,7 @@ struct PlacesDiffSummary<'a> {
 }
 
 fn summary_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
-    let mut columns = Vec::from(Old::columns(|beside: &PlacesDiffSummary<'a>| &beside.old));
+    let mut columns = Vec::from(Old::columns(|summary: &PlacesDiffSummary<'a>| &summary.old));
     let reachable =
         ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), |beside: &PlacesDiffSummary<'a>| {
             Some(beside.changes.reachable_bytes)

@@ -194,28 +194,28 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
 }
 
 fn summary_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
-    let mut columns = Vec::from(Old::columns(|beside: &SitesDiffSummary| &beside.old));
+    let mut columns = Vec::from(Old::columns(|summary: &SitesDiffSummary| &summary.old));
     columns.extend([
         origin(names::OLD.dot(names::ORIGIN), |[old, _]| old),
         origin(names::ORIGIN, |[_, new]| new),
-        Column::new(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
+        Column::new(names::TOTAL.dot(names::ROWS), |summary: &SitesDiffSummary| summary.changed.into()),
     ]);
     let total = |name: Name, of| ChangeColumns::new(names::TOTAL.dot(name), of);
     let totals = [
-        total(names::LIVE_BYTES, |beside: &SitesDiffSummary| Some(beside.live_bytes)),
+        total(names::LIVE_BYTES, |summary: &SitesDiffSummary| Some(summary.live_bytes)),
         total(names::LIVE_INSTANCES, |beside| Some(beside.live_instances)),
         total(names::ALLOCATED_BYTES, |beside| beside.allocated_bytes).or_null(NOT_RECORDED),
         total(names::ALLOCATED_INSTANCES, |beside| beside.allocated_instances).or_null(NOT_RECORDED),
     ];
     columns.extend(totals.iter().flat_map(ChangeColumns::columns));
     columns.push(
-        Column::new(names::EVENT, |beside: &SitesDiffSummary| beside.event.map(SiteEvent::name).into())
+        Column::new(names::EVENT, |summary: &SitesDiffSummary| summary.event.map(SiteEvent::name).into())
             .or_null("unless of Flight Recorder"),
     );
     columns
 }
 
 fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
-    Column::new(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
+    Column::new(key, move |summary: &SitesDiffSummary| of(summary.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }

@@ -368,7 +368,7 @@ pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
 }
 
 pub(super) fn row_schema() -> Vec<ResultSchema> {
-    let declared = |variant, about, rows, beside| ResultSchema {
+    let schema = |variant, about, rows, beside| ResultSchema {
         command: "show",
         variant,
         about,
@@ -376,14 +376,14 @@ pub(super) fn row_schema() -> Vec<ResultSchema> {
         summary: beside,
     };
     vec![
-        declared(
+        schema(
             "",
             "The row is the object or class object; there is none if it does not exist.",
             object_columns().fields(),
             suggestion_columns().fields(),
         ),
-        declared("CSV", "A row is a field or element.", part_columns("field").fields(), Vec::new()),
-        declared("CSV with `--as hex` or `--as text`", "One row.", data_columns().fields(), Vec::new()),
+        schema("CSV", "A row is a field or element.", part_columns("field").fields(), Vec::new()),
+        schema("CSV with `--as hex` or `--as text`", "One row.", data_columns().fields(), Vec::new()),
     ]
 }
 

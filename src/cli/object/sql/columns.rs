@@ -119,7 +119,7 @@ pub(super) fn summary_columns() -> Columns<'static, SqlSummary> {
         JsonField::new(names::IS_DAMAGED),
     ];
     Columns::new([
-        Column::new(names::COLUMNS, |beside: &SqlSummary| list(beside.names.iter().cloned())),
+        Column::new(names::COLUMNS, |summary: &SqlSummary| list(summary.names.iter().cloned())),
         Column::with_fields(names::ATTACHED, attached, |beside: &SqlSummary| {
             list(beside.attached.iter().cloned())
         }),

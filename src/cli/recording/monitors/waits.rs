@@ -87,7 +87,7 @@ fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
 
 fn summary_columns() -> Columns<'static, RecordingSummary<usize>> {
     Columns::new([
-        Column::new(names::TOTAL.dot(names::LINES), |beside: &RecordingSummary<usize>| beside.of.into()),
+        Column::new(names::TOTAL.dot(names::LINES), |summary: &RecordingSummary<usize>| summary.of.into()),
         columns::matching(),
         columns::left_out(),
     ])

@@ -77,7 +77,8 @@ impl WorkerProcess {
                     Err(error) => break Some(error),
                 }
             };
-            let _ = child.reap();
+            child.kill();
+            let _ = child.wait();
             ended.map(|error| take(WorkerEvent::Ended(error)));
         })?;
         Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::WorkerTerms;
 use crate::cli::shared::context::lock;
 
-/// A worker, which is killed and waited for on drop.
+/// A worker, which is killed on drop.
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     child: WorkerKiller,
@@ -54,19 +54,13 @@ impl WorkerKiller {
 
     /// Waits until the worker has ended; others may kill it meanwhile. It was killed or has closed its output, so this takes a
     /// moment.
-    fn wait(&self) -> io::Result<ExitStatus> {
+    pub(super) fn wait(&self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = lock(&self.0).try_wait()? {
                 return Ok(status);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-    }
-
-    /// Kills the worker and waits until it has ended.
-    pub(super) fn reap(&self) -> io::Result<ExitStatus> {
-        self.kill();
-        self.wait()
     }
 }
 
@@ -140,13 +134,14 @@ impl WorkerProcess {
         }
         #[cfg(not(unix))]
         let _ = patience;
-        let _ = self.child.reap();
+        self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        let _ = self.child.reap();
+        self.child.kill();
     }
 }
 

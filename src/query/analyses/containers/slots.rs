@@ -188,7 +188,8 @@ impl<'a> SlotCounter<'_, 'a> {
                 }
             }
             if mask != 0 {
-                self.edges.each_of_block(block.start, mask, |from, kind, id| counter.take(from, kind, id));
+                self.edges
+                    .for_each_in_block(block.start, mask, |from, kind, id| counter.take(from, kind, id));
             }
         }
         counter.finish()

@@ -130,9 +130,14 @@ impl<'a> Edges<'a> {
     }
 
     /// Like [`Edges::each`], for the stack of a thread.
-    pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        ReferenceReader { edges: self, with_locals: true, visit: |_, kind, id| visit(kind, id) }
-            .locals(thread);
+    pub fn for_each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
+        for root in self.roots.locals_of(thread) {
+            if let Some(id) =
+                self.dump.graph.objects.addresses.id_of(root.object).and_then(ObjectId::non_null)
+            {
+                visit(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
+            }
+        }
     }
 
     /// Returns the object ID of the class object of an object's class.
@@ -142,7 +147,7 @@ impl<'a> Edges<'a> {
 
     /// Like [`Edges::each`], for the objects of a block whose bits are set, counted from `first`, which is the first of
     /// the block; without their references to class objects. Finding them in sequence is faster than one by one.
-    pub fn each_of_block(
+    pub fn for_each_in_block(
         &self,
         first: ObjectIndex,
         wanted: u64,
@@ -251,16 +256,6 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_,
             (self.visit)(from, meaning, id);
         }
     }
-
-    /// Finds the objects referenced by the stack of a thread.
-    fn locals(&mut self, thread: ObjectIndex) {
-        let edges = self.edges;
-        for root in edges.roots.locals_of(thread) {
-            if let Some(id) = edges.dump.graph.objects.addresses.id_of(root.object) {
-                self.take(thread, ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
-            }
-        }
-    }
 }
 
 impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ObjectVisitor<'a>
@@ -315,7 +310,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ObjectVisitor<'a>
 
     fn end(&mut self, from: ObjectIndex) {
         if self.with_locals && self.edges.roots.contains(from) {
-            self.locals(from);
+            self.edges.for_each_local(from, |kind, id| (self.visit)(from, kind, id));
         }
     }
 }
