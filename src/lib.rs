@@ -1,17 +1,17 @@
-//! Reading Java heap dumps (HPROF), fast and exactly: the library behind the command line `hprof-cli`.
+//! Reads Java heap dumps (HPROF), fast and exactly: the library behind the command line `hprof-cli`.
 //!
-//! A dump is read once, with all cores. What was found is kept in an index beside it; from then on it opens at once. A
-//! dump may be compressed, damaged, or larger than memory.
+//! A dump is read once, on all cores. The result is stored in an index beside it, with which the dump opens at once afterwards.
+//! A dump may be compressed, damaged, or larger than memory.
 //!
 //! | question | where |
 //! |---|---|
 //! | Open a dump; what is in it, and what is wrong with it? | [`Heap`], [`Summary`], [`open`], [`model`] |
 //! | How large are objects? | [`sizes`] |
 //! | Which classes take how much? | [`histogram`] |
-//! | Who holds how much? | [`dominators`] |
+//! | Which objects retain how much? | [`dominators`] |
 //! | What keeps an object alive? | [`paths`] |
 //! | What is in an object? | [`objects`] |
-//! | What was each thread doing, and what does its stack hold? | [`threads`] |
+//! | What was each thread doing, and what does its stack reference? | [`threads`] |
 //! | Everything else | [`oql`], the query language of Eclipse MAT |
 //!
 //! The ten classes that take most:
@@ -34,10 +34,10 @@
 //!
 //! # Numbers
 //!
-//! Each has a type of its own. An [`ObjectId`] is the identifier of an object in the dump, in HotSpot's dumps its address;
-//! an [`ObjectIndex`] is its number in the index, in ascending order of IDs; a [`TreePosition`] is its place in preorder of
+//! Each has its own type. An [`ObjectId`] identifies an object in the dump: in HotSpot's dumps it is the address. An
+//! [`ObjectIndex`] is its number in the index, in ascending order of IDs; a [`TreePosition`] is its position in the preorder of
 //! the dominator tree. A [`ClassNumber`] is the number of a class, a [`TraceSerial`] that of a stack trace. All of them belong
-//! to one dump. Sets of objects ([`dominators::RoaringBitmap`]) hold object indices. Sizes are in bytes.
+//! to one dump. Sets of objects ([`dominators::RoaringBitmap`]) contain object indices. Sizes are in bytes.
 //!
 //! # Features
 //!

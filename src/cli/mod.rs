@@ -284,7 +284,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Checks what a command needs besides its arguments, before a pipe is read.
+/// Checks the requirements of a command besides its arguments, before a pipe is read.
 fn ready(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     match matches.subcommand() {
         Some(("browse", of)) => browse::check(of),
@@ -369,7 +369,7 @@ fn parser(first: Option<&str>) -> clap::Command {
     first.and_then(alone).unwrap_or_else(command)
 }
 
-/// Returns the program with one command: building all of them takes longer than many an answer.
+/// Returns the program with one command: building all of them often takes longer than the answer.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
     Some(Program::command().subcommand(subcommand(name)?))
 }

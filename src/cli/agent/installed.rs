@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the files of these names that there are: the one that an environment variable names, or else those beside this
-/// program, where packages install them, and where cargo builds them, nearest first.
+/// Returns the existing files with these names: the one that an environment variable names, or else those in the directory of
+/// this program, where packages install them, and where cargo builds them, nearest first.
 ///
 /// # Errors
 ///
-/// If the variable names no file, or this program does not know where it is.
+/// If the variable names no file, or the path of this program cannot be determined.
 pub(crate) fn files(variable: &str, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(path) = env_path(variable) {
         anyhow::ensure!(path.is_file(), "there is no file {}, which ${variable} names", path.display());
@@ -30,7 +30,7 @@ pub(crate) fn env_path(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns possible places for a program in `dir`, nearest first.
+/// Returns the directories to search for a program in `dir`, nearest first.
 fn places(dir: &Path) -> Vec<PathBuf> {
     let mut places = vec![dir.to_owned(), dir.join("../lib"), dir.join("../lib/hprof-cli"), dir.join("deps")];
     if dir.file_name().is_some_and(|name| name == "debug") {

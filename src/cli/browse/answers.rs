@@ -70,7 +70,7 @@ impl Answerer {
         }
     }
 
-    /// Keeps answers with at most this many bytes.
+    /// Limits the cached answers to this many bytes.
     #[cfg(test)]
     pub(super) fn keeping(self, most: usize) -> Self {
         Self { kept: Mutex::new(KeptAnswers::new(most)), ..self }
@@ -165,10 +165,10 @@ impl Answerer {
         }
     }
 
-    /// Returns the open nodes that have an object with a text below them, in nodes that are shown open.
+    /// Returns the open nodes with a descendant whose text contains `wanted`, including descendants in other open nodes.
     fn open_nodes_with(&self, wanted: &str, question: &Question) -> Result<Vec<ObjectId>, Failure> {
         let mut found: Vec<ObjectId> = Vec::new();
-        // Each may be below another one, which was usually opened before it.
+        // Each may be below another one, which was usually opened earlier.
         let mut others: Vec<_> = question.trees.iter().rev().collect();
         loop {
             let before = found.len();
@@ -189,7 +189,7 @@ impl Answerer {
         }
     }
 
-    /// Runs a command, unless its answer is kept.
+    /// Runs a command, unless its answer is cached.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
         if let Some(answer) = lock(&self.kept).find(&key) {
@@ -221,7 +221,7 @@ impl Answerer {
                 Ok(CommandOutput { screens, text, notes, is_damaged: outcome == Outcome::Damaged })
             }
             Err(error) => match error.downcast_ref::<clap::Error>() {
-                // Help that was asked for.
+                // Requested help.
                 Some(help) if !help.use_stderr() => {
                     let text = help_for(words, width).unwrap_or_else(|| help.to_string());
                     Ok(CommandOutput { screens, text, notes, is_damaged: false })
@@ -249,7 +249,7 @@ fn help_for(words: &[String], width: u16) -> Option<String> {
     Some(program.try_get_matches_from(line).err()?.to_string())
 }
 
-/// Returns a path that no command takes for an option or for standard input.
+/// Returns a path that no command mistakes for an option or for standard input.
 fn as_argument(path: &Path) -> OsString {
     if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
         return Path::new(".").join(path).into_os_string();
@@ -263,7 +263,7 @@ impl ScreenAnswer {
         let hint = hint.map(|hint| format!("hint: {hint}"));
         let text = format!("error: {text}");
         let lines = text.lines().map(str::to_owned).chain(hint);
-        // An ID in an error may be an example, or that of no object.
+        // An ID in an error may be an example, or the ID of no object.
         let unlinked = |line| ScreenLine { links: Arc::default(), ..line };
         Self {
             lines: lines.flat_map(|text| wrap_text(&text, width)).map(unlinked).collect(),

@@ -1,4 +1,4 @@
-//! Answers of commands that are kept: those that were needed last, up to a number of bytes.
+//! Cache of commands' answers: the most recently used ones, up to a number of bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hprof_report::screen::Screen;
 use hprof_report::window::RowWindow;
 
-/// Maximum size of the answers that are kept.
+/// Maximum size of the cached answers.
 pub(super) const MAX_KEPT_BYTES: usize = 64 << 20;
-/// Size that every answer has at least, with its key: else any number of empty answers would be kept.
+/// Minimum size of an answer and its key: otherwise any number of empty answers would be cached.
 const LEAST_BYTES: usize = 1 << 10;
 
 /// Answer of a command.
@@ -20,7 +20,7 @@ pub(super) struct CommandAnswer {
 }
 
 impl CommandAnswer {
-    /// Returns the size that it counts as while it is kept.
+    /// Returns the size that counts for the limit of the cache.
     fn byte_count(&self) -> usize {
         let screens = self.screens.iter().map(Screen::byte_count);
         let texts = self.notes.iter().chain([&self.text]).map(String::len);
@@ -31,21 +31,21 @@ impl CommandAnswer {
 /// A command line without the dump, the width of its answer, and its rows.
 pub(super) type KeptKey = (Vec<String>, u16, RowWindow);
 
-/// The answers that are kept, the one that was needed last first.
+/// Cached answers, most recently used first.
 #[derive(Debug)]
 pub(super) struct KeptAnswers {
     answers: VecDeque<(KeptKey, Arc<CommandAnswer>, usize)>,
-    /// Maximum sum of their sizes.
+    /// Maximum sum of their sizes in bytes.
     most: usize,
 }
 
 impl KeptAnswers {
-    /// Creates a place for answers with at most this many bytes together.
+    /// Creates a cache for answers of at most this many bytes together.
     pub(super) fn new(most: usize) -> Self {
         Self { answers: VecDeque::new(), most }
     }
 
-    /// Returns the answer to a question, if it is there.
+    /// Returns the answer to a question, if it is cached.
     pub(super) fn find(&mut self, key: &KeptKey) -> Option<Arc<CommandAnswer>> {
         let at = self.answers.iter().position(|(known, ..)| known == key)?;
         let found = self.answers.remove(at)?;
@@ -54,8 +54,8 @@ impl KeptAnswers {
         Some(answer)
     }
 
-    /// Keeps an answer, in the place of those that were not needed for longest. One that is larger than all may be together
-    /// is not kept: the others are worth more.
+    /// Caches an answer and removes the least recently used ones. An answer larger than the limit is not cached, as it would
+    /// replace all others.
     pub(super) fn keep(&mut self, key: KeptKey, answer: Arc<CommandAnswer>) {
         let bytes = answer.byte_count();
         if bytes > self.most {
@@ -91,16 +91,16 @@ mod tests {
         for name in ["a", "b", "c"] {
             kept.keep(key(name), text(2_000));
         }
-        // It is needed again, so another one goes.
+        // It is used again, so another one is removed.
         assert!(kept.find(&key("a")).is_some());
         kept.keep(key("d"), text(2_000));
         let is_kept: Vec<bool> =
             ["a", "b", "c", "d"].iter().map(|name| kept.find(&key(name)).is_some()).collect();
         assert_eq!(is_kept, [true, false, true, true]);
-        // One that is too large alone leaves the others.
+        // An answer that is too large leaves the others.
         kept.keep(key("large"), text(9_000));
         assert!(kept.find(&key("large")).is_none() && kept.find(&key("a")).is_some());
-        // Empty answers are not free.
+        // Empty answers count, too.
         for number in 0..100 {
             kept.keep(key(&format!("empty {number}")), text(0));
         }

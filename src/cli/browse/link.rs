@@ -1,4 +1,4 @@
-//! The connection to the worker: it is started on demand, and killed to cancel a question.
+//! The connection to the worker, which is started on demand, and killed to cancel a question.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use super::core::{Question, ScreenAnswer};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::worker::{WorkerEvent, WorkerProcess, WorkerProgress, WorkerTerms};
 
-/// A question that takes longer is cancelled by the next one; one that takes less is answered before.
+/// Questions that take longer are cancelled by the next one; shorter ones are answered first.
 const SHORT: Duration = Duration::from_millis(300);
-/// Time that a process gets to remove its temporary files.
+/// Time for a process to remove its temporary files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Message from the process.
 #[derive(Debug)]
 pub(super) enum ScreenEvent {
     Answer(u64, ScreenAnswer),
-    /// What is shown until the answer comes.
+    /// Lines that are shown until the answer arrives.
     Early(u64, ScreenAnswer),
     Progress(u64, String),
     /// The process with this number has ended.
@@ -34,7 +34,7 @@ pub(super) type EventSink = Arc<dyn Fn(ScreenEvent) + Send + Sync>;
 
 /// The process that answers, if one is running.
 pub(super) struct Link {
-    /// The program, as it was found at the start.
+    /// Path of the program at the start.
     program: PathBuf,
     /// Arguments of the process.
     arguments: Vec<OsString>,
@@ -42,7 +42,7 @@ pub(super) struct Link {
     process: Option<AnsweringProcess>,
     /// Number of the last process.
     count: u64,
-    /// Whether the index is ready. Until then it is built, which is not begun again for each view.
+    /// `true` if the index is ready. Before that, the process builds it, and is not restarted for each view.
     has_index: bool,
 }
 
@@ -50,7 +50,7 @@ struct AnsweringProcess {
     process: WorkerProcess,
     /// The question that it answers.
     asked: Option<AskedQuestion>,
-    /// The number of the question that it was started for.
+    /// The number of the question for which it was started.
     first: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ struct AskedQuestion {
     number: u64,
     since: Instant,
     question: Arc<WireQuestion>,
-    /// Whether the process has said something about it.
+    /// `true` if the process has sent a message about it.
     is_read: bool,
 }
 
@@ -80,7 +80,7 @@ impl Link {
         }
         let number = question.number;
         let question = Arc::new(question.into());
-        // A process that ended a moment ago is replaced.
+        // The process may just have ended; if so, another one is started.
         if self.send(number, &question).is_err() {
             self.cancel();
             self.send(number, &question)?;
@@ -101,12 +101,12 @@ impl Link {
         Ok(())
     }
 
-    /// Notes that the index is ready.
+    /// Records that the index is ready.
     pub(super) fn has_index(&mut self) {
         self.has_index = true;
     }
 
-    /// Notes that a process has said something about a question.
+    /// Records that a process has sent a message about a question.
     pub(super) fn is_read(&mut self, number: u64) {
         let asked = self.process.as_mut().and_then(|process| process.asked.as_mut());
         if let Some(asked) = asked.filter(|asked| asked.number == number) {
@@ -114,7 +114,7 @@ impl Link {
         }
     }
 
-    /// Notes an answer.
+    /// Records that a question is answered.
     pub(super) fn note_answer(&mut self, number: u64) {
         self.has_index = true;
         if let Some(process) = &mut self.process
@@ -124,9 +124,9 @@ impl Link {
         }
     }
 
-    /// Notes the end of a process. A question that it has perhaps not read goes to another process: one that was killed can still
-    /// be written to for a moment. A process that was started for the question has read it. Returns the number of the question
-    /// that remains without an answer.
+    /// Handles the end of a process. A question that it may not have read is sent to another process: for a moment, writing to
+    /// a killed process still succeeds. A process has read the question for which it was started. Returns the number of the
+    /// question that remains unanswered.
     pub(super) fn note_end(&mut self, number: u64) -> Option<u64> {
         if number != self.count {
             return None;
@@ -138,7 +138,7 @@ impl Link {
         Some(number).filter(|_| !is_asked_again)
     }
 
-    /// Ends the process, whatever it is doing.
+    /// Ends the process, regardless of its state.
     pub(super) fn cancel(&mut self) {
         if let Some(process) = self.process.take() {
             std::thread::spawn(move || process.process.end(PATIENCE));

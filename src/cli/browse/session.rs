@@ -37,8 +37,8 @@ pub(super) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
     Ok(Outcome::Fine)
 }
 
-/// Returns the options that every command must repeat in a shell: without them it would have another answer, or build
-/// another index.
+/// Returns the options that every command must repeat in a shell: without them it would give another answer, or build another
+/// index.
 fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
     let mut options = args.frameworks.words();
     options.extend(args.input.heap_dump().iter().map(|number| format!("--heap-dump={number}").into()));
@@ -48,7 +48,7 @@ fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
     options
 }
 
-/// Options as the parser knows them.
+/// Options from the declaration of the command line.
 pub(super) struct CommandOptions;
 
 impl Catalog for CommandOptions {

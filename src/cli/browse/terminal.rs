@@ -1,5 +1,4 @@
-//! The terminal of the browser: it is put into its state, read and drawn, and restored at the end, at panics, and while
-//! the process is suspended.
+//! The terminal of the browser: set up, read and drawn; restored at the end, after panics, and while the process is suspended.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
@@ -25,13 +24,13 @@ use super::link::{EventSink, Link, ScreenEvent};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::signals;
 
-/// What the browser waits for.
+/// An event that the browser waits for.
 enum BrowserEvent {
     Terminal(TerminalEvent),
     Worker(ScreenEvent),
-    /// The terminal is gone, or the process shall end by a signal.
+    /// The terminal is gone, or a signal ends the process.
     End,
-    /// The process shall stop.
+    /// The process must stop, for Ctrl-Z or SIGTSTP.
     Stop,
 }
 
@@ -61,7 +60,7 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     if has_ended? {
         signals::end_now();
     }
-    // What the screen said is gone with it.
+    // Messages on the screen are gone with it.
     match failure {
         Some(text) => anyhow::bail!("{}", text.strip_prefix("error: ").unwrap_or(&text).to_owned()),
         None => Ok(()),
@@ -74,8 +73,8 @@ fn hearing(sender: Sender<BrowserEvent>) -> EventSink {
     Arc::new(move |heard| drop(lock(&sender).send(BrowserEvent::Worker(heard))))
 }
 
-/// Reads keys on a thread of their own, each when the one before has had its effect: what is typed after the last key is
-/// for the shell.
+/// Reads keys on a separate thread, each after the previous one has taken effect: anything typed after the last key is for the
+/// shell.
 fn read_keys(sender: Sender<BrowserEvent>, done: Receiver<()>) {
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
@@ -115,16 +114,16 @@ fn watch_signals(sender: &Sender<BrowserEvent>) {
 struct BrowserLoop {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
     link: Link,
-    /// Lets the next key be read.
+    /// Allows the next key to be read.
     done: Sender<()>,
     has_color: bool,
 }
 
 impl BrowserLoop {
-    /// Takes events until the browser quits; returns `true` if a signal ends it.
+    /// Handles events until the browser quits; returns `true` if a signal ends it.
     fn run(mut self, browser: &mut Browser, events: &Receiver<BrowserEvent>) -> anyhow::Result<bool> {
         let is_ended = self.take_events(browser, events);
-        // At once: the process that answers may take a moment to end, and what is typed meanwhile is for the shell.
+        // Immediately: the answering process may take a moment to end, and anything typed meanwhile is for the shell.
         leave();
         is_ended
     }
@@ -162,7 +161,7 @@ impl BrowserLoop {
             let has_color = self.has_color;
             self.terminal.draw(|frame| browser.draw(frame.buffer_mut(), has_color))?;
             let Ok(event) = events.recv() else { return Ok(true) };
-            // Events that came meanwhile are shown with it.
+            // Further pending events are handled before drawing.
             for event in std::iter::once(event).chain(events.try_iter()) {
                 match event {
                     BrowserEvent::Terminal(event) => {
@@ -205,8 +204,8 @@ impl BrowserLoop {
         }
     }
 
-    /// Stops the process, and takes the terminal again when it goes on. Returns `true` if it goes on only to end by a signal:
-    /// it may be in the background then, where taking the terminal would stop it again.
+    /// Stops the process, and sets up the terminal again when it continues. Returns `true` if it continues only to end by a
+    /// signal: it may be in the background then, where using the terminal would stop it again.
     fn stop(&mut self) -> anyhow::Result<bool> {
         leave();
         signals::stop_now();
@@ -223,7 +222,7 @@ impl BrowserLoop {
     }
 }
 
-/// Passes an event of the terminal to the browser.
+/// Passes a terminal event to the browser.
 fn take(browser: &mut Browser, event: &TerminalEvent) {
     match event {
         TerminalEvent::Resize(columns, lines) => browser.resize((*columns, *lines)),
@@ -269,7 +268,7 @@ static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 struct TerminalSession;
 
 impl TerminalSession {
-    /// Returns `None` if the process shall end.
+    /// Returns `None` if the process must end.
     fn enter() -> anyhow::Result<Option<Self>> {
         Ok(enter()?.then_some(Self))
     }
@@ -281,16 +280,15 @@ impl Drop for TerminalSession {
     }
 }
 
-/// Maximum number of times that the process stops because the terminal is that of another job. It cannot be stopped where
-/// nobody could continue it.
+/// Maximum number of stops while another job has the terminal. A stop has no effect if nobody could continue the process.
 const MAX_STOPS: usize = 50;
 
-/// Returns whether this process is in the foreground. A terminal changed from the background would stop the process: a signal
-/// could not end it then.
+/// Returns whether this process is in the foreground. Changing the terminal from the background would stop the process, and a
+/// signal could not end it then.
 #[cfg(unix)]
 fn is_in_foreground() -> bool {
     use rustix::{process, termios};
-    // A terminal that controls no jobs may be changed by any process.
+    // A terminal without job control may be changed by any process.
     termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == process::getpgrp())
 }
 
@@ -300,7 +298,7 @@ fn is_in_foreground() -> bool {
     true
 }
 
-/// Puts the terminal into the state of the browser; in the background, the process stops before. Returns `false` if it shall end.
+/// Puts the terminal into the state of the browser; in the background, stops the process first. Returns `false` if it must end.
 fn enter() -> anyhow::Result<bool> {
     for _ in 0..MAX_STOPS {
         if signals::is_ending() {
@@ -335,7 +333,7 @@ fn leave_by(out: &mut impl Write) {
     }
 }
 
-/// Returns stdout without its lock and its buffer, which a thread that hangs may hold.
+/// Returns stdout without its lock and its buffer, which a hanging thread may hold.
 #[cfg(unix)]
 fn unlocked_stdout() -> io::Result<impl Write> {
     use std::os::fd::AsFd;
@@ -348,8 +346,8 @@ fn unlocked_stdout() -> io::Result<impl Write> {
     Ok(io::stdout())
 }
 
-/// Restores the terminal while the main thread hangs, which may be in the middle of drawing. A terminal that takes no output
-/// is given up after a moment.
+/// Restores the terminal while the main thread hangs, possibly while drawing. Gives up after a moment if the terminal accepts
+/// no output.
 fn leave_anyhow() {
     if !is_in_foreground() {
         return;
@@ -431,14 +429,14 @@ mod tests {
         let order = Arc::new(Mutex::new(Vec::new()));
         let outer = panic::take_hook();
         let (first, then) = (order.clone(), order.clone());
-        // Other tests may panic meanwhile.
+        // Other tests may panic at the same time.
         let this = std::thread::current().id();
         panic::set_hook(Box::new(move |_| {
             if std::thread::current().id() == this {
                 lock(&then).push("reported");
             }
         }));
-        // A hook is of all threads: only panics of this one restore, and none after the browser has ended.
+        // A hook applies to all threads: only panics of this one restore, and none after the browser has ended.
         let hook = PanicHook::with(move || lock(&first).push("restored"));
         let _ = panic::catch_unwind(|| panic!("here"));
         let _ = std::thread::spawn(|| panic!("elsewhere")).join();

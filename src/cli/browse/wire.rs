@@ -11,7 +11,7 @@ use super::core::{Question, ScreenAnswer};
 /// Message from a worker: the number of a question. The body is a [`WireAnswer`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ScreenMessage {
-    /// What is shown until the answer comes.
+    /// Lines that are shown until the answer arrives.
     Early(u64),
     Answer(u64),
 }
@@ -80,7 +80,7 @@ impl From<Question> for WireQuestion {
     fn from(question: Question) -> Self {
         let Question { number, words, trees, width, window } = question;
         let window = window.map(|window| {
-            // Which rows are kept is determined by the process that answers.
+            // The answering process determines which rows are kept.
             let RowWindow { start, count, is_last, around, text, kept: _ } = window;
             let around = around.map(|targets| targets.into_iter().map(WireTarget::from).collect());
             WireWindow { start, count, is_last, around, text }

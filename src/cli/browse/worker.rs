@@ -10,18 +10,18 @@ use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{self, ProgressReporter};
 
-/// Maximum size of an answer as it is sent.
+/// Maximum size of a serialized answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// Time after which something else is shown until the answer comes.
+/// Time after which other lines are shown until the answer arrives.
 const SOON: Duration = Duration::from_millis(60);
 
-/// Returns an answer as it is sent; `None` if it has more than `max` bytes.
+/// Serializes an answer; `None` if that takes more than `max` bytes.
 fn body(answer: ScreenAnswer, max: usize) -> Option<Vec<u8>> {
     serde_json::to_vec(&WireAnswer::from(answer)).ok().filter(|body| body.len() <= max)
 }
 
-/// Returns an answer as it is sent; if it has more than `max` bytes, the answer is that it does.
+/// Serializes an answer, or an error if that takes more than `max` bytes.
 pub(super) fn answer_body(answer: ScreenAnswer, max: usize) -> Vec<u8> {
     let width = answer.width;
     body(answer, max).unwrap_or_else(|| {
@@ -42,9 +42,9 @@ pub(super) fn run(reporter: &ProgressReporter, answerer: &Arc<Answerer>) -> anyh
     Ok(())
 }
 
-/// Answers a question. Meanwhile, the browser is told something else if the answer takes long.
+/// Answers a question. If that takes long, the browser gets other lines meanwhile.
 fn answer(answerer: &Arc<Answerer>, question: &Question) {
-    // Locked while a message is sent: nothing else is told after the answer.
+    // Locked while a message is sent: nothing else is sent after the answer.
     let is_answered = Arc::new(Mutex::new(false));
     // Dropped with the answer, which wakes the other thread.
     let _answering = Answerer::has_early(question).then(|| {

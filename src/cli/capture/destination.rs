@@ -36,11 +36,11 @@ pub(super) struct FileDestination {
     place: DestinationPlace,
 }
 
-/// Directory of such a file.
+/// Directory of the file.
 enum DestinationPlace {
-    /// What happens there is done as this user. With the real path.
+    /// A directory in which files are written as this user, with its canonical path.
     Own(OwnedFd, PathBuf),
-    /// Root does nothing there itself.
+    /// A directory that others may change: root accesses it only as another user.
     Foreign(OutputPlace),
 }
 
@@ -63,7 +63,7 @@ impl Destination {
         }
     }
 
-    /// Returns the user as whom everything happens there, if that is another one.
+    /// Returns the user as whom files there are accessed, if that is another one.
     pub(super) fn foreign_user(&self) -> Option<u32> {
         match self {
             Self::File(FileDestination { place: DestinationPlace::Foreign(place), .. }) => Some(place.user()),
@@ -83,7 +83,7 @@ pub(super) struct DestinationRequest<'a> {
 }
 
 impl Destination {
-    /// Returns where the dump of a JVM goes, if nothing is in its way.
+    /// Returns the destination of a JVM's dump. Fails if it cannot be written, or exists and may not be replaced.
     pub(super) fn new(
         request: &DestinationRequest<'_>,
         row: &JvmRow,
@@ -129,7 +129,7 @@ fn foreign(path: &Path, place: OutputPlace, is_forced: bool) -> anyhow::Result<D
     Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
 }
 
-/// Returns the name of a file in such a directory, if none has it or it may be replaced.
+/// Returns the file name of `path`. Fails if a file of that name exists and may not be replaced.
 fn check_name<'p>(path: &'p Path, place: &OutputPlace, is_forced: bool) -> anyhow::Result<&'p str> {
     let name = name_of(path)?;
     let there = place.file_bytes(name).with_context(|| format!("cannot write {}", path.display()))?;
@@ -179,7 +179,7 @@ fn own(path: &Path, dir: &Path, is_forced: bool) -> anyhow::Result<Destination> 
     Ok(Destination::File(FileDestination { path: path.to_owned(), is_forced, place }))
 }
 
-/// Returns the name of a dump that was given none: `Main-4711-20261126T014600Z.hprof`.
+/// Returns the default name of a dump: `Main-4711-20261126T014600Z.hprof`.
 fn default_name(row: &JvmRow, compression: Option<Compression>) -> String {
     let class = row.main_class.as_deref().unwrap_or("java");
     let class = class.strip_suffix(".jar").unwrap_or(class);
@@ -194,7 +194,7 @@ fn default_name(row: &JvmRow, compression: Option<Compression>) -> String {
     format!("{class}-{}-{time}.hprof{}", row.pid, compression.map_or("", Compression::suffix))
 }
 
-/// Has a dump written to its destination, which errors name.
+/// Calls `write` with a writer for the destination, which errors name.
 pub(super) fn written<T>(
     destination: &Destination,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
@@ -234,7 +234,7 @@ pub(super) enum PrivateFile {
 }
 
 impl FileDestination {
-    /// Returns its name, if it is renamed as another user, and whether it replaces another file.
+    /// Returns its name and whether it may replace another file, if it is renamed as another user.
     pub(super) fn foreign_name(&self) -> Option<(&str, bool)> {
         match &self.place {
             DestinationPlace::Own(..) => None,
@@ -242,7 +242,7 @@ impl FileDestination {
         }
     }
 
-    /// Starts to write it, or the file beside it that has this suffix.
+    /// Creates the file, or the one beside it with this suffix.
     pub(super) fn create(&self, suffix: &str) -> anyhow::Result<PrivateFile> {
         let mut path = self.path.clone().into_os_string();
         path.push(suffix);
@@ -261,7 +261,7 @@ impl FileDestination {
         }
     }
 
-    /// Finds the names of classes that belong to the dump that is replaced.
+    /// Finds the file with the class names of the dump that is replaced.
     pub(super) fn old_names(&self) -> anyhow::Result<ClassMapping> {
         let existing = Existing::new(self.is_forced);
         match &self.place {
@@ -270,7 +270,7 @@ impl FileDestination {
         }
     }
 
-    /// Makes it of a file that a JVM wrote in the same directory.
+    /// Takes over a file that a JVM wrote in the same directory, as a link or a copy.
     pub(super) fn link(&self, mut file: File) -> Result<(), Error> {
         let fail = |source| Error::File { what: "cannot write".into(), path: self.path.clone(), source };
         let own = Identity::own();
@@ -279,7 +279,7 @@ impl FileDestination {
             fchown(&file, Some(own.user), Some(own.group)).map_err(fail)?;
         }
         file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
-        // Checked last: from now on the JVM's user can make no other name for it.
+        // Checked last: from now on the JVM's user cannot create another link to it.
         if file.metadata().map_err(fail)?.nlink() != 1 {
             fchown(&file, Some(before.uid()), Some(before.gid())).map_err(fail)?;
             return Err(fail(io::Error::other("the JVM's user gave the dump another name")));
@@ -293,7 +293,7 @@ impl FileDestination {
             }
             Err(_) => {}
         }
-        // Some file systems have no links.
+        // Some file systems do not support links.
         let mut out = OutFile::create_private(&self.path, &[], existing).map_err(failed)?;
         let copied = io::copy(&mut Read::by_ref(&mut file).take(before.len()), &mut out).map_err(fail)?;
         if copied != before.len() {
@@ -302,7 +302,7 @@ impl FileDestination {
         out.commit().map_err(failed)
     }
 
-    /// Returns its length.
+    /// Returns its length in bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
         match &self.place {
             DestinationPlace::Own(..) => fs::metadata(&self.path).ok().map(|file| file.len()),
@@ -312,7 +312,7 @@ impl FileDestination {
 }
 
 impl PrivateFile {
-    /// Gives it its name.
+    /// Gives the file its final name.
     pub(super) fn commit(self) -> anyhow::Result<()> {
         match self {
             Self::Own(file) => file.commit(),

@@ -189,7 +189,7 @@ fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
 }
 
 impl DumpArgs {
-    /// Returns what is asked of the JVM: what is redacted here, is compressed here, too.
+    /// Returns the request to the JVM. A dump that is redacted here is also compressed here.
     fn request<'r>(&self, to: Option<OutputDir<'r>>) -> Request<'r> {
         let compression = self.compression().filter(|_| !self.redact);
         Request { is_live: !self.all, to, compression, is_filtered: self.redact, limit: self.timeout }
@@ -221,7 +221,7 @@ impl DumpArgs {
     }
 }
 
-/// Tells the plan, and asks if there is somebody to ask.
+/// Prints the plan, and asks for confirmation unless `--yes` is given. Returns whether to take the dump.
 fn confirm(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result<bool> {
     let is_asked = !args.yes;
     if !args.quiet || is_asked {
@@ -248,7 +248,7 @@ struct BarWatch(Bar);
 
 impl Watch for BarWatch {
     fn begin(&self, stage: &str, bytes: u64) {
-        // It may be that of a helper.
+        // The stage may come from a helper.
         self.0.begin(&escape::text(stage), bytes);
     }
 
@@ -257,7 +257,7 @@ impl Watch for BarWatch {
     }
 }
 
-/// Takes the dump. The machine is left then: a helper there takes memory.
+/// Takes the dump. The machine is dropped at the end, as a helper there uses memory.
 fn take(
     cx: &RunContext,
     args: &DumpArgs,
@@ -279,7 +279,7 @@ fn take(
     }
 }
 
-/// Writes a dump with other values, and its manifest.
+/// Writes a redacted dump, and the files beside it.
 fn write_redacted<T>(
     cx: &RunContext,
     args: &DumpArgs,
@@ -305,7 +305,7 @@ fn result(dumped: DumpOutcome, destination: &Destination) -> DumpResult {
     DumpResult { dumped, file_bytes }
 }
 
-/// Shows a row as data, or lines.
+/// Shows a row; its table consists of `lines`.
 fn show(
     cx: &RunContext,
     args: &DumpArgs,
@@ -320,7 +320,7 @@ fn show(
     Ok(())
 }
 
-/// Tells what was done, and shows the overview.
+/// Reports the result, and shows the overview.
 fn finish(
     cx: &RunContext,
     args: &DumpArgs,
@@ -340,13 +340,13 @@ fn finish(
         }
     };
     match row.output.filter(|_| !args.no_overview) {
-        // Root opens no file there.
+        // Root does not open files there.
         Some(path) if row.output_user.is_some() => {
             note(path);
             Ok(Outcome::Fine)
         }
         Some(path) if !path.is_file() => Ok(Outcome::Fine),
-        // Its index needs the whole dump, whose bytes were to be kept from this disk.
+        // An index needs the unpacked dump, which was to be kept off this disk.
         Some(path) if args.compression().is_some() => {
             note(path);
             Ok(Outcome::Fine)

@@ -17,16 +17,16 @@ pub(super) struct DumpRow<'a> {
     /// `None` for a native image.
     pub(super) plan: Option<&'a Plan>,
     pub(super) is_collected: bool,
-    /// Command that leads to the JVM.
+    /// Command that runs programs on the machine of the JVM.
     pub(super) via: Option<&'a str>,
     pub(super) is_redacted: bool,
     pub(super) output: Option<&'a Path>,
-    /// User as whom the file is made, if that is another one.
+    /// User as whom the file is created, if that is another one.
     pub(super) output_user: Option<u32>,
     pub(super) result: Option<DumpResult>,
 }
 
-/// What came of it.
+/// Result of a dump.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpResult {
     pub(super) dumped: DumpOutcome,

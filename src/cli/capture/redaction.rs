@@ -1,4 +1,4 @@
-//! Redaction of a dump on its way from the JVM: only what has passed it is written.
+//! Redaction of a dump on its way from the JVM: only redacted bytes are written.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::cli::dump::redact::{RedactionResult, WhatGoes};
 pub(super) struct CaptureRedaction<'a> {
     /// Name of the source, for the manifest.
     source: String,
-    /// `None` for a destination without a place beside it.
+    /// `None` if the destination is not a file.
     manifest: Option<PrivateFile>,
     what: &'a WhatGoes,
     options: RedactOptions,
     key: Key,
     /// File beside the dump with the names of renamed classes.
     names: Option<PrivateFile>,
-    /// That of a dump that is replaced.
+    /// The same file of a dump that is replaced.
     old_names: ClassMapping,
     renames: Arc<ClassRenames>,
 }
 
-/// Result, and facts of the output.
+/// Result, and facts about the output.
 struct RedactedPipe {
     done: RedactionResult,
     output_hash: String,
@@ -39,7 +39,7 @@ struct RedactedPipe {
 }
 
 impl<'a> CaptureRedaction<'a> {
-    /// Starts with the manifest, so that nothing is dumped if it cannot be written.
+    /// Creates the files beside the dump first, so that nothing is dumped if they cannot be written.
     pub(super) fn new(pid: u32, destination: &Destination, what: &'a WhatGoes) -> anyhow::Result<Self> {
         let (mut manifest, mut names, mut old_names) = (None, None, ClassMapping::None);
         match destination {
@@ -62,7 +62,7 @@ impl<'a> CaptureRedaction<'a> {
         Ok(Self { source, manifest, what, options, key, names, old_names, renames })
     }
 
-    /// Has a dump written by `take`, redacts it, compresses it, and writes it to `out`.
+    /// Redacts and compresses the dump that `take` writes, and writes it to `out`.
     pub(super) fn pass<T>(
         &mut self,
         destination: &Destination,
@@ -78,7 +78,7 @@ impl<'a> CaptureRedaction<'a> {
             let redacting =
                 thread::Builder::new().name("redaction".to_owned()).spawn_scoped(scope, redact)?;
             let taken = take(&mut to);
-            // The end of the dump.
+            // Marks the end of the dump.
             drop(to);
             let failed = |_| Err(io::Error::other("the redacting thread failed"));
             Ok((taken, redacting.join().unwrap_or_else(failed)))
@@ -114,7 +114,7 @@ impl<'a> CaptureRedaction<'a> {
         Ok(taken)
     }
 
-    /// Gives the manifest its name. The dump has its own by then.
+    /// Gives the files beside the dump their final names. The dump has its own by then.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         if let Some(mut names) = self.names {
             names.write_all(mapping::text(self.what, &self.renames).as_bytes())?;

@@ -1,4 +1,4 @@
-//! The place of JVMs: this machine, or the one to which the command of `--via` leads.
+//! The machine of the JVMs: this one, or another one that the command of `--via` reaches.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::cli::shared::session::AnswerSource;
 /// Environment variable with the path of the helper.
 const VARIABLE: &str = "HPROF_CLI_HELPER";
 
-/// Names of the helper's files. In packages the first one is static, and the second one is for places without `chmod`, in
+/// Names of the helper's files. In packages the first one is static, and the second one is for machines without `chmod`, on
 /// which only the loader of the GNU C library can start it.
 const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
 
@@ -34,16 +34,16 @@ pub(super) struct ViaArgs {
     via_program: Option<String>,
 }
 
-/// Name of the place, as the file of an answer: `/proc`, or the command that leads there.
+/// Name of the machine, used as the file of an answer: `/proc`, or the command of `--via`.
 pub(super) struct MachineSource(String);
 
 impl ViaArgs {
-    /// Returns the command that leads there.
+    /// Returns the command of `--via`.
     pub(super) fn command(&self) -> Option<&str> {
         self.via.as_deref()
     }
 
-    /// Opens the place.
+    /// Connects to the machine.
     pub(super) fn place<'d>(
         &self,
         doors: &'d Doors,
@@ -54,7 +54,7 @@ impl ViaArgs {
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {
-            // In one piece: other threads write there too. A closed stderr must not change the answer.
+            // Written in one call: other threads write to stderr, too. A closed stderr must not change the answer.
             let _ = io::stderr().write_all(format!("hprof-cli: via: {}\n", escape::text(line)).as_bytes());
         });
         let contact = Contact { note, on_notice: on_notice(), limit };

@@ -148,7 +148,7 @@ fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
     }
 }
 
-/// A class and its place in the tree.
+/// A class and its position in the tree.
 struct ClassLine<'a> {
     summary: &'a Summary,
     row: &'a HierarchyRow,

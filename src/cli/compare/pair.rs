@@ -151,7 +151,7 @@ impl<R> ChangeColumns<R> {
         [figure(Side::Old, |change| change.old), figure(Side::New, |change| change.new), or_null(delta)]
     }
 
-    /// Returns those of a table: the difference, which has a sign, and the new figure.
+    /// Returns the columns of a table: the difference, which has a sign, and the new figure.
     pub(crate) fn in_table<'c>(&self, [grown, now]: [&'static str; 2]) -> [TableColumn<'c, R>; 2]
     where
         R: 'c,

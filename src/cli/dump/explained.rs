@@ -56,7 +56,7 @@ pub(super) struct ExplainedRow {
     all_bytes: u64,
 }
 
-/// Facts by a rule about a framework.
+/// Facts from a rule about a framework.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct DescribedFacts {
     framework: String,
@@ -70,12 +70,12 @@ impl DescribedFacts {
 }
 
 impl ExplainedRow {
-    /// Returns the object at the place, if there is one only.
+    /// Returns the object at the place, if there is only one.
     fn single(&self) -> Option<ObjectId> {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Link targets: `leaks` for a leak suspect, then the object. Several objects have none: one of them would look like all.
+    /// Link targets: `leaks` for a leak suspect, then the object if it is the only one: one of several would stand for all.
     fn targets(&self) -> impl Iterator<Item = CellTarget> {
         let evidence = self.is_suspect.then(|| CellTarget::Command(vec!["leaks".to_owned()]));
         evidence.into_iter().chain(self.single().map(CellTarget::Object))
@@ -134,8 +134,8 @@ impl ExplainedPlaces {
         Self { rows, all_bytes, largest_left: next.max(places.explained.largest_left) }
     }
 
-    /// Returns whether these can be places of a heap: they were read from a file. What is nested in a place counts twice, so that
-    /// the rows can be more than the heap.
+    /// Returns whether rows that were read from a file can belong to this heap. Nested places count twice, so the sum of the
+    /// rows may exceed the heap.
     pub(super) fn is_valid(&self, graph: &ObjectGraph) -> bool {
         let all = graph.tree.reachable_bytes();
         let held = self.rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.retained_bytes));
@@ -174,7 +174,7 @@ impl ExplainedPlaces {
     }
 }
 
-/// Describes a place: with the elements of the container that its only object is, unless a framework's rule has words for it.
+/// Describes a place: if its only object is a container, with the elements, unless a framework's rule describes it.
 fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> String {
     let example = places.heap.aligned.figures(0, one.place).example;
     let is_said = places.description(graph, one).is_some_and(|known| known.text.is_some());
@@ -188,14 +188,14 @@ fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> Strin
     }
 }
 
-/// Returns the texts of rows, escaped, in lines of `room` columns: long ones of the first rows have two if there are more lines
-/// than rows.
+/// Returns the texts of rows, escaped, for `room` columns. The first long ones take two lines if `lines` exceeds the number of
+/// rows.
 fn texts(shown: &[ExplainedRow], room: usize, lines: usize) -> Vec<String> {
     let mut spare = lines.saturating_sub(shown.len());
     let text = |one: &ExplainedRow| {
         let text = escape::text(&one.text);
         let short = cut(&text, room);
-        // A text that only lost packages, without a mark, is not worth a second line.
+        // A text from which only packages were removed, without `...`, is not worth a second line.
         let long = if spare > 0 && short.contains("...") { two_lines(&text, room) } else { None };
         spare -= usize::from(long.is_some());
         long.unwrap_or(short)
@@ -203,7 +203,7 @@ fn texts(shown: &[ExplainedRow], room: usize, lines: usize) -> Vec<String> {
     shown.iter().map(text).collect()
 }
 
-/// Returns a text that takes two lines of `room` columns; `None` if it fits one line, or a word of it none.
+/// Returns a text for two lines of `room` columns; `None` if it fits in one line, or if a word does not fit in a line.
 fn two_lines(text: &str, room: usize) -> Option<String> {
     if text.split(' ').any(|word| fit::width(word) > room) {
         return None;

@@ -32,11 +32,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli overview heap.hprof
   hprof-cli heap.hprof --format json | jq '.rows[0].largest[0]'";
 
-/// Frames of the thread that ran out of memory, including those of the error's constructor.
+/// Maximum number of frames of the thread that ran out of memory, including those of the error's constructor.
 const FRAMES: usize = 9;
-/// Frames shown in a table.
+/// Maximum number of frames in the table.
 const SHOWN_FRAMES: usize = 4;
-/// Suspects told in sentences below the headline.
+/// Maximum number of suspects described in sentences below the headline.
 const SHOWN_SUSPECTS: usize = 1;
 /// Lines of a screen: the table of places is shortened to fit.
 const SCREEN: usize = 24;
@@ -163,7 +163,7 @@ struct OverviewFacts {
     headline: String,
     /// Accumulation points, one sentence each.
     suspects: Vec<String>,
-    /// Those of them that are neither in the headline nor places of the table.
+    /// Sentences about suspects that are neither in the headline nor places of the table.
     untold: Vec<String>,
     next: Vec<NextCommand>,
     recording: Option<ComparedRecording>,
@@ -337,7 +337,7 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-/// What stands at the top of the document: the verdict, as in that of `leaks`.
+/// Returns the keys at the top of the document: the verdict, as in `leaks`.
 fn summary_columns<'a>() -> Columns<'a, String> {
     Columns::new([Column::new(names::HEADLINE, |headline: &String| headline.as_str().into())])
 }

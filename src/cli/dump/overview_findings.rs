@@ -1,4 +1,4 @@
-//! What `overview` finds in passes over the heap, kept in the index: the next overview of the dump has it at once.
+//! Findings of `overview` in passes over the heap, stored in the index for the next overview of the dump.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use crate::cli::retention::leaks::words;
 
 use super::explained::ExplainedPlaces;
 
-/// Version of what is kept: to be raised with each change of the findings, of their rules or of the sentences.
+/// Version of the stored findings, to be increased with each change of the findings, their rules or the sentences.
 const VERSION: u32 = 3;
 
 /// Findings of passes over the heap, and the sentences about them.
@@ -27,12 +27,12 @@ pub(super) struct OverviewFindings {
     pub(super) headline: String,
     /// Accumulation points, one sentence each.
     pub(super) suspects: Vec<String>,
-    /// Those of them that are neither in the headline nor places of the table.
+    /// Sentences about suspects that are neither in the headline nor places of the table.
     pub(super) untold: Vec<String>,
 }
 
 impl OverviewFindings {
-    /// Returns the findings that are kept in the index. If there are none, finds them and keeps them.
+    /// Returns the findings that the index stores. If there are none, finds and stores them.
     pub(super) fn new(dump: &Dump<'_>, frameworks: &Frameworks) -> anyhow::Result<Self> {
         let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
         let kept = depends_on.map(|all| KeptAnswer::new(dump, Stage::Overview, &all));
@@ -45,7 +45,7 @@ impl OverviewFindings {
         Ok(found)
     }
 
-    /// Finds them, with what `add` adds to the suspects.
+    /// Finds them, including what `add` adds to the suspects; also returns the result of `add`.
     pub(super) fn find<T>(
         dump: &Dump<'_>,
         frameworks: &Frameworks,
@@ -70,9 +70,8 @@ impl OverviewFindings {
     }
 }
 
-/// Returns a fingerprint of this build of the program: any change of it may change a sentence. Size and modification time of its
-/// file, as they were when it was first called, tell most builds of one version apart; where all files have one time, builds of
-/// equal size are told apart only by [`VERSION`].
+/// Returns a fingerprint of this build of the program, as any change may change a sentence: [`VERSION`], and the size and
+/// modification time of its file at the first call. Builds with equal sizes and times differ only by [`VERSION`].
 fn this_build() -> Option<Vec<u8>> {
     static BUILD: OnceLock<Option<(u64, u128)>> = OnceLock::new();
     let (len, modified) = (*BUILD.get_or_init(|| {

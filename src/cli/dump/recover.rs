@@ -1,4 +1,4 @@
-//! `recover`: one well-formed dump of what is left of a damaged one.
+//! `recover`: one well-formed dump from the readable parts of damaged files.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

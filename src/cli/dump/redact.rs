@@ -1,4 +1,4 @@
-//! `redact`: a dump without its values, which answers as before; and the proof that it does.
+//! `redact`: a dump without its values that gives the same answers, and the proof.
 
 mod analyses;
 mod answer;
@@ -186,7 +186,7 @@ fn write(
     let (done, written) = args
         .input(output)?
         .with_threads(|| in_background(&mut out, |out| redaction.run(is_file, directory_of(output), out)))?;
-    // What could not be written is the cause if both failed.
+    // If both failed, the write error is the cause.
     written.with_context(failed)?;
     let done = done?;
     let out = out.finish().with_context(failed)?;
@@ -203,7 +203,7 @@ fn write(
         let text = manifest::text(&result.manifest());
         let failed = || format!("cannot write {}", manifest_path.display());
         manifest_file.write_all(text.as_bytes()).with_context(failed)?;
-        // Without it, the names in OUT could not be told any more.
+        // Without it, the names in OUT could not be translated back.
         let mapping = mapping.write(&args.what, &result.done.redacted.renames)?;
         file.commit()?;
         mapping.remove_old()?;
@@ -218,7 +218,7 @@ fn write(
     Ok(Outcome::No)
 }
 
-/// Warns of patterns of `--classes` that match nothing, whose classes are not renamed: the user sends the dump to
+/// Warns about patterns of `--classes` without a match: the classes meant are not renamed, and the user will send the dump to
 /// somebody. Returns `true` if there are none.
 fn warn_unmatched(cx: &RunContext, renames: &ClassRenames) -> bool {
     for pattern in renames.unmatched_patterns() {
@@ -242,7 +242,7 @@ fn prove_unnamed(
     let dir = TemporaryDir::create_in(directory_of(output), PROOF_DIR, 0o700).with_context(failed)?;
     let words = [index_dir_word(dir.path())];
     let redacted = args.input_with(&file.unnamed_path(), &words)?;
-    // The damage is that of the dump, about which all was said.
+    // Notes about damage were already printed for the dump.
     let open = |redacted: &Input| redacted.with_graph_again(cx, |_| Ok(()));
     let (rows, _) = proof(cx, args, options, &redacted, &open).with_context(failed)?;
     Ok(rows)
@@ -297,13 +297,13 @@ fn proof(
 }
 
 impl RedactArgs {
-    /// Returns how to read a dump.
+    /// Returns the input for a dump.
     fn input(&self, dump: &Path) -> anyhow::Result<Input> {
         let words: Vec<_> = self.index.path().map(index_dir_word).into_iter().collect();
         self.input_with(dump, &words)
     }
 
-    /// Returns how to read a dump with further options.
+    /// Returns the input for a dump, with further options.
     fn input_with(&self, dump: &Path, words: &[OsString]) -> anyhow::Result<Input> {
         let threads = self.threads.map(|threads| format!("--threads={threads}").into());
         let words: Vec<_> = words.iter().cloned().chain(threads).collect();
@@ -314,12 +314,12 @@ impl RedactArgs {
 }
 
 impl WhatGoes {
-    /// Returns the key of the file, or a random one that is not kept.
+    /// Returns the key of the file, or a random one that is not stored.
     pub(crate) fn key(&self) -> anyhow::Result<Key> {
         self.key.as_deref().map_or_else(key_file::random, key_file::read_or_create)
     }
 
-    /// Says which answers are less precise.
+    /// Notes which answers are less precise.
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {
             let answers = redact::finer_answers().join("; ");
@@ -354,7 +354,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// What is done with an input.
+/// The redaction of an input.
 struct Redaction<'a> {
     path: &'a Path,
     options: &'a RedactOptions,
@@ -362,7 +362,7 @@ struct Redaction<'a> {
     bar: &'a Bar,
 }
 
-/// Result, and facts of the input.
+/// Result, and facts about the input.
 pub(crate) struct RedactionResult {
     pub(crate) redacted: RedactReport,
     pub(crate) input_hash: String,

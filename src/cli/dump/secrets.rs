@@ -20,7 +20,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli secrets heap.hprof --format sarif > secrets.sarif
   hprof-cli secrets heap.hprof --format json | jq '[.rows[].rule] | unique'";
 
-/// Why a row has no holder.
+/// Reason why a row has no holder.
 const NO_HOLDER: &str = "only a thread's stack or another GC root holds the object, or nothing";
 
 /// Output format.
@@ -130,7 +130,7 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
             );
         }
     }
-    // What was not looked at may be one.
+    // What was omitted or is damaged may contain credentials.
     Ok(match (found.rows.is_empty() && found.omitted == 0, session.is_damaged()) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -138,16 +138,16 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
     })
 }
 
-/// A row, and how many others of its kind it stands for.
+/// A row, and the number of similar rows that it represents.
 struct ShownSecret<'a> {
     row: &'a SecretRow,
     more: u64,
 }
 
-/// Number of rows of the same rule, class and holder of which a table shows each.
+/// Maximum number of rows of the same rule, class and holder that a table shows one by one.
 const ALIKE: usize = 20;
 
-/// Returns the rows of a table: of many of the same kind the first.
+/// Returns the rows of a table: of many similar ones only the first.
 fn table_rows<'a>(found: &'a Secrets, all: bool) -> Vec<ShownSecret<'a>> {
     let kind = |row: &'a SecretRow| (row.rule, row.class.as_str(), row.holder.as_deref());
     let mut counts: HashMap<_, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `export`: the tables of dumps as files for other engines. [`names`] builds directory names, [`partition`] the
+//! `export`: the tables of dumps as files for other engines. [`directory_names`] builds directory names, [`partition`] the
 //! directories, [`rows`] the answer.
 
 mod directory_names;

@@ -7,13 +7,12 @@ use super::wire::json_text;
 /// Maximum length of a text that is cut last, in characters.
 const SHORT_TEXT: usize = 200;
 
-/// Cuts a JSON answer so that it has at most `bytes` bytes: its longest lists lose elements from their ends, whole ones, and
-/// the key `omitted` says how many of which list. Texts are shortened only if that is not enough. Returns whether anything
-/// was cut.
+/// Cuts a JSON answer to at most `bytes` bytes: removes elements from the ends of its longest lists, and stores in the key
+/// `omitted` how many of which list. Texts are shortened only if that is not enough. Returns whether anything was cut.
 pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     let mut omitted = Vec::<(String, usize)>::new();
     let mut is_cut = false;
-    // One element of each list tells more than none; without any, a row still has its numbers.
+    // One element of each list says more than none; without any, a row still has its numbers.
     for (stage, least) in [CutScope::All, CutScope::WithinRows, CutScope::All].into_iter().zip([1, 0, 0]) {
         cut_lists(answer, bytes, (stage, least), &mut omitted);
         let is_too_long = map_length(answer).saturating_add(note_length(&omitted)) > bytes;
@@ -67,10 +66,10 @@ fn map_length(value: &Map<String, Value>) -> usize {
     json_text(value).len()
 }
 
-/// Maximum number of lists that are named; the others are one.
+/// Maximum number of lists that the note names; it counts the others together.
 const NAMED: usize = 8;
 
-/// Returns about how many bytes the note takes.
+/// Estimates the length of the note in bytes.
 fn note_length(omitted: &[(String, usize)]) -> usize {
     let others = if omitted.len() > NAMED { 80 } else { 0 };
     omitted.iter().take(NAMED).map(|(path, _)| path.len().saturating_add(40)).sum::<usize>() + others
@@ -91,7 +90,7 @@ fn note(answer: &mut Map<String, Value>, omitted: &[(String, usize)]) -> bool {
     true
 }
 
-/// Returns how many elements of a list stay if about `excess` bytes have to go: at least `least`, and at least one goes.
+/// Returns the number of elements to keep if about `excess` bytes must go: at least `least`, but fewer than all.
 fn kept_count(list: &[Value], excess: usize, least: usize) -> usize {
     let mut gone = 0usize;
     let mut count = list.len();
@@ -150,7 +149,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Visits a value. Returns about its length: it is asked for each list that is cut.
+    /// Visits a value. Returns its approximate length, as each list that is cut needs a new search.
     fn visit(&mut self, value: &'a Value) -> usize {
         match value {
             Value::Array(list) => {
@@ -161,7 +160,7 @@ impl<'a> Search<'a> {
                     self.path.pop();
                 }
                 let may_be_cut = self.stage == CutScope::All || self.path.len() > 1;
-                // An outer list of the same length wins: its elements go whole.
+                // An outer list of the same length wins: its elements are removed whole.
                 let is_longest = self.best.as_ref().is_none_or(|(most, _)| size >= *most);
                 if list.len() > self.least && may_be_cut && is_longest {
                     self.best = Some((size, self.path.clone()));

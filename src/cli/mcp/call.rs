@@ -1,4 +1,4 @@
-//! A call: a process of this program with the arguments of a shell, whose output is cut to what was asked for.
+//! A call: a process of this program with the arguments of a shell, whose output is cut to the requested size.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,10 +19,10 @@ use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::spool;
 use crate::cli::shared::worker::{OutputLimits, WorkerKiller, WorkerProcess, WorkerTerms};
 
-/// Maximum length of the output of a command.
+/// Maximum length of the output of a command in bytes.
 const MAX_OUTPUT: u64 = 32 << 20;
 
-/// Maximum length of what a command writes to stderr.
+/// Maximum length of a command's stderr in bytes.
 const MAX_NOTES: u64 = 64 << 10;
 
 /// Share of an answer that its table may take, in percent.
@@ -40,7 +40,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Ends them.
+    /// Kills the processes, and prevents further ones.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
         lock(&self.started).iter().for_each(WorkerKiller::kill);
@@ -50,7 +50,7 @@ impl Processes {
         self.is_cancelled.load(Ordering::SeqCst)
     }
 
-    /// Runs a command to its end, or to the end of its time.
+    /// Runs a command until it ends or exceeds its time limit.
     fn run(&self, command: &mut Command, limits: CallLimits) -> io::Result<ProcessOutput> {
         let CallLimits { time, memory, is_background } = limits;
         let terms = WorkerTerms { memory, is_background, ..WorkerTerms::default() };
@@ -77,18 +77,18 @@ struct ProcessOutput {
     code: Option<i32>,
 }
 
-/// Limits of the commands of calls.
+/// Limits of each command of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallLimits {
     /// Maximum time.
     pub(crate) time: Duration,
     /// Maximum number of bytes that each may allocate.
     pub(crate) memory: Option<u64>,
-    /// Whether they have a lower priority.
+    /// `true` if they have a lower priority.
     pub(crate) is_background: bool,
 }
 
-/// How commands are run.
+/// Runs commands as processes of this program.
 #[derive(Debug)]
 pub(super) struct Runner {
     pub(super) program: OsString,
@@ -113,7 +113,7 @@ impl CallAnswer {
         Self { text: budget::fit_text(&text.into(), MAX_ERROR), structured: None, is_error: true }
     }
 
-    /// Returns the result of a call, as the protocol has it.
+    /// Returns the result of a call in the form of the protocol.
     pub(super) fn result(self) -> Map<String, Value> {
         let mut result = Map::new();
         result.insert("content".to_owned(), json!([{"type": "text", "text": self.text}]));
@@ -145,16 +145,16 @@ impl Runner {
 
     /// Returns the command as it would be typed.
     pub(super) fn shell_line(words: &[OsString]) -> String {
-        // The end of options is needed only before what looks like one.
+        // The end of options is needed only before a word that looks like one.
         let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
         let is_needed = words.iter().skip(end + 1).any(|word| word.as_encoded_bytes().starts_with(b"-"));
         let words = words.iter().enumerate().filter(|(at, _)| *at != end || is_needed);
-        // A dump that is a copy of a pipe is what was given.
+        // The copy of a pipe is shown as the path that was given.
         let words = words.map(|(_, word)| quoted(spool::original_path(Path::new(word))));
         ["hprof-cli".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs a command for an answer of at most `max_bytes`. `more` returns the call that gives what an answer lacks.
+    /// Runs a command for an answer of at most `max_bytes`. `more` returns the call for the rest of the answer.
     pub(super) fn answer(
         &self,
         processes: &Processes,
@@ -181,7 +181,7 @@ impl Runner {
         if !said.is_empty() {
             answer.insert("messages".to_owned(), said.clone().into());
         }
-        // What the result has around both, and escapes of the text.
+        // Space for the rest of the result, and for escapes of the text.
         let bytes = max_bytes.saturating_sub(256);
         let table_bytes = bytes / 100 * TABLE_PERCENT;
         let head = format!("{UNTRUSTED}\nThe same in a shell: {typed}\n");
@@ -195,7 +195,7 @@ impl Runner {
         let is_cut = budget::cut(&mut answer, bytes.saturating_sub(reserved));
         let call = if is_cut { of_cut } else { of_whole };
         answer.extend(call.map(|call| ("more".to_owned(), call)));
-        // With code 1, a command may have no rows because its question was wrong.
+        // With code 1, a command may have no rows because its question was invalid.
         let is_error = said.iter().any(|line| line.starts_with("error: "));
         CallAnswer { text, structured: Some(answer), is_error }
     }
@@ -234,7 +234,7 @@ fn is_answer(code: Option<i32>) -> bool {
     matches!(code, Some(0 | 1 | 3))
 }
 
-/// Returns what a command said on stderr, without the name of the program.
+/// Returns the lines of a command's stderr, without the name of the program.
 fn stderr_lines(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().map(|line| line.strip_prefix("hprof-cli: ").unwrap_or(line));
     lines.map(str::to_owned).collect()

@@ -1,7 +1,7 @@
 //! Messages: JSON-RPC 2.0, one per line, in both eras of the protocol.
 //!
 //! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no session: each request names its version in
-//! `_meta`, and each result says that it is complete, and for how long it may be kept.
+//! `_meta`, and each result states that it is complete, and for how long it may be cached.
 
 use serde_json::{Map, Value, json};
 
@@ -27,10 +27,10 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 #[cfg(feature = "serve")]
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
-/// Of this server: it is answering as many requests as it can.
+/// Error code of this server: it already answers its maximum number of requests.
 pub(crate) const BUSY: i64 = -32000;
 
-/// Maximum length of the text of an error as JSON: it may name what was sent.
+/// Maximum length of the text of an error as JSON: it may quote the request.
 pub(super) const MAX_ERROR: usize = 3 << 10;
 
 /// Maximum length of an ID as JSON.
@@ -76,7 +76,7 @@ pub(crate) enum ClientMessage {
     Request(ClientRequest),
     /// The client no longer waits for the answer to a request.
     Cancelled(RequestId),
-    /// A notification that needs nothing done, or an answer to a question that was not asked.
+    /// A notification that needs no action, or a response to no request.
     Other,
 }
 
@@ -97,7 +97,7 @@ impl ClientRequest {
         matches!(self.method.as_str(), "tools/call" | "resources/read")
     }
 
-    /// Returns what a request is about, which is also in a header over HTTP.
+    /// Returns the name or URI that a request is about, which HTTP also has in a header.
     #[cfg(feature = "serve")]
     pub(crate) fn name(&self) -> Option<&str> {
         let key = if self.method == "resources/read" { "uri" } else { "name" };
@@ -106,7 +106,7 @@ impl ClientRequest {
     }
 }
 
-/// Reads a message. An error has the ID of the request, if it can be read.
+/// Parses a message. An error contains the ID of the request, if it can be read.
 pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, RpcError)> {
     let null = |code, message: &str| (None, RpcError::new(code, message));
     let value: Value =
@@ -163,7 +163,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     Ok(ClientMessage::Request(ClientRequest { id, method, params, is_stateless, progress_token }))
 }
 
-/// Returns a line with a result. `is_listing`: clients may keep it, but only until the server has ended.
+/// Returns a line with a result. With `is_listing`, stateless clients may cache it for a minute.
 pub(super) fn result(request: &ClientRequest, mut result: Map<String, Value>, is_listing: bool) -> String {
     if request.is_stateless {
         result.insert("resultType".to_owned(), "complete".into());

@@ -9,7 +9,7 @@
 //! | Prompts, resources and instructions | [`texts`] |
 //!
 //! A call is a process of this program with the arguments of a shell: its figures are the command's own, it can be cancelled,
-//! and what it does with a hostile dump happens there.
+//! and a hostile dump can affect only that process.
 
 mod budget;
 mod call;
@@ -40,11 +40,11 @@ use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::spool;
 use hprof_query::objects::condition::size;
 
-/// Maximum size of an answer by default, as of `--max-bytes`.
+/// Maximum size of an answer in bytes, as by default of `--max-bytes`.
 #[cfg(feature = "serve")]
 pub(crate) const MAX_BYTES: usize = 16 << 10;
 
-/// Minimum of `--max-bytes`, and of what a call may ask for: evidence and one row have to fit.
+/// Minimum of `--max-bytes`, also for single calls: evidence and one row must fit.
 const MIN_BYTES: usize = 4 << 10;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -101,11 +101,11 @@ pub(crate) fn run(cx: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Makes a server for these dumps.
+/// Creates a server for these dumps.
 ///
 /// # Errors
 ///
-/// If one of them is not there.
+/// If one of them is not a file, or a path cannot be made absolute.
 pub(crate) fn server<'d>(
     dumps: impl Iterator<Item = &'d PathBuf> + Clone,
     index: &IndexDir,
@@ -123,8 +123,8 @@ pub(crate) fn server<'d>(
     Ok(McpServer::new(dumps, runner, max_bytes))
 }
 
-/// Returns the paths of dumps as commands name them, and the directory in which these run: file names in the directory of all
-/// dumps, so that answers do not say where it is. Dumps in several directories keep the paths that were given.
+/// Returns the paths of dumps for commands, and the directory in which these run. If all dumps are in one directory, these are
+/// file names in it, so that answers do not reveal it; otherwise the given paths.
 fn command_paths<'d>(
     dumps: impl Iterator<Item = &'d PathBuf> + Clone,
 ) -> std::io::Result<(Option<PathBuf>, Vec<PathBuf>)> {
@@ -137,7 +137,7 @@ fn command_paths<'d>(
         Some(names) => (directory.map(PathBuf::from), names),
         None => (None, dumps.cloned().collect()),
     };
-    // Neither an option nor standard input.
+    // A path that is neither an option nor standard input.
     let is_path = |dump: &PathBuf| !dump.as_os_str().as_encoded_bytes().starts_with(b"-");
     let plain = |dump: PathBuf| if is_path(&dump) { dump } else { PathBuf::from(".").join(dump) };
     Ok((directory, dumps.into_iter().map(plain).collect()))

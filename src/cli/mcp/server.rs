@@ -1,4 +1,4 @@
-//! The server: reads messages, answers them, and runs calls beside each other.
+//! The server: reads messages, answers them, and runs calls concurrently.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
@@ -25,7 +25,7 @@ pub(crate) const MAX_LINE: u64 = 1 << 20;
 /// Maximum number of calls at once.
 pub(crate) const MAX_CALLS: usize = 4;
 
-/// What stands between the URI of a document and the number of a part, from 1.
+/// Separator between the URI of a document and the number of a part, from 1.
 const PART: &str = "?part=";
 
 /// Time between two reports of progress.
@@ -34,13 +34,13 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// The state of a server.
 #[derive(Debug)]
 pub(crate) struct McpServer {
-    /// Paths as commands name them.
+    /// Paths for commands.
     dumps: Vec<PathBuf>,
     runner: Runner,
     max_bytes: usize,
 }
 
-/// A server at work: its output, and the calls that run.
+/// A running server: its output, and the current calls.
 struct McpSession<'s, W> {
     server: &'s McpServer,
     out: Mutex<W>,
@@ -125,7 +125,7 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
         out.flush()
     }
 
-    /// Answers a request, a call of a tool by a thread of its own.
+    /// Answers a request; one that may take long, on a separate thread.
     fn request<'c>(
         &'c self,
         scope: &'c std::thread::Scope<'c, '_>,
@@ -180,7 +180,7 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
                 calls.remove(&request.id);
             }
         }
-        // Nobody waits for what was cancelled.
+        // Nobody waits for a cancelled call.
         if processes.is_cancelled() {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
     }
 }
 
-/// Returns the name of a dump's file, or what stands for a pipe.
+/// Returns the file name of a dump; for the copy of a pipe, the original one.
 fn file_name(dump: &Path) -> String {
     spool::original_path(dump).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -204,7 +204,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 impl McpServer {
-    /// Makes one for these dumps.
+    /// Creates a server for these dumps.
     pub(super) fn new(dumps: Vec<PathBuf>, runner: Runner, max_bytes: usize) -> Self {
         Self { dumps, runner, max_bytes }
     }
@@ -217,7 +217,7 @@ impl McpServer {
         }
     }
 
-    /// Writes the answer to a request that may take long, after its progress.
+    /// Writes the progress of a request that may take long, then the answer.
     #[cfg(feature = "serve")]
     pub(crate) fn in_time(
         &self,
@@ -225,11 +225,11 @@ impl McpServer {
         processes: &Arc<Processes>,
         out: impl Write + Send,
     ) {
-        // A client that has gone has cancelled it.
+        // A disconnected client has cancelled it.
         let _ = McpSession::new(self, out).call(request, processes);
     }
 
-    /// Answers what needs no dump. Returns whether it is a list that clients may keep.
+    /// Answers a request that needs no dump. Also returns whether clients may cache the answer.
     fn quick(&self, request: &ClientRequest) -> Result<(Map<String, Value>, bool), RpcError> {
         let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
         let (result, is_listing) = match request.method.as_str() {
@@ -268,7 +268,7 @@ impl McpServer {
         Ok((object(result), is_listing))
     }
 
-    /// Answers what may take long.
+    /// Answers a request that may take long.
     fn long(&self, request: &ClientRequest, processes: &Processes) -> Result<Map<String, Value>, RpcError> {
         match request.method.as_str() {
             "tools/call" => Ok(self.tool(&request.params, processes)?.result()),
@@ -299,7 +299,7 @@ impl McpServer {
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(RpcError::params("`arguments` has to be an object")),
         };
-        // Errors of arguments are for the model, which can mend its call.
+        // Errors of arguments are for the model, which can correct its call.
         let checked = match tool.check(arguments) {
             Ok(checked) => checked,
             Err(why) => return Ok(CallAnswer::error(why)),
@@ -347,7 +347,7 @@ impl McpServer {
                 row.into()
             })
             .collect();
-        // What it gives for each dump.
+        // The commands that answer the same in a shell.
         let shell = self.dumps.iter().map(|path| Runner::shell_line(&["info".into(), path.into()]));
         let shell = shell.collect::<Vec<_>>().join("; ");
         let mut answer = object(json!({
@@ -413,7 +413,7 @@ impl McpServer {
             (None, Some(handle)) => {
                 let path = self.dump(handle).map_err(RpcError::params)?;
                 let mut facts = self.facts(path, processes).map_err(RpcError::params)?;
-                // As a text, it has escapes.
+                // Its escapes make it longer as a text in JSON.
                 let mut bytes = most;
                 while budget::escaped_length(&wire::json_text(&facts)) > most && bytes > 512 {
                     bytes = bytes / 4 * 3;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What an assistant is told at the start.
+/// Instructions that an assistant receives at the start.
 pub(super) const INSTRUCTIONS: &str = "Answers about Java heap dumps. Call `dumps` for their handles, then `overview`, then `leaks` \
 (why is memory full), `waste` (what can be saved) or `diff` (what grew). Follow object IDs with `paths`, `object` and `dominators`. \
 Every figure is in the answers: never estimate one. `retained` bytes are what would be freed; they are not additive between rows that \

@@ -206,12 +206,12 @@ const COMMON: &[Argument] = &[optional(
 )];
 
 impl Tool {
-    /// Returns the tool of a name.
+    /// Returns the tool with this name.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns how clients are told about it.
+    /// Returns the declaration of the tool for clients.
     pub(super) fn declaration(&self) -> Value {
         let mut properties = Map::new();
         let arguments = || self.arguments.iter().chain(COMMON);
@@ -241,7 +241,7 @@ impl Tool {
         })
     }
 
-    /// Returns the call that gives more than an answer with so many rows; `cut_to` is the number of bytes it was cut to.
+    /// Returns a call for more than the answer with this many rows; `cut_to` is the number of bytes to which it was cut.
     pub(super) fn next_call(
         &self,
         given: &Map<String, Value>,
@@ -252,7 +252,7 @@ impl Tool {
         let has_top = self.arguments.iter().any(|argument| argument.name == TOP.name);
         let is_full = has_top && top < MAX_ROWS && u64::try_from(rows).is_ok_and(|rows| rows >= top);
         let mut arguments = given.clone();
-        // An answer of the maximum length has nothing more.
+        // An answer of the maximum length cannot become longer.
         if let Some(bytes) = cut_to.filter(|bytes| *bytes < MAX_BYTES) {
             arguments.insert("max_bytes".to_owned(), bytes.saturating_mul(4).min(MAX_BYTES).into());
         } else if cut_to.is_some() {
@@ -269,7 +269,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// What is wrong, with the names of the right ones.
+    /// A description of the error, with the valid names.
     pub(super) fn check<'a>(&self, given: &'a Map<String, Value>) -> Result<CallArguments<'a>, String> {
         let all = || self.arguments.iter().chain(COMMON);
         let names = || all().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
@@ -319,7 +319,7 @@ impl Kind {
     }
 }
 
-/// Arguments of a call that were checked.
+/// Checked arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallArguments<'a>(&'a Map<String, Value>);
 
@@ -341,7 +341,7 @@ impl<'a> CallArguments<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong.
+/// A description of the error.
 pub(super) fn command<'d>(
     tool: &Tool,
     arguments: CallArguments<'_>,

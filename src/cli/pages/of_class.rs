@@ -1,4 +1,4 @@
-//! The page of a class: declarations, place in the hierarchy, instances and their referrers.
+//! The page of a class: declarations, position in the hierarchy, instances and their referrers.
 
 use maud::html;
 use serde_json::Value as Json;
@@ -19,7 +19,7 @@ const INSTANCES: &str = "20";
 const MAX_INSTANCES: u64 = 100_000;
 /// Maximum number of objects in a dump that are read immediately to find the instances of a class.
 const MAX_OBJECTS: u64 = 2_000_000;
-/// Elements of what class objects reference are not shown.
+/// Range without elements, for `show` of a class object.
 const NO_ELEMENTS: &str = "0..0";
 
 /// Returns the `show` question of the class; `None` if the path names none.

@@ -288,7 +288,7 @@ struct SampleTotals<'a> {
     samples: &'a Samples,
     /// Number of those that match.
     sum: u64,
-    /// Number of those that the JVM says it lost.
+    /// Number of samples that the JVM reports as lost.
     lost: u64,
 }
 

@@ -316,7 +316,7 @@ impl OpenedRecording {
     }
 }
 
-/// Notes how many samples the JVM lost of each file whose samples are drawn, or would be if it contained any.
+/// Notes the number of samples that the JVM lost, for each file whose samples are drawn, or would be if it contained any.
 fn note_lost(cx: &RunContext, args: &FlamegraphArgs, files: &[OpenedRecording], drawn: Option<StackWeight>) {
     for file in files {
         let are_missing = file.recorded.profile.samples.is_none();

@@ -158,7 +158,7 @@ fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
 
 fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     let mut columns = facts::columns(Trace::facts(), None, |row: &FrameRow<'a>| row.row.trace);
-    // The facts of the frame stand between the trace and its thread.
+    // The columns of the frame precede those of the thread.
     let thread = columns.split_off(1);
     columns.push(Column::new(names::FRAME_NUMBER, |row: &FrameRow<'a>| row.depth.into()));
     columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));

@@ -1,4 +1,4 @@
-//! `places`: the places in the program that hold the heap.
+//! `places`: the places in the program that retain the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Reason why a row has no facts.
 const NO_RULE: &str = "no rule describes the object, or there are several objects";
-/// Maximum number of characters of a place: labels may have names of 64 KB.
+/// Maximum number of characters of a place: labels may contain names of 64 KiB.
 const LONGEST: usize = 1 << 12;
 /// Maximum number of places whose objects are described by rules.
 const MAX_DESCRIBED: usize = 1 << 10;

@@ -88,7 +88,7 @@ fn random(bytes: usize) -> anyhow::Result<String> {
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns a header that must not be there twice.
+/// Returns a header that must not occur twice.
 fn single_header(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -116,7 +116,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Checks that the headers say the same as the message: what is between client and server may have read only these.
+/// Checks that the headers agree with the message: intermediaries may have read only the headers.
 fn agree(headers: &HeaderMap, request: &ClientRequest) -> Result<(), RpcError> {
     let given = |name| text(headers, &HeaderName::from_static(name));
     let version = given("mcp-protocol-version");
@@ -142,7 +142,7 @@ fn agree(headers: &HeaderMap, request: &ClientRequest) -> Result<(), RpcError> {
     }
 }
 
-/// Returns the status for an answer: only the stateless era has one for errors.
+/// Returns the HTTP status for an answer: only the stateless era has error statuses.
 fn status(request: &ClientRequest, line: &str) -> StatusCode {
     if !request.is_stateless {
         return StatusCode::OK;
@@ -162,7 +162,7 @@ fn document(status: StatusCode, line: String) -> Response<Body> {
     (status, [(header::CONTENT_TYPE, JSON)], line).into_response()
 }
 
-/// Ends the processes of a call whose client has gone, or that is answered.
+/// Ends the processes of a call whose client has disconnected, or that is answered.
 struct CancelOnDrop(Arc<Processes>);
 
 impl Drop for CancelOnDrop {
@@ -171,7 +171,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Sends the lines that are written.
+/// Sends written lines to the client.
 struct LineSender(UnboundedSender<String>);
 
 impl Write for LineSender {
@@ -187,7 +187,7 @@ impl Write for LineSender {
     }
 }
 
-/// Lines as events.
+/// Stream of lines as events.
 struct Events {
     lines: UnboundedReceiver<String>,
     _cancels: CancelOnDrop,

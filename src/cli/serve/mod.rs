@@ -175,7 +175,7 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
     Ok(Outcome::Fine)
 }
 
-/// Locks a mutex even if its holder panicked.
+/// Prints a line to stdout at once.
 fn println(line: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

@@ -135,7 +135,7 @@ impl Input {
         let index_dir = self.asked_index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
-        // What the variable says, they read themselves.
+        // A memory budget from the variable is omitted: other commands read the variable, too.
         let of_variable = std::env::var(MEMORY_VARIABLE).ok().and_then(|text| memory_size(&text).ok());
         let memory = self.memory.filter(|memory| of_variable != Some(*memory));
         let memory = memory.and_then(|Memory(bytes)| bytes).map(|bytes| format!("--memory={bytes}"));

@@ -54,7 +54,7 @@ pub(crate) struct ComparedRecording {
     pid: Option<i64>,
     is_damaged: bool,
     warnings: Vec<String>,
-    /// Unless it is of another process.
+    /// `None` if the recording is of another process, or shows no trend.
     heap: Option<HeapBesideDump>,
 }
 
@@ -108,7 +108,7 @@ fn not_one(path: &Path) -> anyhow::Error {
 }
 
 impl BesideRecording {
-    /// Adds what it says to suspects, and compares it with the dump.
+    /// Adds the allocations to suspects, and compares the recording with the dump.
     pub(crate) fn add_to(&self, leaks: &mut Leaks, cx: &RunContext, dump: &Dump<'_>) -> ComparedRecording {
         leaks.add_recording(dump, &self.allocations);
         let same_process = same_process(dump, &self.allocations);
@@ -152,7 +152,7 @@ impl BesideRecording {
 
 impl HeapBesideDump {
     fn from_heap(heap: &HeapOverTime, dumped: Option<i64>) -> Option<Self> {
-        // Times of dumps have whole milliseconds. In the last one is the collection that the dump itself makes.
+        // Times of dumps are in whole milliseconds. The last one includes the collection that the dump itself causes.
         let before = dumped.map(|dumped| heap.until(dumped.saturating_add(MILLISECOND_NANOS - 1)));
         let trend = before.as_ref().unwrap_or(heap).trend()?;
         let before_dump = before.and_then(|heap| heap.collections.last().copied());
@@ -266,7 +266,7 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
 const NO_HEAP: &str =
     "the recording contains no collections before the dump or too many events, or is of another process";
 
-/// Maximum number of parts of the time whose floors are reported.
+/// Maximum number of time intervals for which the least used heap is reported.
 const FLOORS: usize = 60;
 
 /// Times of this length and more are in minutes.

@@ -12,7 +12,7 @@ use super::{facts, holder};
 /// Maximum number of classes of elements that a sentence names.
 const NAMED_CLASSES: usize = 4;
 
-/// Percentage of the elements that are of one class from which only the number of the others is named.
+/// Minimum percentage of elements of one class for which the others are only counted.
 const NEARLY_ALL: u64 = 90;
 
 /// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; optionally without
@@ -22,7 +22,7 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let count = format!("{}{}", if *is_exact { "" } else { "at least " }, group_digits(*elements));
     let of_class = container.elements_of_class();
     let simple = |class| holder::simple(class, is_short);
-    // Keys of the program say what it is that there are so many of.
+    // The class of the keys, if it is the program's own, says what the elements are.
     let key = match container.keys.as_slice() {
         [key] if !is_of_jdk(&key.class) && Some(&key.class) != element_class.as_ref() => {
             format!(" by {}", simple(&key.class))
@@ -50,7 +50,7 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     elements + &key + &nested
 }
 
-/// Describes what is in the collections that are elements of a container: ` with 40,000 x acme.Event`.
+/// Describes the elements of the collections in a container: ` with 40,000 x acme.Event`.
 fn nested_elements(nested: &NestedElements, is_short: bool) -> String {
     let count =
         format!("{}{}", if nested.is_exact { "" } else { "at least " }, group_digits(nested.elements));

@@ -29,7 +29,7 @@ pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
 pub(crate) struct Note {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
-    /// `true` if it is about the dump, whatever was asked.
+    /// `true` if it is about the dump, regardless of the question.
     pub(crate) is_about_dump: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Children that work in places which may belong to others: this program, started again.
+//! Child processes of this program that work in containers or directories that may belong to others.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,22 +9,22 @@ use hprof_report::escape;
 
 pub(crate) use hprof_capture::place::{Doors, WORD};
 
-/// Returns how places are opened.
+/// Returns the starter of child processes.
 pub(crate) fn doors() -> Doors {
     Doors::itself(on_notice())
 }
 
-/// Returns what tells notices.
+/// Returns the function that prints notices.
 pub(crate) fn on_notice() -> OnNotice {
     Arc::new(|notice: &Notice| {
         let (kind, text) = notice_text(notice);
-        // In one piece: other threads write there too. A closed stderr must not change the answer.
+        // Written in one call: other threads write to stderr, too. A closed stderr must not change the answer.
         let line = format!("hprof-cli: {kind}: {}\n", escape::text(&text));
         let _ = io::stderr().write_all(line.as_bytes());
     })
 }
 
-/// Returns the kind and the words of a notice.
+/// Returns the kind and the text of a notice.
 fn notice_text(notice: &Notice) -> (&'static str, String) {
     match notice {
         Notice::Waiting { pid, command, seconds, is_stopped } => {
@@ -47,7 +47,7 @@ fn notice_text(notice: &Notice) -> (&'static str, String) {
     }
 }
 
-/// Does the work of a child.
+/// Does the work of a child process.
 pub(crate) fn run() -> ExitCode {
     place::run().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS)
 }

@@ -44,7 +44,7 @@ pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
     ])
 }
 
-/// Returns the columns of the least that collections of a part of the time left.
+/// Returns the columns of the least used heap after collections in a time interval.
 pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
     Columns::new([time(), Column::new(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
 }

@@ -1,7 +1,7 @@
 //! `--no-values`: whether the values of a heap are hidden, and the options that cannot be used then.
 //!
-//! What is hidden is decided where values become output, below this module. Here is only what would tell a value by which
-//! rows there are, or in which order.
+//! Values are hidden where they become output, below this module. This module covers options that would reveal values by the
+//! presence or order of rows.
 
 use std::ffi::OsStr;
 

@@ -88,9 +88,9 @@ fn elsewhere(error: &Error) -> Option<String> {
     })
 }
 
-/// Returns one line of advice about an error of reaching another place.
+/// Returns one line of advice about a failure to reach another machine or container.
 fn remote(error: &RemoteError) -> Option<String> {
-    /// What works without a helper in the place.
+    /// Alternatives that need no helper there.
     const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` lists its JVMs, too); \
          `kubectl debug --target` starts a container with a shell beside it; --via-program PATH uses a helper that is there";
     Some(match error {

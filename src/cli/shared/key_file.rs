@@ -42,7 +42,7 @@ fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     Ok(Some(Key::new(bytes)))
 }
 
-/// Returns a key that is not kept.
+/// Returns a random key that is not stored.
 pub(crate) fn random() -> anyhow::Result<Key> {
     Ok(Key::new(random_bytes()?))
 }

@@ -81,7 +81,7 @@ pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
     );
 }
 
-/// Summarizes in one line what was read of a damaged dump and what is lost.
+/// Summarizes in one line what was read of a damaged dump and what is missing.
 pub(crate) fn account(heap: &Heap) -> String {
     let Extent { account, missing, retained } = Extent::from_heap(heap);
     let read = group_digits(account.read_bytes());
@@ -214,7 +214,7 @@ impl RunContext {
         }
     }
 
-    /// Writes a note about the dump, which is the same whatever was asked.
+    /// Writes a note about the dump, which does not depend on the question.
     fn emit_about_dump(&self, text: &str) {
         if !self.take_note("note", text, true) {
             self.print("note", text);
@@ -232,9 +232,7 @@ impl RunContext {
         };
         let paint = |line: String| if style.color { ink.paint(&line) } else { line };
         let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
-        // A closed stderr must not change the answer.
-        // In one piece: other processes may write to the same place.
+        // A closed stderr must not change the answer. Written in one call: other processes may write to the same place.
         let _ = io::stderr().write_all(lines.as_bytes());
     }
-    // A closed stderr must not change the answer. Written in one call: other processes may write to the same place.
 }

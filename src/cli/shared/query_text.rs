@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 /// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
 ///
 /// # Errors
-/// Also if the process answers for another one: its stdin is not that of a person.
+/// If it cannot be read, or stdin is not that of a user, as in a worker.
 pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);

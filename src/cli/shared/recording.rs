@@ -168,7 +168,7 @@ impl RecordedInput {
         Ok((file, facts.problem_count > 0))
     }
 
-    /// Reads a recording of Flight Recorder, all of it, for commands that otherwise take dumps only.
+    /// Reads an entire recording of Flight Recorder, for commands that otherwise take only dumps.
     pub(crate) fn open_only_flight(
         cx: &RunContext,
         input: &Input,
@@ -243,7 +243,7 @@ impl RecordedInput {
         Ok(Some((file, RecordedProfile { profile, file: origin, path })))
     }
 
-    /// Returns the error of a file that is no dump as that of one that is no recording either.
+    /// Converts the error of a file that is not a dump to that of a file that is not a recording either.
     fn not_recorded(&self, error: anyhow::Error) -> anyhow::Error {
         let (looks, contents) = match error.downcast_ref::<Error>() {
             Some(Error::Format { looks, error, .. })
@@ -292,16 +292,16 @@ impl RecordedProfile {
         }
     }
 
-    /// Returns the number of samples that the JVM says it lost, if they are of the event that was requested or counted, or if no
-    /// sample is there.
+    /// Returns the number of samples that the JVM reports as lost, if they are of the requested or counted event, or if there
+    /// are no samples.
     pub(crate) fn lost_samples(&self, requested: Option<SampleEvent>) -> u64 {
         let RecordedFile::Flight { report, .. } = &self.file else { return 0 };
         let counted = self.profile.samples.as_ref().and_then(|samples| samples.event);
         report.facts.lost_samples_of(requested.or(counted).unwrap_or(SampleEvent::CpuTime))
     }
 
-    /// Returns the note about [`Self::lost_samples`], if there are any; it names the file if that is one of several. If all
-    /// samples by CPU time were lost, so that those of another event are counted, it is about these, too.
+    /// Returns the note about [`Self::lost_samples`], if there are any; it names the file if there are several. If all samples
+    /// by CPU time were lost, so that those of another event are counted, it covers these, too.
     pub(crate) fn lost_samples_note(
         &self,
         requested: Option<SampleEvent>,

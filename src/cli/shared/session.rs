@@ -212,7 +212,7 @@ impl Session {
         DumpGraph::new(&self.heap, &self.graph)
     }
 
-    /// Returns the dump, for what is computed while an answer is shown.
+    /// Returns the dump, for computations while an answer is shown.
     pub(crate) fn dump(&self) -> anyhow::Result<Dump<'_>> {
         Ok(Dump::new(&self.heap, &self.graph)?)
     }
@@ -255,8 +255,8 @@ impl<T, R> LazyRows<T, R> {
         Self { items, first }
     }
 
-    /// Returns all rows; `make` must be the same as before. `finish` gets their number; it returns `None` for rows that a
-    /// damaged index does not have. Rows that are skipped are not made.
+    /// Returns all rows; `make` must be the same as before. `finish` receives the index of each row, and returns `None` for
+    /// rows that a damaged index does not have. Skipped rows are not computed.
     pub(crate) fn into_all<'m, L>(
         self,
         make: impl FnMut(&T) -> R + 'm,
@@ -275,7 +275,7 @@ impl<T, R> LazyRows<T, R> {
 /// Iterator over [`LazyRows`].
 struct AllRows<T, R, M, F> {
     items: Enumerate<vec::IntoIter<T>>,
-    /// Rows that are made already: those of the next items.
+    /// Computed rows of the next items.
     first: vec::IntoIter<R>,
     make: M,
     finish: F,

@@ -247,7 +247,7 @@ fn filters(args: &ThreadsArgs) -> String {
     query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
     query.extend_pairs(args.r#virtual.then_some(("virtual", "1")));
     query.extend_pairs(args.platform.then_some(("platform", "1")));
-    // Groups of --locals are others.
+    // With --locals, the groups differ.
     query.extend_pairs(args.locals.then_some(("locals", "1")));
     query.finish()
 }

@@ -1,4 +1,4 @@
-//! An agent without a socket: its bytes are given, in blocks that arrive one by one.
+//! A substitute for the socket of an agent: the given blocks of bytes arrive one by one.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -50,7 +50,7 @@ pub struct ReceivedRecording {
     pub parts: Vec<String>,
 }
 
-/// Receives at most `max_bytes` of what an agent sends into a directory.
+/// Receives at most `max_bytes` from an agent into a file in `dir`.
 ///
 /// # Errors
 ///

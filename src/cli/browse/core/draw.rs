@@ -1,4 +1,4 @@
-//! The screen: a title, the lines of the view, a message or what is typed, and the keys.
+//! The screen: a title, the lines of the view, a message or the prompt, and the keys.
 
 use hprof_report::column::CellTarget;
 use hprof_report::number::group_digits;
@@ -72,7 +72,7 @@ impl Browser {
         let right = [filter, marked].join(" ");
         let right = fit::end(right.trim(), width / 2);
         let room = width.saturating_sub(fit::width(&right) + 2);
-        // What is seen matters more than where.
+        // The title matters more than the name of the dump.
         let name = fit::middle(&name, room.saturating_sub(fit::width(&title) + 3).max(MIN_NAME));
         let title = fit::end(&format!(" {name}  {title}"), room);
         let gap = width.saturating_sub(fit::width(&title) + fit::width(&right) + 1);
@@ -122,7 +122,7 @@ impl Browser {
         if let Some(prompt) = &self.prompt {
             let text = escape::text(&prompt.text);
             let room = width.saturating_sub(2);
-            // The end is where the next character goes.
+            // Shows the end of the text, where the next character is typed.
             let mut shown: &str = &text;
             while fit::width(shown) > room {
                 shown = shown.char_indices().nth(1).and_then(|(at, _)| shown.get(at..)).unwrap_or_default();
@@ -188,7 +188,7 @@ impl Browser {
     }
 }
 
-/// Returns the number of rows up to the end of those that are there.
+/// Returns the end (exclusive) of the rows in the window.
 fn end(place: WindowPlace) -> u64 {
     (place.start + place.rows) as u64
 }
@@ -200,7 +200,7 @@ fn object(target: &CellTarget) -> Option<ObjectId> {
     }
 }
 
-/// Writes a text, as far as there is room.
+/// Writes a text, as much of it as fits.
 fn put(cells: &mut Buffer, y: u16, x: u16, text: &str, style: Style) {
     let area = cells.area;
     if x < area.width && y < area.height {

@@ -1,6 +1,6 @@
-//! Keys, and the views that letters lead to.
+//! Keys, and the views that letters open.
 
-/// A key, or what the mouse did.
+/// A key, or a mouse event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli::browse) enum Key {
     Char(char),
@@ -26,7 +26,7 @@ pub(in crate::cli::browse) enum Key {
     Click(u16),
 }
 
-/// A view that a letter leads to.
+/// A view that a letter opens.
 #[derive(Debug)]
 pub(super) struct Menu {
     pub(super) letter: char,

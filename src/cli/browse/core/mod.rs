@@ -25,15 +25,15 @@ use view::{View, ViewSubject};
 pub(super) use visit::ScreenAnswer;
 use visit::{Early, Goal, Visit};
 
-/// Maximum number of views that Esc goes back to.
+/// Maximum number of earlier views that Esc returns to.
 const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
 
-/// Message where no line leads anywhere.
+/// Message in a view without links.
 const NOTHING: &str = "nothing to open in this view";
 
-/// Message when the overview comes while other lines are used.
+/// Message when the overview arrives after the user has started to use the early lines.
 const LATE: &str = "the overview is ready: o shows it";
 
 /// A question for the process that answers.
@@ -47,16 +47,16 @@ pub(super) struct Question {
     pub(super) trees: Vec<(ObjectId, Vec<String>)>,
     /// Width of the lines.
     pub(super) width: u16,
-    /// Rows, if they are requested as they are scrolled to.
+    /// Requested rows, if rows are requested while scrolling.
     pub(super) window: Option<RowWindow>,
 }
 
 impl Question {
-    /// Returns the command line, and the rows to take of its answer: no more are asked for than are needed.
+    /// Returns the command line, which requests no more rows than needed, and the rows to take from its answer.
     pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
         let mut words = self.words.clone();
         let Some(window) = &self.window else { return (words, RowWindow::ALL) };
-        // One more, which shows that rows follow: not every command knows how many there are.
+        // One more, to see whether rows follow: not every command returns the number of rows.
         let end = window.start.saturating_add(window.count).saturating_add(1);
         let top = if window.reads_all() { 0 } else { end };
         words.insert(words.len().min(1), format!("--top={top}"));
@@ -68,7 +68,7 @@ impl Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     Ask(Question),
-    /// Ends the question that is being answered.
+    /// Cancels the question that is being answered.
     Cancel,
     /// Copies a text to the clipboard.
     Copy(String),
@@ -104,19 +104,19 @@ pub(super) struct Browser {
     history: Vec<String>,
     /// Number of the last question.
     number: u64,
-    /// Stage of the question.
+    /// Current stage of the question.
     progress: String,
     message: String,
     marked: Vec<ObjectId>,
     effects: Vec<Effect>,
     /// Text of the last error.
     failure: Option<String>,
-    /// Whether a question had an answer other than an error.
+    /// `true` if a question had an answer other than an error.
     has_answer: bool,
 }
 
 impl Browser {
-    /// Creates a browser that shows the overview, and asks for it.
+    /// Creates a browser that shows the overview, and requests it.
     pub(super) fn new(
         dump: PathBuf,
         baseline: Option<PathBuf>,
@@ -152,7 +152,7 @@ impl Browser {
         std::mem::take(&mut self.effects)
     }
 
-    /// Returns whether an answer is missing.
+    /// Returns whether an answer is pending.
     pub(super) fn is_asking(&self) -> bool {
         self.now.asking.is_some()
     }
@@ -163,21 +163,21 @@ impl Browser {
         self.now.line(self.now.cursor).map_or_else(String::new, |line| line.text.clone())
     }
 
-    /// Takes the size of the screen: columns and lines.
+    /// Sets the size of the screen: columns and lines.
     pub(super) fn resize(&mut self, size: (u16, u16)) {
         self.size = size;
         self.ask_for_width();
         self.now.scroll(self.height());
     }
 
-    /// Takes the stage of a question.
+    /// Updates the stage of a question.
     pub(super) fn progress(&mut self, number: u64, stage: &str) {
         if self.now.asking == Some(number) {
             stage.clone_into(&mut self.progress);
         }
     }
 
-    /// Takes an answer, also for a view that was left. Answers to cancelled questions are ignored.
+    /// Stores an answer, even for a view that was left. Answers to cancelled questions are ignored.
     pub(super) fn answer(&mut self, number: u64, answer: ScreenAnswer) {
         let height = self.height();
         let others = self.past.iter_mut().chain(&mut self.future);
@@ -200,7 +200,7 @@ impl Browser {
         }
     }
 
-    /// Takes lines that are shown until the answer comes.
+    /// Shows lines until the answer arrives.
     pub(super) fn early(&mut self, number: u64, answer: ScreenAnswer) {
         let height = self.height();
         if self.now.asking == Some(number) {
@@ -209,7 +209,7 @@ impl Browser {
         }
     }
 
-    /// Asks again if the answer was laid out for another width. A question that is open is not begun again.
+    /// Repeats the question if the answer was laid out for another width. A pending question is not restarted.
     fn ask_for_width(&mut self) {
         let is_other = self.now.width().is_some_and(|width| width != self.width());
         if is_other && !self.is_asking() && !self.now.view.command().is_empty() {
@@ -232,7 +232,7 @@ impl Browser {
         usize::from(self.size.1).saturating_sub(3).max(1)
     }
 
-    /// Asks for the current view.
+    /// Requests the current view.
     fn ask(&mut self) {
         self.number += 1;
         self.now.asking = Some(self.number);
@@ -257,7 +257,7 @@ impl Browser {
             trees: self.now.view.trees(),
             width: self.width(),
         };
-        // Only the last question matters.
+        // Only the last question counts.
         self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
         self.effects.push(Effect::Ask(question));
     }
@@ -267,7 +267,7 @@ impl Browser {
         ROWS.max(8 * self.height())
     }
 
-    /// Asks for the rows near the cursor if they are not there.
+    /// Requests the rows near the cursor if they are not loaded.
     fn ask_more(&mut self) {
         if self.is_asking() {
             return;
@@ -300,7 +300,7 @@ impl Browser {
             if self.is_asking() {
                 return self.now.want_late();
             }
-            // It was cancelled.
+            // The question of that view was cancelled.
             return self.replace(view);
         }
         let last = std::mem::replace(&mut self.now, Visit::new(view));
@@ -315,7 +315,7 @@ impl Browser {
         self.ask();
     }
 
-    /// Goes to a view in the place of the current one.
+    /// Replaces the current view.
     fn replace(&mut self, view: View) {
         self.now = Visit::new(view);
         self.ask();
@@ -343,7 +343,7 @@ impl Browser {
         self.now.scroll(self.height());
     }
 
-    /// Ends the question.
+    /// Cancels the question.
     fn cancel(&mut self) {
         self.now.asking = None;
         self.now.goal = Goal::Stay;
@@ -353,7 +353,7 @@ impl Browser {
         "cancelled".clone_into(&mut self.message);
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: Key) {
         self.message.clear();
         let reading = |browser: &Self| (browser.now.reading(), browser.marked.len());
@@ -468,12 +468,12 @@ impl Browser {
         (cursor + 1..count).chain(0..cursor).find(is_other)
     }
 
-    /// Returns the view that Enter leads to.
+    /// Returns the view that Enter opens.
     fn target_view(&self) -> Option<View> {
         let target = self.now.target()?;
         let view = View::of_target(target, &self.now.view)?;
         let is_one = matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
-        // The object that is shown already: what it dominates.
+        // The object is shown already: opens what it dominates.
         if view == self.now.view && is_one {
             View::for_subject("dominators", &[], target)
         } else {
@@ -499,7 +499,7 @@ impl Browser {
         }
     }
 
-    /// Returns the object or class of the line, or of the view.
+    /// Returns the object or class of the line under the cursor, or of the view.
     fn subject(&self) -> Option<ViewSubject> {
         self.now.object_target().cloned().or_else(|| self.now.view.subject())
     }
@@ -576,7 +576,7 @@ impl Browser {
         self.effects.push(Effect::Copy(text));
     }
 
-    /// Shows what is seen and the keys, as a view.
+    /// Shows a description of the current view, and the keys, as a view.
     fn help(&mut self) {
         let command = self.now.view.command().to_owned();
         if command.is_empty() {

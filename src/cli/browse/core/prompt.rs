@@ -6,7 +6,7 @@ use super::view::{READING, View, takes_two};
 use super::visit::{Goal, Visit};
 use super::{Browser, Key};
 
-/// What is typed.
+/// Purpose of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromptKind {
     /// Text that shown lines contain.
@@ -15,7 +15,7 @@ pub(super) enum PromptKind {
     Command,
 }
 
-/// Maximum length of what is typed.
+/// Maximum length of the text in bytes.
 const MAX_LENGTH: usize = 4096;
 
 /// A line that is being typed.
@@ -43,7 +43,7 @@ impl Prompt {
         }
     }
 
-    /// Takes an older or newer line of the history.
+    /// Replaces the text with an older or newer line of the history.
     pub(super) fn recall(&mut self, history: &[String], is_older: bool) {
         let back = if is_older { (self.back + 1).min(history.len()) } else { self.back.saturating_sub(1) };
         if back != self.back {
@@ -53,7 +53,7 @@ impl Prompt {
         }
     }
 
-    /// Completes the last word by the longest common start of the words that begin with it, in either case. Returns these
+    /// Completes the last word to the longest common prefix of the words that start with it, ignoring case. Returns these words
     /// if there are several.
     pub(super) fn complete(&mut self, words: &[String]) -> Vec<String> {
         let start = self.text.rfind(|c: char| c.is_whitespace() || matches!(c, '(' | ','));
@@ -84,7 +84,7 @@ impl Prompt {
 }
 
 impl Browser {
-    /// Takes a key while something is typed.
+    /// Handles a key while the prompt is open.
     pub(super) fn type_key(&mut self, key: Key) {
         let Some(prompt) = &mut self.prompt else { return };
         let is_filter = prompt.kind == PromptKind::Filter;
@@ -129,8 +129,8 @@ impl Browser {
         }
     }
 
-    /// Shows only lines that contain a text. Those that are there are shown at once. The cursor stays on its line; while that
-    /// is hidden, it is on another one.
+    /// Shows only lines that contain a text, at once among the loaded lines. The cursor stays on its line, or moves to another
+    /// while that one is hidden.
     pub(super) fn filter(&mut self, text: &str) {
         if self.now.filter == text {
             return;

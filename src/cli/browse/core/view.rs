@@ -65,12 +65,12 @@ pub(in crate::cli::browse) const READING: &[&str] = &[
     "doctor",
 ];
 
-/// A command line without the dump: the command, and what follows the dump.
+/// A command line without the dump: the command, and the words after the dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli::browse) struct View {
     command: String,
     rest: Vec<String>,
-    /// Whether rows are requested as they are scrolled to.
+    /// `true` if rows are requested while scrolling.
     scrolls: bool,
     /// Nodes of the dominator tree that are open, with the number of objects requested below each.
     opened: Vec<(ObjectId, usize)>,
@@ -100,10 +100,10 @@ impl View {
         new
     }
 
-    /// Returns the view of what a command typed after `:` answers; some of the commands of this program only read.
+    /// Returns the view for a command typed after `:`.
     ///
     /// # Errors
-    /// If it is not a command that only reads.
+    /// If the command is unknown or does more than read, or the line is incomplete.
     pub(super) fn parse(line: &str, is_command: impl Fn(&str) -> bool) -> Result<Self, String> {
         let line = line.trim();
         let line = line.strip_prefix("hprof-cli ").unwrap_or(line).trim_start();
@@ -126,7 +126,7 @@ impl View {
         Ok(Self::new(command, words))
     }
 
-    /// Returns the view that a link leads to.
+    /// Returns the view that a link opens.
     pub(super) fn of_target(target: &CellTarget, from: &Self) -> Option<Self> {
         Some(match target {
             CellTarget::Object(id) if from.command == "threads" && !from.has("--stack") => {
@@ -160,7 +160,7 @@ impl View {
         Some(Self::new(command, words.chain([name])))
     }
 
-    /// Returns the view of the answer that a page shows.
+    /// Returns the view with the same answer as a page.
     fn of_page(path: &str) -> Option<Self> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let listing = Listing::for_path(path)?;
@@ -206,7 +206,7 @@ impl View {
         std::iter::once(&self.command).chain(&self.rest).cloned().collect()
     }
 
-    /// Returns whether rows are requested as they are scrolled to.
+    /// Returns whether rows are requested while scrolling.
     pub(super) fn scrolls(&self) -> bool {
         self.scrolls
     }
@@ -237,7 +237,7 @@ impl View {
         words.join(" ")
     }
 
-    /// Returns the title: what the view is called, or its command line.
+    /// Returns the title: the name of the view, or its command line.
     pub(super) fn title(&self) -> String {
         match super::keys::VIEWS.iter().find(|view| view.command == self.command && view.rest == self.rest) {
             Some(view) => view.title.to_owned(),
@@ -245,12 +245,12 @@ impl View {
         }
     }
 
-    /// Returns whether the tree is that of an object, whose children follow its row.
+    /// Returns whether this is the tree of the object `id`, whose children follow its row.
     pub(super) fn starts_at(&self, id: ObjectId) -> bool {
         self.is_tree() && self.has("--of") && self.subject() == Some(CellTarget::Object(id))
     }
 
-    /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if this is no such tree.
+    /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if the view is not such a tree.
     pub(super) fn open(&mut self, id: ObjectId) -> bool {
         if !self.is_tree() {
             return false;
@@ -274,7 +274,7 @@ impl View {
         self.command == "dominators" && !self.has("--group-by") && !self.has("--chain")
     }
 
-    /// Returns the view with the next of these values of an option: after the last, without it.
+    /// Returns the view with the next of these values of an option; after the last value, without the option.
     pub(super) fn with_next(&self, option: &str, values: &[String]) -> Option<Self> {
         let (at, current) = self.value_of(option);
         let next = match current {
@@ -289,7 +289,7 @@ impl View {
         Some(Self::new(&self.command, rest))
     }
 
-    /// Returns the words of an option, and its value.
+    /// Returns the range of words of an option, and its value.
     fn value_of(&self, option: &str) -> (std::ops::Range<usize>, Option<String>) {
         for (at, word) in self.rest.iter().enumerate() {
             match word.strip_prefix(option) {
@@ -309,7 +309,7 @@ pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
     command == "diff"
 }
 
-/// Returns the message about a command that does more than read.
+/// Returns the message about a command that does not only read.
 pub(super) fn only_in_shell(command: &str) -> String {
     format!("{command}: only in a shell")
 }

@@ -1,4 +1,4 @@
-//! A visit of a view: its lines, and where the reader is in them.
+//! A visit to a view: its lines, and the position of the user in them.
 
 use std::sync::Arc;
 
@@ -16,44 +16,44 @@ pub(in crate::cli::browse) struct ScreenAnswer {
     pub(in crate::cli::browse) lines: Vec<ScreenLine>,
     /// Number of notes at the end of the lines.
     pub(in crate::cli::browse) notes: usize,
-    /// Its rows, if they are requested as they are scrolled to.
+    /// Range of its rows, if rows are requested while scrolling.
     pub(in crate::cli::browse) place: Option<WindowPlace>,
-    /// Text that its rows contain.
+    /// Filter text with which the rows were requested.
     pub(in crate::cli::browse) text: String,
     /// Width that the lines were laid out for.
     pub(in crate::cli::browse) width: u16,
-    /// `true` if there is no answer, but an error.
+    /// `true` if it is an error.
     pub(in crate::cli::browse) is_failed: bool,
 }
 
-/// Line that the cursor goes to when an answer comes.
+/// Line that the cursor moves to when an answer arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Goal {
-    /// Its line.
+    /// The current line.
     #[default]
     Stay,
     First,
     Last,
-    /// The line that was chosen when the filter changed; if it is not there, the first with a link.
+    /// The line that was chosen when the filter changed; if it is hidden, the first with a link.
     Chosen,
 }
 
-/// Lines that are shown until the answer comes.
+/// State of the lines that are shown until the answer arrives.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Early {
-    /// None: the lines are those of the answer.
+    /// The lines are those of the answer.
     #[default]
     No,
-    /// The reader has only looked at them.
+    /// The user has only looked at them.
     Shown,
-    /// The reader moved in them: they stay when the answer comes.
+    /// The user has used them: they stay when the answer arrives, which is stored here.
     Used(Option<Arc<ScreenAnswer>>),
 }
 
-/// The line under the cursor while the filter hides or shows others.
+/// The line that was under the cursor before the filter changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// Links of the row of the result. A node of a tree is below one.
+    /// Links of its row in the result, which differ if the line is a node of an open tree below that row.
     pub(super) row: Arc<[CellTarget]>,
     /// Links of the line.
     links: Arc<[CellTarget]>,
@@ -67,22 +67,22 @@ pub(super) struct Visit {
     pub(super) view: View,
     /// `None` until the first answer.
     pub(super) answer: Option<Arc<ScreenAnswer>>,
-    /// Number of the question whose answer is missing.
+    /// Number of the pending question.
     pub(super) asking: Option<u64>,
-    /// Whether its lines are only shown until the answer comes, and what the reader did with them.
+    /// State of lines that are shown until the answer arrives.
     pub(super) early: Early,
-    /// Numbers of the lines that the filter shows.
+    /// Indices of the lines that the filter shows.
     pub(super) shown: Vec<usize>,
-    /// Position in `shown`.
+    /// Index into `shown`.
     pub(super) cursor: usize,
-    /// Position in `shown` of the first line on the screen.
+    /// Index into `shown` of the first line on the screen.
     pub(super) first: usize,
     pub(super) filter: String,
-    /// Line that the filter leaves under the cursor, if it shows it.
+    /// Line to keep under the cursor if the filter shows it.
     pub(super) chosen: Option<Chosen>,
-    /// Number of the chosen link of the line.
+    /// Index of the chosen link of the line.
     pub(super) link: usize,
-    /// First row that is requested.
+    /// First requested row.
     pub(super) start: usize,
     pub(super) goal: Goal,
 }
@@ -105,8 +105,8 @@ impl Visit {
         }
     }
 
-    /// Takes an answer. The cursor stays on its row, at the same place of the screen; in the first answer it is on the first
-    /// line with a link, if that is among the first lines of this number.
+    /// Stores an answer. The cursor stays on its row, on the same line of the screen; after the first answer it is on the first
+    /// line with a link, if that is among the first `height` lines.
     pub(super) fn take(&mut self, answer: ScreenAnswer, height: usize) {
         if self.goal == Goal::Chosen {
             // The cursor may have moved since the question.
@@ -135,37 +135,37 @@ impl Visit {
         }
     }
 
-    /// Returns whether its lines are only shown until the answer comes.
+    /// Returns whether its lines are only shown until the answer arrives.
     pub(super) fn is_early(&self) -> bool {
         !matches!(self.early, Early::No)
     }
 
-    /// Returns whether the answer has come while other lines are used.
+    /// Returns whether the answer has arrived while the early lines are in use.
     pub(super) fn has_late(&self) -> bool {
         matches!(self.early, Early::Used(Some(_)))
     }
 
-    /// Notes that the answer is wanted as soon as it comes.
+    /// Requests that the answer is shown as soon as it arrives.
     pub(super) fn want_late(&mut self) {
         if matches!(self.early, Early::Used(None)) {
             self.early = Early::Shown;
         }
     }
 
-    /// Returns what the reader sees of its lines: if a key changes it, early lines are used.
+    /// Returns the state that keys change: if a key changes it, early lines are in use.
     pub(super) fn reading(&self) -> (View, usize, usize, String) {
         (self.view.clone(), self.cursor, self.link, self.filter.clone())
     }
 
-    /// Notes that the reader does something with its lines.
+    /// Marks early lines as in use.
     pub(super) fn use_early(&mut self) {
         if matches!(self.early, Early::Shown) {
             self.early = Early::Used(None);
         }
     }
 
-    /// Returns the width that the answer was laid out for; `None` if it has not come. Early lines have none, as a question for
-    /// their width would be the one that was perhaps cancelled.
+    /// Returns the width that the answer was laid out for; `None` if it has not arrived. Early lines have no width, as a
+    /// question for their width would repeat one that may have been cancelled.
     pub(super) fn width(&self) -> Option<u16> {
         let answer = match &self.early {
             Early::No => self.answer.as_ref(),
@@ -175,7 +175,7 @@ impl Visit {
         (!answer.is_failed).then_some(answer.width)
     }
 
-    /// Takes lines that are shown until the answer comes.
+    /// Stores lines that are shown until the answer arrives.
     pub(super) fn take_early(&mut self, answer: ScreenAnswer, height: usize) {
         if self.answer.is_none() {
             self.take(answer, height);
@@ -183,7 +183,7 @@ impl Visit {
         }
     }
 
-    /// Takes the answer, also if other lines are used until it is wanted. Returns whether it is shown.
+    /// Stores the answer, hidden while early lines are in use. Returns whether it is shown.
     pub(super) fn take_late(&mut self, answer: ScreenAnswer, height: usize) -> bool {
         match &mut self.early {
             Early::Used(late) if !answer.is_failed => {
@@ -200,7 +200,7 @@ impl Visit {
         true
     }
 
-    /// Shows the answer in place of the lines that were shown before. Returns `false` if it is not there.
+    /// Replaces the early lines with the answer. Returns `false` if it has not arrived.
     pub(super) fn show_late(&mut self, height: usize) -> bool {
         let Early::Used(Some(answer)) = &mut self.early else { return false };
         let answer = std::mem::take(answer);
@@ -209,13 +209,13 @@ impl Visit {
         true
     }
 
-    /// Returns the first line with a link among the first lines of this number; else the first.
+    /// Returns the first line with a link among the first `height` lines; else the first line.
     fn first_link(&self, height: usize) -> usize {
         let linked = |at: &usize| self.line(*at).is_some_and(|line| !line.links.is_empty());
         (0..self.shown.len().min(height)).find(linked).unwrap_or(0)
     }
 
-    /// Notes the line under the cursor, unless that was done since it moved.
+    /// Records the line under the cursor, unless one is recorded since it moved.
     pub(super) fn choose(&mut self) {
         if self.chosen.is_some() {
             return;
@@ -227,8 +227,7 @@ impl Visit {
         self.chosen = Some(Chosen { row, links: links.clone(), text: text.clone() });
     }
 
-    /// Returns the line that was chosen, or else that of its row. Of lines that are alike it is the one at this position, if
-    /// that is among them.
+    /// Returns the chosen line, or else the line of its row. Among equal lines, the one at the position `under` is preferred.
     fn chosen_line(&self, under: Option<usize>) -> Option<usize> {
         let chosen = self.chosen.as_ref()?;
         let find = |is_wanted: &dyn Fn(&ScreenLine) -> bool| {
@@ -242,7 +241,7 @@ impl Visit {
         find(&is_same).or_else(|| find(&is_linked)).or_else(|| find(&is_row))
     }
 
-    /// Returns the row that the cursor is on or below, and the number of lines between.
+    /// Returns the row of the cursor's line or the nearest above, and the number of lines from its first line to the cursor.
     pub(super) fn row(&self) -> Option<(usize, usize)> {
         let at = (0..=self.cursor).rev().find(|at| self.line(*at).is_some_and(|line| line.row.is_some()))?;
         let row = self.line(at)?.row?;
@@ -251,7 +250,7 @@ impl Visit {
         Some((row, self.cursor - first))
     }
 
-    /// Returns the first row to request, if the rows near the cursor are not there: `count` rows are requested at a time.
+    /// Returns the first row to request, if rows near the cursor are not loaded: `count` rows are requested at a time.
     pub(super) fn missing(&self, count: usize) -> Option<usize> {
         let place = self.answer.as_ref()?.place?;
         let row = self.row().map_or(place.start, |(row, _)| row);
@@ -262,23 +261,23 @@ impl Visit {
         (is_missing && start != place.start).then_some(start)
     }
 
-    /// Returns whether rows that contain the text of the filter have to be requested: those of the answer are not all.
+    /// Returns whether rows that contain the filter text have to be requested because not all rows are loaded.
     pub(super) fn is_sifted_elsewhere(&self) -> bool {
         let Some(answer) = &self.answer else { return false };
-        // Those of open nodes are drawn again.
+        // Rows of open nodes are drawn again.
         let is_more = |place: WindowPlace| {
             place.start > 0 || place.has_more || !answer.text.is_empty() || self.view.has_open_nodes()
         };
         answer.text != self.filter && answer.place.is_some_and(is_more)
     }
 
-    /// Determines the lines that the filter shows: headings, and lines that contain the text in either case, with those above
-    /// them in their tree. The cursor goes to the line that was chosen; else to the line with this number, or the next one
-    /// that is shown.
+    /// Determines the lines that the filter shows: headings, and lines that contain the text, ignoring case, with their
+    /// ancestors in the tree. The cursor moves to the chosen line; else to the line with index `line`, or the next one that is
+    /// shown.
     pub(super) fn sift(&mut self, line: Option<usize>) {
         let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
         let wanted = self.filter.to_lowercase();
-        // Cells may contain the text where they are shortened.
+        // Cells may contain the text in a part that is cut off.
         let answer = self.answer.as_ref();
         let is_sifted = answer.is_some_and(|answer| answer.text == self.filter && answer.place.is_some());
         let is_failed = answer.is_some_and(|answer| answer.is_failed);
@@ -298,7 +297,7 @@ impl Visit {
         self.cursor = self.chosen_line(under).unwrap_or_else(|| at.min(self.shown.len().saturating_sub(1)));
     }
 
-    /// Returns a shown line, by its position.
+    /// Returns a shown line by its index into `shown`.
     pub(super) fn line(&self, at: usize) -> Option<&ScreenLine> {
         self.answer.as_ref()?.lines.get(*self.shown.get(at)?)
     }
@@ -309,14 +308,14 @@ impl Visit {
         self.go_to(to);
     }
 
-    /// Moves the cursor and what is shown by lines.
+    /// Moves the cursor and the first line on the screen by lines.
     pub(super) fn turn_page(&mut self, lines: isize, height: usize) {
         self.step(lines);
         let last = self.shown.len().saturating_sub(height);
         self.first = self.first.saturating_add_signed(lines).min(last);
     }
 
-    /// Returns the line of the first row; where there are no rows, the first line that is no heading.
+    /// Returns the index of the first row; without rows, of the first line that is not a heading.
     pub(super) fn first_row(&self) -> usize {
         let find = |is_wanted: fn(&ScreenLine) -> bool| {
             (0..self.shown.len()).find(|at| self.line(*at).is_some_and(is_wanted))
@@ -324,7 +323,7 @@ impl Visit {
         find(|line| line.row.is_some()).or_else(|| find(|line| !line.is_heading)).unwrap_or(0)
     }
 
-    /// Returns its place, if it is counted in rows: it is not where all lines are there, and most are below a row.
+    /// Returns the range of loaded rows; `None` if all lines are loaded and most of them are below a row.
     pub(super) fn rows(&self) -> Option<WindowPlace> {
         let answer = self.answer.as_ref()?;
         let place = answer.place.filter(|place| place.rows > 0)?;
@@ -342,7 +341,7 @@ impl Visit {
         self.cursor = to;
     }
 
-    /// Scrolls so that the cursor is among the first lines of this number.
+    /// Scrolls so that the cursor is among the first `height` lines.
     pub(super) fn scroll(&mut self, height: usize) {
         // Lines above the first row, such as titles, stay visible as long as possible.
         if self.cursor < height && self.first > self.cursor {
@@ -351,14 +350,14 @@ impl Visit {
         self.first = self.first.clamp((self.cursor + 1).saturating_sub(height), self.cursor);
     }
 
-    /// Returns the titles of the rows, to be shown above them while they scroll: the number of their line.
+    /// Returns the index of the line with the titles of the rows, which stays above them while they scroll.
     pub(super) fn titles(&self) -> Option<usize> {
         let lines = &self.answer.as_ref()?.lines;
         let row = lines.iter().position(|line| line.row.is_some())?;
         row.checked_sub(1).filter(|at| lines.get(*at).is_some_and(|line| line.is_heading))
     }
 
-    /// Returns the names of the classes that its lines lead to.
+    /// Returns the names of the classes that its lines link to.
     pub(super) fn class_names(&self) -> impl Iterator<Item = String> {
         let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
         lines.iter().flat_map(|line| line.links.iter()).filter_map(|target| match target {
@@ -367,7 +366,7 @@ impl Visit {
         })
     }
 
-    /// Returns the object or class of the line under the cursor: the chosen link, or else the first that is one.
+    /// Returns the object or class of the line under the cursor: the chosen link, or else the first link to one.
     pub(super) fn object_target(&self) -> Option<&CellTarget> {
         let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
         let first = || self.line(self.cursor)?.links.iter().find(is_one);

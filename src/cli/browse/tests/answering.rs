@@ -177,7 +177,7 @@ fn trees_of_open_nodes_are_asked_for_once() {
         Some(CellTarget::Object(id)) if line.row.is_some() => Some(*id),
         _ => None,
     };
-    // More than any number of answers that are kept.
+    // More answers than the cache can hold.
     let ids: Vec<ObjectId> = all.lines.iter().filter_map(id).take(100).collect();
     let tree =
         |id: &ObjectId| (*id, vec!["dominators".to_owned(), format!("--of={id:#x}"), "--top=50".to_owned()]);
@@ -228,7 +228,7 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
             && first.lines.iter().any(|line| line.text.contains("ProductService"))
     );
     assert_eq!(answerer.answer(&overview).lines, first.lines);
-    // Its places lead to an object, and commands to their answers.
+    // Its places link to an object, and commands to their answers.
     let links = |start: &str| {
         let line = first.lines.iter().find(|line| line.text.trim_start().starts_with(start));
         line.map(|line| line.links.to_vec())

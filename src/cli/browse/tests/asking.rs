@@ -1,4 +1,4 @@
-//! Which questions keys ask, and what becomes of the answers.
+//! Questions that keys ask, and the handling of the answers.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -93,7 +93,7 @@ fn esc_cancels_then_shows_all_lines_then_goes_back() {
         |browser: &Browser| text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").to_owned();
     browser.key(Key::Esc);
     assert_eq!(browser.effects().last(), Some(&Effect::Cancel));
-    // A view that was cancelled is asked for when it is gone to again.
+    // A cancelled view is requested again when the user returns to it.
     browser.key(Key::Esc);
     browser.key(Key::Char('f'));
     assert!(matches!(&browser.effects()[..], [Effect::Ask(question)] if question.words == ["histo"]));
@@ -242,13 +242,13 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     shows(&browser, "row 998799\n");
     press(&mut browser, Key::Home);
     shows(&browser, "1/1,000,000");
-    // All rows are searched, not only those that are there.
+    // All rows are searched, not only the loaded ones.
     for key in keys("/ 9 9 8 7 9 Enter") {
         press(&mut browser, key);
     }
     shows(&browser, "row 99879\n");
     shows(&browser, "row 998799\n");
-    // What is chosen there stays chosen among all rows.
+    // The chosen row stays chosen among all rows.
     press(&mut browser, Key::Down);
     press(&mut browser, Key::Down);
     press(&mut browser, Key::Esc);
@@ -279,7 +279,7 @@ fn early_lines_are_replaced_if_they_are_only_looked_at() {
     browser.answer(question.number, overview());
     let shown = text(&screen(&browser, (80, 24)));
     assert!(shown.contains("overview") && !shown.contains("early") && !browser.is_asking(), "{shown}");
-    // They come too late.
+    // They arrive too late.
     browser.early(question.number, early());
     assert!(!text(&screen(&browser, (80, 24))).contains("early"));
 }
@@ -322,12 +322,12 @@ fn an_overview_that_was_cancelled_or_lost_is_asked_for_again() {
     let [Effect::Ask(object)] = &browser.effects()[..] else { panic!("no question") };
     browser.answer(object.number, ScreenAnswer { width: 79, ..ScreenAnswer::default() });
     browser.key(Key::Backspace);
-    // The process that was asked for it may be gone.
+    // The process that received the question may be gone.
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.words, ["overview"]);
     browser.resize((60, 24));
     browser.answer(question.number, overview());
-    // Once for the other width, not for ever.
+    // Once for the other width, not repeatedly.
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.width, 59);
     browser.answer(question.number, ScreenAnswer { width: 59, ..overview() });

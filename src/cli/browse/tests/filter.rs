@@ -1,4 +1,4 @@
-//! The filter: which lines it shows, and where the cursor is.
+//! The filter: the lines that it shows, and the position of the cursor.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -34,11 +34,11 @@ fn a_filter_shows_open_nodes_below_their_parents_and_keeps_the_selection() {
         assert!(lines[line].contains(expected), "{line}: {shown}");
     }
     assert!(!shown.contains("ConcurrentHashMap") && shown.contains("Enter: 0xffe58918"), "{shown}");
-    // A line that is hidden gets the selection back.
+    // A hidden line becomes the chosen one again when it is shown.
     let shown = press(&mut browser, "Esc / Object[]x");
     assert!(!shown.contains("0xffe58918"), "{shown}");
     assert!(press(&mut browser, "Esc").contains("Enter: 0xffe58918"));
-    // One that was chosen among those that are shown keeps it.
+    // A line that was chosen among the shown ones stays chosen.
     let shown = press(&mut browser, "/ Object[ Enter Down Down");
     assert!(shown.contains("Enter: 0xffe72730"), "{shown}");
     let shown = press(&mut browser, "Esc");
@@ -101,7 +101,7 @@ fn a_key_while_a_filter_is_asked_for_keeps_its_place() {
     }
     let effects = browser.effects();
     let [.., Effect::Ask(question)] = &effects[..] else { panic!("no question") };
-    // Rows 7 and 17 are shown until the answer comes.
+    // Rows 7 and 17 are shown until the answer arrives.
     for key in keys("Enter Down Down") {
         browser.key(key);
     }

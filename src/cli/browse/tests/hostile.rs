@@ -8,7 +8,7 @@ use hprof_values::ObjectId;
 use super::{browser, screen, settle};
 use crate::cli::browse::core::{Effect, Key, Question, ScreenAnswer};
 
-/// Numbers that look random, the same in each run.
+/// Pseudorandom numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -118,7 +118,7 @@ fn no_keys_and_sizes_panic_and_nothing_hostile_is_drawn() {
                 }
             }
             match numbers.below(6) {
-                // An answer that comes too late, or never.
+                // An answer that arrives too late, or never.
                 0 => {}
                 1 => browser.answer(question.number.wrapping_sub(1), any_answer(&question, &mut numbers)),
                 _ => browser.answer(question.number, any_answer(&question, &mut numbers)),

@@ -20,7 +20,7 @@ fn numbered(number: u64) -> Question {
     Question { number, ..question(&["histo"], None) }
 }
 
-/// Returns a link whose processes run this script in the directory; it finds what to say there.
+/// Returns a link whose processes run this script in `dir`, which contains messages to send.
 fn link(dir: &Path, script: &str) -> (Link, Receiver<ScreenEvent>) {
     let say = |name: &str, message: &WorkerMessage<ScreenMessage>, body: &str| {
         let line = serde_json::to_string(message).expect("JSON");
@@ -40,7 +40,7 @@ fn link(dir: &Path, script: &str) -> (Link, Receiver<ScreenEvent>) {
     (Link::new("sh".into(), vec!["-c".into(), script.into()], hear), heard)
 }
 
-/// Returns what is heard next, in short.
+/// Returns a short description of the next event.
 fn next(heard: &Receiver<ScreenEvent>) -> String {
     match heard.recv_timeout(TIMEOUT).expect("a message") {
         ScreenEvent::Answer(number, _) => format!("answer {number}"),

@@ -199,7 +199,7 @@ impl RuleRow {
     }
 }
 
-/// The dumps that a table names.
+/// Number of dumps in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DumpCount {
     One,

@@ -225,7 +225,7 @@ struct SampleDiffTotals {
     samples: Change,
     /// Events that were counted, if recordings of Flight Recorder were read.
     event: Option<SampleEvent>,
-    /// Number of those of the old and of the new run that the JVM says it lost.
+    /// Number of samples that the JVM reports as lost, of the old and the new run.
     lost: [u64; 2],
 }
 

@@ -19,13 +19,13 @@ pub(super) struct DiffKind {
     pub(super) about: &'static str,
     /// Noun for rows, in the plural.
     pub(super) unit: &'static str,
-    /// Options that it takes, of those that not all kinds take.
+    /// Options that it accepts, of those that only some kinds accept.
     pub(super) options: &'static [&'static str],
     /// Compares two files and shows the answer.
     pub(super) compare: fn(&RunContext, &DiffArgs) -> anyhow::Result<Outcome>,
     /// Returns the keys of a row.
     pub(super) rows: fn() -> Vec<JsonField>,
-    /// Returns the keys beside the rows.
+    /// Returns the keys besides the rows.
     pub(super) summary_fields: fn() -> Vec<JsonField>,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
     ]
 }
 
-/// Returns those of a table: the difference, and the new share.
+/// Returns the columns of a table: the difference, and the new share.
 pub(super) fn percents_in_table<'a, R: 'a>(of: fn(&R) -> Percent) -> [TableColumn<'a, R>; 2] {
     let column = |side, title: &'static str| {
         TableColumn::new(names::SELF_PERCENT.for_side(side), title).align(Align::Right)

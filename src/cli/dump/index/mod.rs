@@ -97,7 +97,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
     })
 }
 
-/// Builds what is missing of an index, and finds the places of large objects, which are kept there.
+/// Builds the missing parts of an index, and finds the places of large objects, which the index stores.
 fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
     let (heap, graph) = Heap::build_index(path, options, bar)?;
     bar.begin("finding places", 0);

@@ -17,7 +17,7 @@ impl ProofAnalyses for CommandAnalyses {
     fn suspects(&self, dump: &Dump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>> {
         let places = HeapPlaces::new(dump, &Frameworks::builtin(), DEFAULT_THRESHOLD)?;
         let leaks = leaks::leaks(dump, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
-        // Labels have texts of the dump.
+        // Labels contain texts of the dump.
         let named = |object: &NamedObject| NamedObject {
             class: object.class.as_deref().map(rename),
             label: None,

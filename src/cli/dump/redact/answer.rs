@@ -25,7 +25,7 @@ pub(super) struct RedactedDump<'a> {
 }
 
 impl RedactedDump<'_> {
-    /// Returns why nothing is written, if nothing is.
+    /// Returns the reason why nothing is written, if any.
     pub(super) fn unwritten(&self) -> Option<&'static str> {
         if !self.done.redacted.renames.unmatched_patterns().is_empty() {
             return Some("a pattern of --classes matches no class");

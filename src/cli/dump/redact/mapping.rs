@@ -11,7 +11,7 @@ use hprof_query::redact::ClassRenames;
 use super::{WhatGoes, with_suffix};
 use crate::cli::shared::output::file::{Existing, OldFile, OutFile};
 
-/// What follows the name of a redacted dump in that of its file.
+/// Suffix of the file, after the name of the redacted dump.
 pub(crate) const SUFFIX: &str = ".classes.json";
 
 /// Returns the contents of the file.
@@ -25,17 +25,17 @@ pub(crate) fn path(output: &Path) -> PathBuf {
     with_suffix(output, SUFFIX)
 }
 
-/// The file while it is written: only its owner may read it.
+/// The file during the redaction. Only its owner may read it.
 pub(crate) enum ClassMapping {
     /// Classes are to be renamed.
     New(OutFile),
-    /// They are not, and there is the file of the dump that is replaced.
+    /// Classes are not renamed, and the file of the replaced dump exists.
     Old(OldFile),
     None,
 }
 
 impl ClassMapping {
-    /// Creates the file if classes are to be renamed. Otherwise, that of another dump must not remain.
+    /// Creates the file if classes are to be renamed. Otherwise finds that of a replaced dump, which must not remain.
     pub(crate) fn create(
         what: &WhatGoes,
         output: &Path,

@@ -1,4 +1,4 @@
-//! Bytes that pass: with their hash, with progress, until an error.
+//! Streams over the bytes of a dump: a hash of them, the release of pages that were read, an end at the first error.
 
 use std::io::{self, Read, Write};
 
@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use hprof_query::recover::RecoverSource;
 
-/// A reader or writer with the hash of what passed.
+/// A reader or writer that hashes and counts the bytes that pass.
 pub(crate) struct HashingStream<T> {
     pub(crate) inner: T,
     hash: Xxh3,
@@ -63,7 +63,7 @@ impl<'s> FilePosition<'s> {
         Self { source, at: 0, released: 0 }
     }
 
-    /// Goes on by a number of bytes.
+    /// Advances by a number of bytes.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.at += bytes;
         if self.at - self.released >= RELEASED {

@@ -183,7 +183,7 @@ pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'
     if tops.is_empty() { None } else { Some(From::Tops(tops)) }
 }
 
-/// Says why there is nothing to start from.
+/// Notes why there is no starting point.
 pub(in crate::cli::retention) fn note_no_start(
     cx: &RunContext,
     input: &Input,

@@ -139,7 +139,7 @@ struct DominatorTreeLine<'a> {
     branch: Branch,
     /// Number of dominated objects that are shown, if some are not.
     shown: Option<u64>,
-    /// `true` if no object dominates it although it is not a root: several roots lead to it.
+    /// `true` if no object dominates it although it is not a root: it is reachable from several roots.
     is_held_by_several: bool,
 }
 

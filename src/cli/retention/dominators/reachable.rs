@@ -46,7 +46,7 @@ impl ReachableTotal {
         if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
     }
 
-    /// Returns the columns of both, after that of the size itself.
+    /// Returns the columns of the percentage and the bar, to follow the size itself.
     pub(in crate::cli::retention) fn columns<'c, R: 'c>(
         self,
         retained_bytes: fn(&R) -> u64,

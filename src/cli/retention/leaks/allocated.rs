@@ -8,10 +8,10 @@ use hprof_query::recordings::allocation_sites::{AllocationRate, AllocationSite};
 use hprof_report::number::{format_count, hundredths};
 use hprof_report::value::list;
 
-/// Maximum number of lines in a few words.
+/// Maximum number of lines that the evidence describes.
 const SHOWN_SITES: usize = 3;
 
-/// A line, with the sum that its share is of.
+/// A line, and the total to which its share refers.
 #[derive(Debug, Clone)]
 pub(crate) struct AllocatingLine {
     class: String,
@@ -126,7 +126,7 @@ pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
     of.sites.iter().take(SHOWN_SITES).map(text).collect()
 }
 
-/// Names a line, with the caller from which what stays is.
+/// Names a line and, if known, the caller that allocated the objects that stayed alive.
 fn line_with_caller(line: &LeakSite) -> String {
     let caller = line.caller.as_ref().map(|caller| format!(", called by {caller}"));
     frame(line) + &caller.unwrap_or_default()
@@ -148,7 +148,7 @@ fn rate(rate: AllocationRate) -> &'static str {
 /// Returns the columns of a line.
 pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
     let mut columns = facts::columns(AllocationSite::facts(), None, |site: &AllocatingLine| &site.line.site);
-    // What the suspect retains of it stands between the line and its rate.
+    // The retained part is placed between the line and its rate.
     let rate = columns.split_off(1);
     columns.extend([
         Column::new(names::CALLER, |site: &AllocatingLine| {

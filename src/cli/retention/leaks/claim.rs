@@ -5,7 +5,7 @@ use hprof_report::number::{human_bytes, percent};
 
 /// A statement about what accumulates and how much.
 pub(super) struct Claim {
-    /// What accumulates and where, as in the headline.
+    /// Description of what accumulates and where, as in the headline.
     pub(super) what: String,
     /// Text between that and the amount.
     pub(super) joint: &'static str,

@@ -28,7 +28,7 @@ impl<'a> SuspectLine<'a> {
         Some(Self { told, suspect: told.leaks.suspects.get(at)? })
     }
 
-    /// Returns the holders of the class loaders that the suspect is.
+    /// Returns the holders, if the suspect is class loaders.
     fn loader_holders(&self) -> &'a [LoaderHolder] {
         let group = self.suspect.loader_group.and_then(|group| self.told.leaks.loaders.get(group));
         group.map_or(&[], |group| &group.holders)

@@ -101,7 +101,7 @@ struct LeaksReport {
     facts: HeapFacts,
     /// Shallow bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
-    /// Whether part of the dump is missing.
+    /// `true` if part of the dump is missing.
     is_damaged: bool,
     recording: Option<ComparedRecording>,
 }

@@ -16,7 +16,7 @@ const FINALIZER: &str = "java.lang.ref.Finalizer";
 /// Maximum number of parts that a sentence names.
 pub(super) const NAMED_PARTS: usize = 3;
 
-/// Describes its place: the collection and the field that references it, and the application's field above if that is
+/// Describes its place: the collection and the field that references it, and the application's field above it if that field is
 /// the JDK's.
 pub(super) fn place(suspect: &Suspect) -> Option<String> {
     if let Some(named) = &suspect.named {
@@ -47,7 +47,7 @@ pub(super) fn place(suspect: &Suspect) -> Option<String> {
     Some(text + &user.unwrap_or_default())
 }
 
-/// Describes a field of the program that leads to something: ` below static CACHE of app.Service`.
+/// Describes a field of the program from which something is reachable: ` below static CACHE of app.Service`.
 fn describe_owner(owner: &Owner) -> String {
     let of = if owner.is_static { "static " } else { "" };
     format!(" below {of}{} of {}", owner.field, owner.class)
@@ -117,7 +117,7 @@ pub(super) fn part_text(part: &RetainedPart) -> String {
     }
 }
 
-/// Returns the pool of the threads, if it has this many.
+/// Returns the pool of the threads, if it has `wanted` threads.
 pub(super) fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
         Some(Reason::Threads { place, threads, .. }) if *threads == wanted => place.name.as_deref(),

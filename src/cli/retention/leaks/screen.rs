@@ -245,7 +245,7 @@ pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
             steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
         }
-        // Of many objects, the paths of all of them.
+        // For several objects, suggests the paths to all of them.
         let class = suspect
             .group_class
             .as_deref()

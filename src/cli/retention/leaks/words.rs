@@ -54,7 +54,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
                 [] if leaks.is_outside(first) => format!("{count}, outside of {heap}: {what}"),
                 [] => format!("{count}, {all} of {heap}: {what}"),
                 _ => {
-                    // Each share stands beside what it belongs to.
+                    // Each share follows the cause that it belongs to.
                     let told = conclusions_in_headline(leaks).map(|one| {
                         let Claim { what, bytes, .. } = claim(leaks, one);
                         bytes.map_or_else(|| what.clone(), |bytes| format!("{what} ({})", share(bytes)))
@@ -269,7 +269,7 @@ pub(crate) fn describe_accumulation(suspect: &Suspect) -> String {
     accumulation(suspect).what
 }
 
-/// Returns whether that tells more than the place: the words of a framework's rule, or what threads do.
+/// Returns whether [`describe_accumulation`] says more than the place: the words of a framework's rule, or what threads do.
 pub(crate) fn says_more(suspect: &Suspect) -> bool {
     let is_said = suspect.framework.as_ref().is_some_and(|known| known.text.is_some());
     is_said
@@ -295,7 +295,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
         };
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
-        // Classes of the framework itself are in its own words.
+        // The words of the rule already describe classes of the framework itself.
         let known = [
             suspect.base.class.as_deref().unwrap_or_default(),
             suspect.framework.as_ref().map_or("", |known| known.class.as_str()),
@@ -479,7 +479,7 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// Describes threads whose fields lead to it, unless the thread itself is the suspect.
+/// Describes threads from whose fields it is reachable, unless the thread itself is the suspect.
 fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     let root = paths
         .path

@@ -29,7 +29,7 @@ struct Trees {
     merged: MergedPaths,
     /// Steps, parallel to `merged.nodes`.
     steps: Vec<ObjectStep>,
-    /// Roots, in their order; for each format, as the table says more of each.
+    /// Roots, in their order; for each format, as the table shows more of each.
     roots: Vec<Vec<RootView>>,
     /// Indices of selections of classes without objects.
     missing: Vec<usize>,

@@ -91,7 +91,7 @@ pub(super) fn run(
     excluded: Exclusions,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
-    // A table shows other parts of long paths, and says more of their roots.
+    // A table shows other parts of long paths, and more of their roots.
     let (session, found) = Session::ask(cx, input, |dump| {
         let view = View::new(dump);
         let find = |format: &Format| -> Vec<Paths> {

@@ -27,7 +27,7 @@ pub(super) fn headline(waste: &Waste) -> String {
     )
 }
 
-/// Returns the suggested commands, for the kinds that add most.
+/// Returns the suggested commands, for the kinds with the most additional waste.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::new(input);
     let mut kinds: Vec<(u64, &'static WasteKind)> =

@@ -17,13 +17,13 @@ pub(crate) fn in_background<T>(
 ) -> (T, io::Result<()>) {
     thread::scope(|scope| {
         let (sender, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
-        // Written ones come back: new memory costs more than the copy into it.
+        // Written chunks are reused: new memory costs more than the copy into it.
         let (used, free) = sync_channel::<Vec<u8>>(CHUNKS);
         let write = move || -> io::Result<()> {
             chunks.iter().try_for_each(|mut chunk| {
                 out.write_all(&chunk)?;
                 chunk.clear();
-                // One too many, or nobody takes it.
+                // Dropped if there are enough, or if the receiver has ended.
                 let _ = used.try_send(chunk);
                 Ok(())
             })
@@ -55,7 +55,7 @@ struct Chunks {
 
 impl Write for Chunks {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Never longer than they were made: what is longer becomes several.
+        // Chunks never grow beyond their capacity: longer input becomes several.
         let (now, _) = bytes.split_at(bytes.len().min(CHUNK - self.chunk.len()));
         self.chunk.extend_from_slice(now);
         if self.chunk.len() >= CHUNK {

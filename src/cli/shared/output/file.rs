@@ -33,7 +33,7 @@ pub(crate) enum Existing {
 }
 
 impl Existing {
-    /// Returns what `--force` asks for.
+    /// Returns the treatment that `--force` requests.
     pub(crate) fn new(is_forced: bool) -> Self {
         if is_forced { Self::Replace } else { Self::Keep }
     }
@@ -70,7 +70,7 @@ const ATTEMPTS: u32 = 10;
 struct FileTarget {
     dir: Arc<OpenDir>,
     name: OsString,
-    /// For messages.
+    /// Path for messages.
     path: PathBuf,
 }
 
@@ -88,7 +88,7 @@ impl FileTarget {
         Ok(Self { dir: Arc::new(dir), name, path })
     }
 
-    /// Returns what is there, if there is something.
+    /// Returns the existing entry of that name, if any.
     fn existing(&self) -> anyhow::Result<Option<Entry>> {
         match self.dir.entry_of(&self.name) {
             Ok(entry) => Ok(Some(entry)),
@@ -188,7 +188,7 @@ impl OutFile {
         &self.place.path
     }
 
-    /// Returns a path by which what was written can be read before it has its name.
+    /// Returns a path by which the written data can be read before the file has its name.
     pub(crate) fn unnamed_path(&self) -> PathBuf {
         match &self.to {
             #[cfg(target_os = "linux")]
@@ -219,8 +219,7 @@ impl OutFile {
     }
 }
 
-/// A file that goes when another one is complete. It is removed in the directory in which it was found, if it is still
-/// the same.
+/// A file to remove when another one is complete: in the directory in which it was found, if it is still the same.
 pub(crate) struct OldFile {
     place: FileTarget,
     there: Entry,
@@ -241,11 +240,11 @@ impl OldFile {
     }
 }
 
-/// Gives a file without a name its name.
+/// Gives a nameless file its name.
 #[cfg(target_os = "linux")]
 fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Existing) -> io::Result<()> {
     match dir.link(file, name) {
-        // A file that is replaced is so at once.
+        // An existing file is replaced atomically.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
             // Others remove what is not locked.
             let _ = file.try_lock();

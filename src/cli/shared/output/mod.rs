@@ -10,7 +10,7 @@ use hprof_report::table::Style;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::{OutputCapture, RunContext};
 
-/// Destination of answers: standard output, or a listener.
+/// Destination of answers: standard output, or a capture.
 pub(crate) enum Sink<'c> {
     Stdout(io::StdoutLock<'static>),
     Capture(&'c OutputCapture),
@@ -45,14 +45,14 @@ impl Write for Sink<'_> {
 /// Buffered destination of answers. Flushed by [`finish`].
 pub(crate) type Out<'c> = BufWriter<Sink<'c>>;
 
-/// Returns standard output, or the listener.
+/// Writers to standard output, or to the capture.
 impl RunContext {
     pub(crate) fn writer(&self) -> Out<'_> {
         let sink = self.capture.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Capture);
         BufWriter::with_capacity(1 << 16, sink)
     }
 
-    /// Returns standard output, or the listener, for threads that write in turn. It is not buffered.
+    /// Returns standard output, or the capture, for threads that write in turn. It is not buffered.
     pub(crate) fn shared_writer(&self) -> Box<dyn Write + Send + '_> {
         match &self.capture {
             None => Box::new(io::stdout()),

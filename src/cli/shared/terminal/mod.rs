@@ -9,7 +9,7 @@ use hprof_report::table::Style;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 
-/// Returns the style of tables on this stdout.
+/// Styles of tables on stdout, and of messages on stderr.
 impl RunContext {
     pub(crate) fn style(&self, color: ColorArg) -> Style {
         if let Some(taken) = &self.capture {
@@ -23,7 +23,7 @@ impl RunContext {
         style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }
 
-    /// Records the value of `--color`, if the command has it.
+    /// Returns the style of messages. `--color always` applies only to stdout.
     pub(super) fn stderr_style(&self) -> Style {
         let terminal = io::stderr().is_terminal().then(|| {
             let mut table = comfy_table::Table::new();

@@ -45,7 +45,7 @@ pub(crate) enum WorkerEvent<M> {
     Progress(WorkerProgress),
     /// A message and its body.
     Message(M, Vec<u8>),
-    /// The worker has ended, or what it sends cannot be read, and why. The last event.
+    /// The worker has ended, or its output is invalid, with the reason. The last event.
     Ended(anyhow::Error),
 }
 

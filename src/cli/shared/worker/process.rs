@@ -13,13 +13,13 @@ use crate::cli::shared::context::lock;
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     child: WorkerKiller,
-    /// Open as long as the worker shall run: at its end the worker would take this process for gone.
+    /// Open while the worker is to run: when it closes, the worker assumes that this process is gone.
     #[cfg_attr(
         not(any(feature = "serve", feature = "browse")),
         expect(dead_code, reason = "workers that answer one question read nothing")
     )]
     pub(super) stdin: ChildStdin,
-    /// `None` once somebody else reads it.
+    /// `None` once something else reads it.
     pub(super) stdout: Option<ChildStdout>,
 }
 
@@ -76,7 +76,7 @@ impl WorkerProcess {
         Ok(Self { child: WorkerKiller(Arc::new(Mutex::new(child))), stdin, stdout })
     }
 
-    /// Returns what kills the worker from another thread.
+    /// Returns a handle that kills the worker from any thread.
     pub(crate) fn killer(&self) -> WorkerKiller {
         self.child.clone()
     }
@@ -121,7 +121,7 @@ impl WorkerProcess {
             use std::time::Instant;
             let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
             {
-                // Locked, so that its number is not that of another process.
+                // Locked, so that its process ID is not reused by another process.
                 let mut child = lock(&self.child.0);
                 if runs(&mut child) {
                     let _ = kill_process(Pid::from_child(&child), Signal::TERM);

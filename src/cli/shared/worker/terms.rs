@@ -1,4 +1,4 @@
-//! Terms of a worker: the limits that it keeps to, and the process that it ends with.
+//! Terms of a worker: its limits, and the process with which it ends.
 
 use std::io::{self, BufRead};
 #[cfg(any(feature = "serve", feature = "browse"))]
@@ -16,9 +16,9 @@ const WORKER: &str = "HPROF_CLI_WORKER";
 pub(crate) struct WorkerTerms {
     /// Maximum number of bytes that it may allocate.
     pub(crate) memory: Option<u64>,
-    /// Whether others go first.
+    /// `true` if it has a lower priority.
     pub(crate) is_background: bool,
-    /// Whether questions arrive on stdin. Otherwise its arguments are the question.
+    /// `true` if questions arrive on stdin. Otherwise its arguments are the question.
     pub(crate) takes_questions: bool,
     /// The dumps that are copies of pipes; those of this process when a worker is started.
     pub(crate) copies: Vec<PipeCopy>,
@@ -32,12 +32,12 @@ impl WorkerTerms {
     }
 }
 
-/// Returns whether this process answers for somebody who may only read the dumps: it must not say which other files exist.
+/// Returns whether this process answers for a client that may only read the dumps: it must not reveal which other files exist.
 pub(crate) fn is_worker() -> bool {
     std::env::var_os(WORKER).is_some()
 }
 
-/// Makes this process keep to its terms and end with its parent, if it is a worker.
+/// Applies the terms, and makes this process end with its parent, if it is a worker.
 pub(crate) fn begin() -> io::Result<()> {
     let Some(terms) = std::env::var_os(WORKER) else { return Ok(()) };
     let terms: WorkerTerms = serde_json::from_str(&terms.to_string_lossy())?;
