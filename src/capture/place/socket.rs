@@ -19,7 +19,7 @@ const MAX_MESSAGE: usize = 128 << 10;
 /// Maximum number of descriptors of a message.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Creates the two ends. Messages keep their boundaries.
+/// Creates the two ends of a socket pair. Messages keep their boundaries.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
