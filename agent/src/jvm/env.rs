@@ -264,8 +264,7 @@ impl Jvmti {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Returns name and signature of a method. It must be on a stack, or its class be held by a
-    /// reference.
+    /// Returns name and signature of a method. It must be on a stack, or its class be kept by a reference.
     pub fn method_name(self, method: MethodId) -> Result<(String, String)> {
         let (mut name, mut signature) = (null_mut(), null_mut());
         call!(self, GetMethodName, method.0 as _, &mut name, &mut signature, null_mut())?;
