@@ -53,7 +53,7 @@ pub(super) struct ThreadChange {
     pub(super) is_end: bool,
 }
 
-/// Sum that events of a type are added to.
+/// Kind of the events of a type, by which they are counted.
 #[derive(Debug, Clone, Copy)]
 enum SumKind {
     Sample(usize),
@@ -72,7 +72,7 @@ type SumFields = NumberFields<5>;
 const NONE: &str = "";
 
 impl SumKind {
-    /// Returns the sum that events of a type are added to, with the names of the fields for the class and the amounts.
+    /// Returns the kind of the events of a type, with the names of the fields for the class and the amounts.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
         let name = &*class.name;
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {

@@ -23,7 +23,7 @@ impl<V> ConstantMap<V> {
         self.0.get(&constant.number()?)
     }
 
-    /// Sets the value of a constant, unless the chunk does not contain it.
+    /// Sets the value of a constant, if the chunk contains it.
     pub(super) fn insert(&mut self, constant: &Constant<'_>, value: V) {
         if let Some(number) = constant.number() {
             self.0.insert(number, value);
@@ -73,7 +73,7 @@ impl ConstantTable {
         self.other.get(constant).copied()
     }
 
-    /// Sets the number of a constant, unless the chunk does not contain it.
+    /// Sets the number of a constant, if the chunk contains it.
     pub(super) fn insert(&mut self, constant: &Constant<'_>, number: u32) {
         let Some(ConstantNumber { class, number: at }) = constant.number() else { return };
         if self.class.is_none() {

@@ -231,8 +231,7 @@ impl MergedChunks {
         }
     }
 
-    /// Returns the samples of the requested kind; by default of all kinds that may stand for the same samples, the preferred
-    /// one first.
+    /// Returns the samples of the requested kind; by default of all alternative kinds, the preferred one first.
     fn samples(&self, wanted: Option<SampleEvent>) -> VecDeque<Samples> {
         match wanted {
             Some(event) => self.samples_of(event).into_iter().collect(),

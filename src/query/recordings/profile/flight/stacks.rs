@@ -52,11 +52,11 @@ pub(super) struct FrameLists {
 /// Stacks by their constants.
 #[derive(Debug, Default)]
 pub(super) struct ChunkStacks {
-    /// Those that are not separated by thread.
+    /// Stacks that are not separated by thread.
     by_constant: ConstantTable,
     /// Indices of lists of frames.
     lists: ConstantTable,
-    /// By list: whether outer frames are missing.
+    /// By list: `true` if outer frames are missing.
     are_truncated: Vec<bool>,
     /// By list and thread. The file chooses the numbers of threads, so the hash is seeded.
     by_thread: HashMap<(u32, u32), StackIndex>,
