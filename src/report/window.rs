@@ -21,8 +21,8 @@ pub struct RowWindow {
     pub count: usize,
     /// `true` for the last rows; `start` is ignored.
     pub is_last: bool,
-    /// Link targets: the window is around the first row with these, and `start` is ignored. If there is no such row, it has the
-    /// first rows.
+    /// Link targets of the row that the window is around; `start` is ignored. Without such a row, the window has the first
+    /// rows.
     pub around: Option<Vec<CellTarget>>,
     /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
     pub text: String,
