@@ -57,7 +57,7 @@ impl<W: Write> Encoder<W> {
     /// Writes the end of the stream, without which the file is incomplete, and returns the writer.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn finish(self) -> io::Result<W> {
         let mut out = match self {
             Self::Plain(out) => out,

@@ -55,7 +55,7 @@ pub enum Error {
     OtherUser {
         /// Process ID.
         pid: u32,
-        /// Its user ID.
+        /// User ID of the process.
         user: u32,
         /// User ID of this process.
         own: u32,

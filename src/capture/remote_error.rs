@@ -23,7 +23,7 @@ pub enum RemoteError {
     Ended {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status.
         status: String,
     },
     /// The command ended while the helper was working.
@@ -31,7 +31,7 @@ pub enum RemoteError {
     Broken {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status.
         status: String,
     },
     /// The connection failed.

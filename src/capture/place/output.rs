@@ -19,7 +19,7 @@ const SUFFIX: &str = ".part";
 /// A directory that others may change.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignDir<'p> {
-    /// Its absolute path; only the trusted part is resolved.
+    /// Absolute path; only the trusted part is resolved.
     pub path: &'p Path,
     /// Owner of the first directory on the path that others may change.
     pub owner: u32,
@@ -82,7 +82,7 @@ impl OutputPlace {
     ///
     /// # Errors
     ///
-    /// Errors of the system, and an error if it is not an ordinary file: a link is none.
+    /// Errors of the system, and an error if it is not an ordinary file: a link is not.
     pub fn file_bytes(&self, name: &str) -> io::Result<Option<u64>> {
         match self.dir.entry(name)? {
             None => Ok(None),
@@ -95,7 +95,7 @@ impl OutputPlace {
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
         let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
@@ -120,7 +120,7 @@ impl PlaceFile {
     ///
     /// # Errors
     ///
-    /// Those of the system; `AlreadyExists` if the name is in use and not to be replaced, or not that of a file.
+    /// Errors of the system; `AlreadyExists` if the name is in use and not to be replaced, or not that of a file.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.dir.rename(&self.temporary, &self.dir, &self.name, self.is_forced)

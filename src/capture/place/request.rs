@@ -25,7 +25,7 @@ pub(super) enum PlaceRequest {
     OpenWithoutLinks { from: DirId, path: String },
     /// Takes over an open directory, whose descriptor is attached.
     Adopt,
-    /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is no link.
+    /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is not a link.
     Read { from: DirId, path: String },
     /// Returns the first bytes of such a file, in memory.
     Snapshot { from: DirId, path: String, max: u64 },

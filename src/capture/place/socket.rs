@@ -51,7 +51,7 @@ pub(super) fn send(
 ///
 /// # Errors
 ///
-/// Those of the system; `TimedOut` if nothing comes within `limit`.
+/// Errors of the system; `TimedOut` if nothing comes within `limit`.
 pub(super) fn receive<M: DeserializeOwned>(
     socket: &OwnedFd,
     limit: Option<Duration>,

@@ -24,7 +24,7 @@ impl PatientWriter {
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn new(file: File, seconds: i64) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags | OFlags::NONBLOCK)?;
