@@ -80,7 +80,7 @@ impl<'d> Jvm<'d> {
         Self::from_process(process, mapped, door, doors)
     }
 
-    /// Creates a JVM from a process.
+    /// Wraps a process that was found to be a JVM.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-/// Maximum length of the table of names. The tables of native images take some hundred bytes.
+/// Maximum length of the table of names. The tables of native images take several hundred bytes.
 const MAX_NAMES: u64 = 1 << 16;
 
 /// Returns whether a 64-bit little-endian ELF file has a section of this name.

@@ -13,7 +13,7 @@ use crate::processes::{MappedFiles, Process};
 /// Maximum length of the file in bytes. JVMs use 32 KiB by default.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Maximum number of counters. JVMs have some hundred.
+/// Maximum number of counters. JVMs have several hundred.
 const MAX_COUNTERS: u32 = 1 << 16;
 
 /// First bytes of the file.

@@ -106,7 +106,7 @@ pub struct Tight {
 /// tried. JVMs collect when the heap is full, so often most of the used heap is garbage.
 const LEAST: u64 = 10;
 
-/// Effects of a dump.
+/// Plan of a heap dump: its way, and estimates of space and time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// JVM.
