@@ -1,5 +1,5 @@
-//! What `hprof-cli --via COMMAND` starts in another place: it answers on stdin and stdout which JVMs there are, and sends
-//! heap dumps of them. It belongs to `hprof-cli` of the same version, which brings it there; nobody starts it by hand.
+//! Program that `hprof-cli --via COMMAND` starts on another machine: over stdin and stdout, it lists the JVMs there and sends
+//! heap dumps of them. It belongs to the `hprof-cli` of the same version, which sends it there; nobody starts it by hand.
 
 use std::process::ExitCode;
 
@@ -34,10 +34,10 @@ mod linux {
         }
     }
 
-    /// Serves. `program` and `arguments` are how this program starts itself, also once its file is removed.
+    /// Answers requests. `program` and `arguments` start this program itself, even after its file is removed.
     fn serve(token: &OsStr, program: PathBuf, arguments: Vec<OsString>) -> io::Result<ExitCode> {
         let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
-        // Not through the standard library, which looks for the ends of lines.
+        // Not through the standard library, which searches for line ends.
         let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
         let output = PatientWriter::new(output, PATIENCE)?;
         let start = |on_notice| Doors::new(program, arguments, on_notice);
@@ -53,7 +53,7 @@ mod linux {
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    // Nobody reads more than the exit code: the program that asked notices that the connection has ended.
+    // Nobody reads more than the exit code: the client notices that the connection has ended.
     linux::run(&arguments).unwrap_or(ExitCode::FAILURE)
 }
 

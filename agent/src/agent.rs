@@ -33,9 +33,8 @@ pub fn get() -> Option<&'static Agent> {
 }
 
 thread_local! {
-    /// `true` on the agent's own threads. Their allocations are not those of the program; and where they
-    /// have references to all classes, `-Xcheck:jni` counts these in a nested event, for which it expects
-    /// 32.
+    /// `true` on the agent's own threads. Their allocations are not those of the program. Where they have references to all
+    /// classes, `-Xcheck:jni` counts these in a nested event, for which it expects 32.
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -120,9 +119,9 @@ impl Agent {
         let _ = self.commands.send(command);
     }
 
-    /// Does what [`Self::send`] does, and waits until the command is done, so that a user who loads the
-    /// agent again then finds the file. Returns whether it was done, and repeats its messages. The wait
-    /// is limited, because other requests of `jcmd` wait meanwhile.
+    /// Sends a command as [`Self::send`] does, and waits until it is done, so that a user who loads the agent again then finds
+    /// the file. Returns whether it was done, and repeats its messages. The wait is limited, because other requests of `jcmd`
+    /// wait meanwhile.
     pub fn ask(&self, command: Command) -> bool {
         const PATIENCE: Duration = Duration::from_secs(600);
         let (done, told) = channel();
@@ -175,7 +174,7 @@ impl Agent {
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
-            // Also if nothing of the heap is recorded: a command may request it.
+            // Even if nothing of the heap is recorded: a command may request it.
             if !self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti)) {
                 self.collector.end();
             }
@@ -293,7 +292,7 @@ impl Agent {
         };
         let stops = matches!(command, Command::Stop);
         let ((done, more), said) = messages::listen(|| self.carry_out(jni, command));
-        // Before the requester of a stop is notified: it may start the next recording at once.
+        // Before the requester of a stop is notified, as it may start the next recording at once.
         let retired = if stops && !more { self.retire(jni, 1) } else { Ok(()) };
         if let Err(error) = retired {
             complain(&error);

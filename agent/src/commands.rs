@@ -11,7 +11,7 @@ pub enum Command {
     Dump(DumpContents),
     /// Write a dump, then stop recording.
     Stop,
-    /// One of the others, with a notification when it is done.
+    /// Another command, with a notification when it is done.
     Told(Box<Command>, Sender<CommandReply>),
     /// Write a dump, and end the JVM.
     Exit,
@@ -22,7 +22,7 @@ pub enum Command {
 /// Result of a command.
 #[derive(Debug)]
 pub struct CommandReply {
-    /// `true` if all of it was done.
+    /// `true` if the command was carried out completely.
     pub done: bool,
     /// Messages of the command.
     pub said: Vec<String>,

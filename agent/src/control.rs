@@ -26,7 +26,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
             Ok(Some(Incoming::Wrong(wrong))) => complain(&format!("a command is ignored: {wrong}")),
             Ok(None) => return,
             Err(error) => {
-                // The JVM ends, or the other end is gone.
+                // The JVM ends, or the other end was closed.
                 if error.kind() == std::io::ErrorKind::InvalidData {
                     complain(&format!("no longer reading commands: {error}"));
                 }

@@ -22,7 +22,7 @@ use crate::record::samples::Samples;
 use crate::suspended::SuspendedThreads;
 
 impl Agent {
-    /// Writes the requested sections, one dump at a time. Returns whether all of it was written.
+    /// Writes the requested sections, one dump at a time. Returns whether everything was written.
     pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
@@ -264,7 +264,7 @@ impl Agent {
         (size.objects, size.bytes)
     }
 
-    /// Returns threads and their stacks, which get traces of their own.
+    /// Returns threads and their stacks, which get separate traces.
     fn thread_roots(&self, jni: &Jni<'_>) -> ThreadRoots {
         let mut roots = ThreadRoots::default();
         for thread in self.jvmti.threads(jni).unwrap_or_default() {

@@ -20,7 +20,7 @@
 //! | `stop` | end of a recording, after which another can begin |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-// Nothing here is for other crates: the JVM calls it.
+// No item is for other crates: the JVM calls the library.
 #![allow(unreachable_pub)]
 
 pub mod agent;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io::Write;
 
 thread_local! {
-    /// Messages of this thread, if somebody waits for them.
+    /// Messages of this thread, if a listener waits for them.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
@@ -21,7 +21,7 @@ pub fn complain(message: &str) {
     write_message(&format!("HPROF: {message}"));
 }
 
-/// Calls `run`, and returns the messages of this thread meanwhile.
+/// Calls `run`, and returns its result and the messages of this thread meanwhile.
 pub fn listen<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
     HEARD.set(Some(Vec::new()));
     let result = run();

@@ -23,9 +23,9 @@ pub enum Start {
     Exit(i32),
 }
 
-/// Does what [`start`] does. The JVM passes only a number to the process that loads the agent into a
-/// running JVM: the messages are stored in the system property [`hprof_format::AGENT_ANSWER`], where
-/// `hprof-cli agent load` and `jcmd` find them.
+/// Starts the agent as [`start`] does, and stores the messages. The JVM passes only a number to the process that loads the
+/// agent into a running JVM: the messages are in the system property [`hprof_format::AGENT_ANSWER`], where `hprof-cli agent
+/// load` and `jcmd` find them.
 pub fn start_with_answer(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let Some(jni) = jni else { return start(jvmti, text, None) };
     let (start, said) = messages::listen(|| start(jvmti, text, Some(jni)));
@@ -98,7 +98,7 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     }
 }
 
-/// Returns a command that was not done is an error for its requester.
+/// Returns the result of a command: for its requester, a command that was not done is an error.
 fn done(done: bool) -> Start {
     if done { Start::Runs } else { Start::Refuses }
 }

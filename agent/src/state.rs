@@ -107,7 +107,7 @@ impl AgentState {
             self.ids.restart();
             self.tags_objects.store(false, Ordering::Relaxed);
         } else {
-            // Without a walk over the heap, which suspends the program. Ended threads keep their tags.
+            // Not by a walk over the heap, which would suspend the program. Ended threads keep their tags.
             jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
                 let classes = self.jvmti.loaded_classes(jni).unwrap_or_default();
                 let threads = self.jvmti.threads(jni).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! HotSpot's attach protocol, as used by `jcmd`: a file and a signal make a JVM open a socket, which accepts a
 //! command and returns an answer. It works for containers: paths are relative to the root of the process.
 //!
-//! It attaches as the user and group of the JVM, and connects only to sockets of that user: the names of both are
-//! predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process: a link there
-//! is not followed out of its root.
+//! It attaches as the user and group of the JVM, and connects only to sockets of that user: the names of both files are
+//! predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process: a link in it is not
+//! followed out of its root.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -43,7 +43,7 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// Maximum length of an answer in an error message, in bytes.
 const MAX_SHOWN: usize = 2000;
 
-/// Time between two looks at a JVM that does not answer.
+/// Interval between checks of a JVM that does not answer.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A running JVM that accepts commands.
@@ -80,7 +80,7 @@ impl<'d> Jvm<'d> {
         Self::from_process(process, mapped, door, doors)
     }
 
-    /// Takes a process for a JVM.
+    /// Wraps a process that was found to be a JVM.
     ///
     /// # Errors
     ///
@@ -109,22 +109,22 @@ impl<'d> Jvm<'d> {
         &self.process
     }
 
-    /// Returns how places are opened.
+    /// Returns the opener of places.
     pub(crate) fn doors(&self) -> &'d Doors {
         self.doors
     }
 
-    /// Returns the file system that it sees, opened as its user.
+    /// Returns the file system that the JVM sees, opened as its user.
     pub(crate) fn door(&self) -> &Arc<Door> {
         &self.door
     }
 
-    /// Returns its counters.
+    /// Returns the counters of the JVM.
     pub(crate) fn counters(&self) -> Option<PerfData> {
         PerfData::read(&self.door, &self.process, &self.mapped)
     }
 
-    /// Returns whether it sees an ordinary file under this path.
+    /// Returns whether the JVM sees an ordinary file under this path.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl<'d> Jvm<'d> {
         Ok(path.to_str().is_some_and(|path| root.file(path).is_ok()))
     }
 
-    /// Checks that it is neither stopped nor has ended.
+    /// Checks that the JVM is neither stopped nor has ended.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         let pid = self.process.pid();
         match self.process.status_now() {
@@ -145,7 +145,7 @@ impl<'d> Jvm<'d> {
         }
     }
 
-    /// Returns whether it says that it accepts no commands: it would answer the signal with a thread dump on its stdout.
+    /// Returns whether the JVM states that it accepts no commands: it would answer the signal with a thread dump on its stdout.
     fn is_disabled(&self) -> bool {
         const OPTION: &str = "-XX:+DisableAttachMechanism";
         match self.counters() {
@@ -242,7 +242,7 @@ impl<'d> Jvm<'d> {
         set.and_then(|()| stream.set_write_timeout(Some(TO_OPEN))).map_err(talk)?;
         match stream.write_all(request) {
             Ok(()) => {}
-            // It ended.
+            // The JVM ended.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {}
             Err(source) => return Err(talk(source)),
         }
@@ -261,15 +261,15 @@ impl<'d> Jvm<'d> {
             waiting.check()?;
         }
         match Reply::parse(&answer) {
-            // JVMs since JDK 24 answer while they work: what they said may not be all.
+            // JVMs since JDK 24 answer while they work: if this one has ended, the answer may be incomplete.
             Some(reply) if self.process.status_now().is_some() => Ok(reply),
             None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
             _ => Err(Error::EndedDuring { pid, command: command.to_owned() }),
         }
     }
 
-    /// Connects to the socket of the JVM, if it exists and the JVM listens: another process of its user may have one of
-    /// that name.
+    /// Connects to the socket of the JVM, if it exists and the JVM listens: another process of its user may have a socket of
+    /// the same name.
     fn try_connect(&self, tmp: &PlaceDir) -> Result<Option<UnixStream>, Error> {
         let (pid, name) = (self.process.pid(), self.socket());
         let place = || tmp.place().join(&name).display().to_string();
@@ -285,8 +285,8 @@ impl<'d> Jvm<'d> {
         format!("{TRIGGER}{}", self.process.status().namespace_pid)
     }
 
-    /// Makes the JVM open its socket, and connects to it: there is none, or nobody listens to the one that a JVM with the
-    /// same process ID left. JVMs look for the trigger in their working directory too, but need `/tmp` for the socket.
+    /// Makes the JVM open its socket, and connects to it: the socket does not exist, or was left by a JVM with the same process
+    /// ID and nobody listens. JVMs look for the trigger in their working directory too, but need `/tmp` for the socket.
     fn open(&self, tmp: &PlaceDir) -> Result<UnixStream, Error> {
         let (pid, trigger) = (self.process.pid(), self.trigger());
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
@@ -357,8 +357,8 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns whether a process is the other end of a stream. Both IDs are those of this PID namespace; a process that has none
-/// here is another one.
+/// Returns whether a process is the other end of a stream. Both IDs are those of this PID namespace; a peer without an ID here
+/// is another process.
 fn is_peer(stream: &UnixStream, pid: u32) -> bool {
     rustix::net::sockopt::socket_peercred(stream)
         .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
@@ -383,7 +383,7 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
     words.into_iter().flat_map(|word| word.bytes().chain([0])).collect()
 }
 
-/// Start of the name of the file that makes a JVM open its socket; its process ID follows.
+/// Prefix of the name of the file that makes a JVM open its socket; its process ID follows.
 pub const TRIGGER: &str = ".attach_pid";
 
 impl Reply {

@@ -1,4 +1,4 @@
-//! Compression of dumps by this process. JVMs compress too, but only with gzip, and they stand still meanwhile.
+//! Compression of dumps by this process. JVMs compress too, but only with gzip, and their threads stand still meanwhile.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ pub enum Compression {
 
 /// Writer that compresses.
 pub enum Encoder<W: Write> {
-    /// Not at all.
+    /// Uncompressed.
     Plain(W),
     /// With gzip.
     Gzip(flate2::write::GzEncoder<W>),
@@ -54,10 +54,10 @@ impl<W: Write> Encoder<W> {
         })
     }
 
-    /// Writes the end of the stream, without which the file does not look complete, and returns the writer.
+    /// Writes the end of the stream, without which the file is incomplete, and returns the writer.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn finish(self) -> io::Result<W> {
         let mut out = match self {
             Self::Plain(out) => out,
@@ -88,7 +88,7 @@ impl<W: Write> Write for Encoder<W> {
 }
 
 impl Compression {
-    /// Returns the compression that the name of a file stands for: `.gz`, `.zst`.
+    /// Returns the compression by the suffix of a file name: `.gz`, `.zst`.
     pub fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),

@@ -1,7 +1,7 @@
 //! Open directories, below which paths are resolved as for a process that has them as its root.
 //!
-//! A directory stays open: nobody can replace it with another one. Links are resolved below it, or not at all. Files are
-//! opened without following links, and have to be ordinary ones.
+//! A directory stays open: nobody can replace it with another one. Links are resolved below it, or not at all. Files are opened
+//! without following links, and must be ordinary files.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ impl From<OwnedFd> for Directory {
 }
 
 impl Directory {
-    /// Flags with which directories are opened: only to find files in them.
+    /// Flags with which directories are opened: for opening files in them, not for reading.
     pub(crate) const FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
     /// Opens a directory below this one.
@@ -34,11 +34,11 @@ impl Directory {
         Ok(Self { fd: self.resolve(inner, Self::FLAGS)? })
     }
 
-    /// Opens a directory below this one, on whose path there are no links.
+    /// Opens a directory below this one, whose path contains no links.
     ///
     /// # Errors
     ///
-    /// If it does not exist there, or there are.
+    /// If it does not exist, or its path contains links.
     pub(crate) fn without_links(&self, inner: &str) -> std::io::Result<Self> {
         let mut dir = self.fd.try_clone()?;
         for part in inner.split('/').filter(|part| !part.is_empty()) {
@@ -56,7 +56,7 @@ impl Directory {
         Ok(Self { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
     }
 
-    /// Opens what a path leads to, with links resolved as if this directory were the root.
+    /// Opens the target of a path, with links resolved as if this directory were the root.
     fn resolve(&self, inner: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.fd, inner, flags, Mode::empty(), resolve) {
@@ -74,9 +74,10 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// If it is something else.
+    /// If it is not an ordinary file.
     pub(crate) fn file(&self, inner: &str) -> std::io::Result<(File, Stat)> {
-        // Looked at first: opening a device may do something. A FIFO that is there by then does not block.
+        // The type is checked first: opening a device may have effects. A FIFO that replaces the file afterwards does not
+        // block.
         let found = self.resolve(inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

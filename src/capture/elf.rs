@@ -1,8 +1,8 @@
-//! Facts about executables: whether a section has a name, the architecture, and whether they need a loader.
+//! Facts about executables: section names, architecture, and whether they need a loader.
 
 use std::os::unix::fs::FileExt;
 
-/// Maximum length of the table of names. Those of native images take some hundred bytes.
+/// Maximum length of the table of names. The tables of native images take several hundred bytes.
 const MAX_NAMES: u64 = 1 << 16;
 
 /// Returns whether a 64-bit little-endian ELF file has a section of this name.
@@ -22,7 +22,7 @@ pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
     let (at, length) = (number(&section, 24, 8)?, number(&section, 32, 8)?.min(MAX_NAMES));
     let mut names = vec![0; usize::try_from(length).ok()?];
     file.read_exact_at(&mut names, at).ok()?;
-    // Names may end inside of others, but that of a whole section is one of these.
+    // Names may end inside of others, but the name of a section is one of these.
     Some(names.split(|byte| *byte == 0).any(|one| one == name.as_bytes()))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
 pub(crate) struct Program {
     /// Architecture, as `uname -m` names it.
     pub(crate) machine: &'static str,
-    /// Whether it needs no loader.
+    /// `true` if it needs no loader.
     pub(crate) is_static: bool,
 }
 
@@ -83,7 +83,7 @@ mod tests {
         let script = tempfile::tempfile().unwrap();
         script.write_all_at(b"#!/bin/sh\n", 0).unwrap();
         assert_eq!(has_section(&script, ".text"), None);
-        // Offsets that lead out of the file.
+        // Offsets outside the file.
         let hostile = tempfile::tempfile().unwrap();
         let mut bytes = [0xff; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,4 +1,4 @@
-//! Errors: what failed, where, and why. What to do next depends on the program that tells it.
+//! Errors: what failed, where, and why. The next step depends on the program that shows the error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::remote_error::RemoteError;
 use crate::vm_kind::VmKind;
 
-/// Error of looking at a JVM or of taking a heap dump.
+/// Error while accessing a JVM or taking a heap dump.
 ///
-/// A helper sends it to the program that asked.
+/// A helper sends it to its client.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
@@ -27,7 +27,7 @@ pub enum Error {
     Thread {
         /// Given ID.
         id: u32,
-        /// Its process.
+        /// Process of the thread.
         pid: u32,
     },
     /// The process has no virtual machine.
@@ -38,7 +38,7 @@ pub enum Error {
         /// Name of the program.
         name: String,
     },
-    /// The process has a virtual machine that has no attach protocol of HotSpot.
+    /// The process has a virtual machine without HotSpot's attach protocol.
     #[error("process {pid} is {}, which does not accept the commands of HotSpot", match kind {
         VmKind::OpenJ9 => "an OpenJ9 JVM",
         VmKind::NativeImage => "a GraalVM native image",
@@ -47,7 +47,7 @@ pub enum Error {
     OtherVm {
         /// Process ID.
         pid: u32,
-        /// What it is.
+        /// Kind of virtual machine.
         kind: VmKind,
     },
     /// The process belongs to another user.
@@ -55,12 +55,12 @@ pub enum Error {
     OtherUser {
         /// Process ID.
         pid: u32,
-        /// Its user ID.
+        /// User ID of the process.
         user: u32,
         /// User ID of this process.
         own: u32,
     },
-    /// The process may not be looked into, although its user is this one, or this one is root.
+    /// The process cannot be inspected, although it has the same user as this one, or this one is root.
     #[error("this process may not look into process {pid}")]
     Hidden {
         /// Process ID.
@@ -73,7 +73,7 @@ pub enum Error {
         user: u32,
         /// Group ID.
         group: u32,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
@@ -89,12 +89,12 @@ pub enum Error {
         /// Process ID.
         pid: u32,
     },
-    /// The process ended while it was asked.
+    /// The process ended while it ran a command.
     #[error("process {pid} ended during `{command}`")]
     EndedDuring {
         /// Process ID.
         pid: u32,
-        /// The command.
+        /// Command.
         command: String,
     },
     /// The process is stopped.
@@ -108,7 +108,7 @@ pub enum Error {
     Signal {
         /// Process ID.
         pid: u32,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
@@ -131,7 +131,7 @@ pub enum Error {
     NoSocket {
         /// Process ID.
         pid: u32,
-        /// Time it was given.
+        /// Time limit.
         seconds: u64,
     },
     /// A file or directory of the JVM cannot be used.
@@ -141,7 +141,7 @@ pub enum Error {
         pid: u32,
         /// File or directory as this process sees it.
         place: String,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
@@ -150,31 +150,31 @@ pub enum Error {
     Late {
         /// Process ID.
         pid: u32,
-        /// The command.
+        /// Command.
         command: String,
-        /// Time it was given.
+        /// Time limit.
         seconds: u64,
     },
-    /// A directory for output that somebody else may change cannot be written as the user to whom the file would belong.
+    /// An output directory that others may change cannot be written as the user to whom the file would belong.
     #[error("cannot write in {} as user {user}", path.display())]
     Unwritable {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// User as whom it was tried.
+        /// User that tried to write.
         user: u32,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A directory for output is one that somebody else may change.
+    /// An output directory may be changed by others.
     #[error(
         "user {owner} may change what is in {}, and is neither root nor the JVM's user: nothing is written there",
         path.display()
     )]
     ForeignPlace {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// Its owner.
+        /// Owner of the directory.
         owner: u32,
     },
     /// An argument cannot be sent.
@@ -190,7 +190,7 @@ pub enum Error {
     Talk {
         /// Process ID.
         pid: u32,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
@@ -205,9 +205,9 @@ pub enum Error {
     Refused {
         /// Process ID.
         pid: u32,
-        /// The command.
+        /// Command.
         command: String,
-        /// What the JVM said.
+        /// Answer of the JVM.
         text: String,
     },
     /// There is too little space for a dump.
@@ -222,71 +222,71 @@ pub enum Error {
         free: u64,
         /// Bytes needed.
         needed: u64,
-        /// Whether these are twice the size of the dump.
+        /// `true` if these are twice the size of the dump.
         is_twice: bool,
     },
-    /// A file exists already.
+    /// A file already exists.
     #[error("{} already exists", path.display())]
     Exists {
-        /// The file.
+        /// File.
         path: PathBuf,
     },
-    /// A file or directory of ours cannot be used.
+    /// A file or directory of this program cannot be used.
     #[error("{what} {}", path.display())]
     File {
-        /// What could not be done: "cannot create".
+        /// Failed action: "cannot create".
         what: Cow<'static, str>,
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// What the JVM left is not the file that it was asked for.
+    /// The file that the JVM left is not the requested one.
     #[error("{} is not the dump that process {pid} was asked for: {why}", path.display())]
     Odd {
         /// Process ID.
         pid: u32,
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// The dump cannot be written to where it should go.
+    /// The dump cannot be written to its destination.
     #[error("cannot write the dump")]
     Output {
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A dump that passed through this process is incomplete.
+    /// A dump that was sent through this process is incomplete.
     #[error("process {pid} wrote {said} bytes, and {received} arrived")]
     Incomplete {
         /// Process ID.
         pid: u32,
         /// Bytes that the JVM wrote.
         said: u64,
-        /// Bytes that arrived.
+        /// Bytes received.
         received: u64,
     },
-    /// What a native image wrote is a dump, full of secrets, that cannot be removed.
+    /// A native image's dump, which is full of secrets, cannot be removed.
     #[error("cannot remove {}, a heap dump that process {pid} wrote", path.display())]
     Stays {
         /// Process ID.
         pid: u32,
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[serde(with = "io_error")]
         source: io::Error,
     },
-    /// A dump was to be taken before it was planned.
+    /// A dump was requested before it was planned.
     #[error("no dump was planned")]
     Unplanned,
     /// An error of a helper.
     #[error(transparent)]
     Elsewhere(Box<Error>),
-    /// Another place cannot be reached.
+    /// Another machine cannot be reached.
     #[serde(skip)]
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -295,12 +295,12 @@ pub enum Error {
     NoNativeDump {
         /// Process ID.
         pid: u32,
-        /// Time it was given.
+        /// Time limit.
         seconds: u64,
     },
 }
 
-/// Errors of the system, as a number where they have one: it is the same on all Linux systems of an architecture.
+/// Serialization of system errors, as a number where they have one: it is the same on all Linux systems of an architecture.
 mod io_error {
     use std::io;
 

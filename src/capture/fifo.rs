@@ -1,9 +1,8 @@
 //! A dump through a FIFO: the JVM writes, this process reads, and no disk is used where the JVM runs.
 //!
-//! It works up to JDK 21, whose JVMs write a dump in one piece to a file that may exist. The JVM's threads stand still until
-//! it has written everything, so they stand still as long as the slowest of reading, compressing and writing takes. The
-//! reader closes the FIFO when this process can write no more, or ends: the JVM then notices that nobody reads, gives up its
-//! dump, and goes on.
+//! It works up to JDK 21, whose JVMs write a dump in one piece to a file that may exist. The JVM's threads stand still until it
+//! has written everything, so for as long as the slowest of reading, compressing and writing takes. The reader closes the FIFO
+//! when this process cannot write any more, or ends: the JVM then notices that nobody reads, abandons its dump, and continues.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,30 +12,30 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Size of the blocks in which a dump is read, and of the FIFO's buffer, if the system allows it.
+/// Size of the buffers into which a dump is read, and of the FIFO's buffer, if the system allows it.
 const BLOCK: usize = 1 << 20;
 
-/// Maximum number of blocks in memory.
+/// Maximum number of such buffers.
 const BLOCKS: usize = 16;
 
-/// Time after which the reader looks whether the JVM has answered, in nanoseconds.
+/// Interval at which the reader checks whether the JVM has answered, in nanoseconds.
 const LOOK: i64 = 100_000_000;
 
-/// The open end of a FIFO from which is read.
+/// Reading end of a FIFO.
 #[derive(Debug)]
 pub(crate) struct FifoReader {
     file: File,
 }
 
 impl FifoReader {
-    /// Reads this open FIFO, which does not block.
+    /// Creates a reader of this open FIFO, which does not block.
     pub(crate) fn new(file: File) -> Self {
-        // A smaller buffer is slower, and nothing else.
+        // A smaller buffer is only slower.
         let _ = rustix::pipe::fcntl_setpipe_size(&file, BLOCK);
         Self { file }
     }
 
-    /// Writes everything that the JVM writes to `out`, and returns the number of bytes. `is_over` becomes true when the JVM has
+    /// Copies everything that the JVM writes to `out`, and returns the number of bytes. `is_over` becomes true when the JVM has
     /// answered: if it has not opened the FIFO by then, it never will.
     pub(crate) fn copy(
         self,
@@ -64,14 +63,14 @@ impl FifoReader {
     }
 }
 
-/// Reads until the JVM has closed the FIFO, or nobody wants more.
+/// Reads until the JVM has closed the FIFO, or the receiver is gone.
 fn read(
     mut file: File,
     sender: &SyncSender<io::Result<Vec<u8>>>,
     unused: &Receiver<Vec<u8>>,
     is_over: &AtomicBool,
 ) {
-    // What the JVM wrote before it answered is in the FIFO: nobody else has to be read.
+    // What the JVM wrote before it answered is in the FIFO: nothing after it needs to be read.
     let mut left = rustix::pipe::fcntl_getpipe_size(&file).unwrap_or(BLOCK);
     loop {
         // Read before waiting: what the JVM wrote before it answered is in the FIFO now.

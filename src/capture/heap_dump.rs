@@ -1,7 +1,7 @@
 //! Taking a heap dump according to a plan.
 //!
-//! The JVM writes into a private directory, so that nobody else can read the dump at any moment, and nothing that looks
-//! like a dump is left if it fails.
+//! The JVM writes into a private directory, so that nobody else can read the dump at any time, and nothing that looks like a
+//! dump is left if it fails.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,19 +23,19 @@ use crate::waiting::Waiting;
 /// Name of the command in messages.
 const DUMP: &str = "GC.heap_dump";
 
-/// Time between two looks at the size of the dump.
+/// Interval between checks of the size of the dump.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where a dump goes.
+/// Destination of a dump.
 pub enum Target<'t> {
-    /// A file of the directory in which the JVM writes itself ([`Way::Beside`]), which only this user may change. Called
-    /// with the dump, which still has another name.
+    /// A file in the directory in which the JVM writes ([`Way::Beside`]), which only this user may change. Called with the
+    /// dump, which still has another name.
     Linked(&'t mut dyn FnMut(File) -> Result<(), Error>),
     /// The same in a directory that others may change.
     Renamed {
         /// Name.
         name: &'t str,
-        /// Whether an existing file is replaced.
+        /// `true` to replace an existing file.
         is_forced: bool,
     },
     /// Anything else.
@@ -50,23 +50,23 @@ pub trait Watch {
     fn advance(&self, bytes: u64);
 }
 
-/// What a dump did.
+/// Result of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpOutcome {
     /// Length of the dump before compression.
     pub dump_bytes: u64,
     /// Time for which the JVM's threads stood still.
     pub standstill: Duration,
-    /// Bytes that came over a connection, if one was used.
+    /// Bytes sent over a connection, if one was used.
     pub sent_bytes: Option<u64>,
-    /// Whether that was measured by the JVM: the time in safepoints, from its counters. Otherwise it is the time that the
-    /// whole command took, which is an upper bound.
+    /// `true` if the JVM measured the standstill: the time in safepoints, from its counters. Otherwise it is the duration of
+    /// the entire command, an upper bound.
     pub is_measured: bool,
 }
 
 /// The JVM's answer to the command.
 struct DumpReply {
-    /// Number of bytes that it wrote, if it says so.
+    /// Number of bytes written, if stated.
     bytes: Option<u64>,
     time: Duration,
     /// Standstill so far according to its counters, right after the answer.
@@ -77,11 +77,11 @@ fn standstill(jvm: &Jvm<'_>) -> Option<u64> {
     jvm.counters()?.standstill_nanoseconds()
 }
 
-/// Takes the dump: the JVM writes in `parent`.
+/// Takes the dump; the JVM writes in `parent`.
 ///
 /// # Errors
 ///
-/// If the JVM does not write it, or it cannot be copied. Nothing is left then.
+/// If the JVM does not write it, or it cannot be copied. Nothing is left in this case.
 pub(crate) fn run(
     jvm: &Jvm<'_>,
     plan: &Plan,
@@ -118,7 +118,7 @@ pub(crate) fn run(
     })
 }
 
-/// Has the JVM write a file, and brings it to its place.
+/// Has the JVM write a file, and moves or copies it to its destination.
 fn into_file(
     jvm: &Jvm<'_>,
     plan: &Plan,
@@ -212,10 +212,10 @@ fn through_fifo(
             })?;
             Ok((received, encoder))
         });
-        // Also if it has written everything: one that opens the FIFO once more would wait for a reader.
+        // Also if it has written everything: a JVM that opens the FIFO once more would wait for a reader.
         dir.release();
         let written = join_dump(asked);
-        // What is incomplete does not get an end.
+        // An incomplete dump gets no end of stream.
         let is_whole = |received: u64| {
             written.as_ref().is_ok_and(|written| written.bytes.is_none_or(|said| said == received))
         };
@@ -227,16 +227,16 @@ fn through_fifo(
         });
         (written, received)
     });
-    // If both failed, the JVM did because nobody read.
+    // If both failed, the JVM failed because nobody read.
     let received = received.map_err(|source| Error::Output { source })?;
     Ok((written?, received))
 }
 
-/// Maximum time for the answer to a command that takes none.
+/// Maximum time for the answer to a command that takes no time.
 const TO_ANSWER_QUICKLY: Duration = Duration::from_secs(20);
 
-/// Checks that the JVM is about to take the command: the FIFO is to exist as short as possible before it is opened. If
-/// this process and its child were killed before that, the JVM would wait for a reader.
+/// Checks that the JVM is about to take the command: the FIFO should exist only briefly before it is opened. If this process
+/// and its child were killed in between, the JVM would wait for a reader.
 fn ready(jvm: &Jvm<'_>) -> Result<(), Error> {
     jvm.check_running()?;
     jvm.jcmd("VM.version", Some(TO_ANSWER_QUICKLY))?;
@@ -261,7 +261,7 @@ fn join_dump(asked: DumpThread<'_>) -> Result<DumpReply, Error> {
     asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
+/// Sends the command for a dump. JVMs answer with code 0 even if it failed: only the text says so.
 fn request_dump(
     jvm: &Jvm<'_>,
     command: &str,
@@ -285,7 +285,7 @@ fn request_dump(
     Ok(DumpReply { bytes: bytes_of(&reply.text), time, standstill })
 }
 
-/// Returns the number of bytes that a JVM says it wrote: `Heap dump file created [607123456 bytes in 2.345 secs]`.
+/// Returns the number of written bytes from a JVM's answer: `Heap dump file created [607123456 bytes in 2.345 secs]`.
 fn bytes_of(text: &str) -> Option<u64> {
     text.split_once("created [")?.1.split_once(" bytes")?.0.trim().parse().ok()
 }

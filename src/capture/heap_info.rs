@@ -1,8 +1,8 @@
-//! The answer to `GC.heap_info`: how much of the heap is used.
+//! The answer to `GC.heap_info`: the used bytes of the heap.
 
 use crate::jvms::size_of;
 
-/// Returns the bytes of the heap that are used, of all generations. Each collector has its own words:
+/// Returns the used bytes of all generations of the heap. Each collector has its own format:
 ///
 /// ```text
 ///  garbage-first heap   total 389120K, used 18069K [0x00000000e0000000, 0x0000000100000000)
@@ -12,7 +12,7 @@ use crate::jvms::size_of;
 ///  512M max, 512M soft max, 100M committed, 7M used
 /// ```
 pub(crate) fn used_bytes(text: &str) -> Option<u64> {
-    // What follows is no heap.
+    // The lines from here on are not about the heap.
     let lines = text.lines().take_while(|line| !line.trim_start().starts_with("Metaspace"));
     let mut used = None;
     for line in lines {

@@ -1,7 +1,7 @@
-//! The user and group as whom work is done.
+//! Effective user and group for work on behalf of others.
 //!
-//! A JVM accepts commands only from its own user and group, and what belongs to a user is changed only as that user: by a
-//! child process, see [`place`](crate::place).
+//! A JVM accepts commands only from its own user and group, and files of a user are changed only as that user: by a child
+//! process, see [`place`](crate::place).
 
 use rustix::process::{getegid, geteuid};
 
@@ -15,7 +15,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns that of this process.
+    /// Returns the identity of this process.
     pub fn own() -> Self {
         Self { user: geteuid().as_raw(), group: getegid().as_raw() }
     }

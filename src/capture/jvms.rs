@@ -1,5 +1,5 @@
-//! The JVMs of this machine that may be seen: from `/proc`, and from the counters that they publish. Nothing is sent to
-//! any of them, and what is in their file systems is read as their users.
+//! The visible JVMs of this machine: from `/proc`, and from the counters that they publish. Nothing is sent to any of them, and
+//! files in their file systems are read as their users.
 
 use std::fs;
 use std::path::Path;
@@ -22,11 +22,11 @@ pub struct JvmRow {
     pub pid: u32,
     /// Process ID in its own PID namespace.
     pub namespace_pid: u32,
-    /// Name of its user, or the number if it has none here.
+    /// Name of its user, or the number if it has no name here.
     pub user: String,
     /// Kind.
     pub kind: VmKind,
-    /// Main class, `MODULE/CLASS`, or JAR file; for a native image its program.
+    /// Main class, `MODULE/CLASS`, or JAR file; for a native image the name of its program.
     pub main_class: Option<String>,
     /// Version of the JDK.
     pub java_version: Option<String>,
@@ -34,22 +34,22 @@ pub struct JvmRow {
     pub collector: Option<String>,
     /// Bytes of the heap that were used at the end of the last collection, or, for some collectors, at the last sample.
     pub heap_used_bytes: Option<u64>,
-    /// Maximum size of the heap.
+    /// Maximum size of the heap in bytes.
     pub heap_max_bytes: Option<u64>,
     /// Time since it started.
     pub uptime: Option<Duration>,
     /// ID of its container.
     pub container: Option<String>,
-    /// Whether it publishes counters.
+    /// `true` if it publishes counters.
     pub has_counters: bool,
 }
 
-/// The JVMs, and how many processes look like one but may not be seen.
+/// The JVMs, and the processes that may be JVMs but cannot be inspected.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct JvmList {
     /// JVMs in order of their process IDs.
     pub jvms: Vec<JvmRow>,
-    /// Process IDs of processes that may not be looked into, as those of other users, whose program is named `java`.
+    /// IDs of processes named `java` that cannot be inspected, such as those of other users.
     pub hidden: Vec<u32>,
 }
 
@@ -71,7 +71,7 @@ pub fn list(doors: &Doors) -> JvmList {
     list
 }
 
-/// Returns what can be said about a process, if it is a JVM. Its counters are in its file system, `door`.
+/// Returns the row of a process, if it is a JVM. Its counters are in its file system, `door`.
 pub(crate) fn row(process: &Process, mapped: &MappedFiles, door: Option<&Arc<Door>>) -> Option<JvmRow> {
     let kind = process.vm(mapped)?;
     let status = process.status();
@@ -112,7 +112,7 @@ fn main_class_of(command: &str) -> String {
     end.and_then(|end| command.get(..end)).unwrap_or(first).to_owned()
 }
 
-/// What the arguments of `java` say.
+/// Facts from the arguments of `java`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LaunchArguments {
     main_class: Option<String>,
@@ -203,7 +203,7 @@ fn collector(told: &PerfData) -> Option<&'static str> {
     COLLECTORS.iter().find(|(word, _)| name.starts_with(word)).map(|(_, collector)| *collector)
 }
 
-/// Names of the counters of generations.
+/// Returns the values of a counter in all generations.
 fn generations(told: &PerfData, counter: &str) -> Vec<u64> {
     (0..3).filter_map(|at| told.number(&format!("sun.gc.generation.{at}.{counter}"))).collect()
 }
@@ -228,7 +228,7 @@ fn heap_used(told: &PerfData) -> Option<u64> {
     (used > 0).then_some(used)
 }
 
-/// Returns the version that the file `release` of the JDK has, two or three directories above the library.
+/// Returns the version in the JDK's file `release`, two or three directories above the library.
 fn version_of_files(process: &Process, mapped: &MappedFiles, door: &Arc<Door>) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
     // The path of the library is as this process sees it, unless it sees other mounts.

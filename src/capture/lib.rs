@@ -1,4 +1,4 @@
-//! Running JVMs: which there are, how they are reached, and how a heap dump is taken of one.
+//! Running JVMs: finding and reaching them, and taking heap dumps of them.
 //!
 //! | question | where |
 //! |---|---|
@@ -6,12 +6,12 @@
 //! | What does the system say about a process? | [`processes`] |
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
-//! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, `fifo` without a disk |
+//! | How is a heap dump taken? | [`plan`] describes it in advance, [`heap_dump`] takes it, `fifo` without a disk |
 //! | Who touches files that belong to others? | a child that has become their user: [`place`] |
-//! | And in another place? | [`machine`] is this one or another; [`remote`] brings a helper there |
+//! | And on another machine? | [`machine`] is this one or another; [`remote`] sends a helper to it |
 //!
-//! The crate depends on no other one of the workspace, and nearly on nothing else: it is the base of a small program that
-//! runs beside a JVM in a container. Everything that it reads belongs to other processes, which may be hostile.
+//! The crate depends on no other crate of the workspace, and on few others: it is the base of a small program that runs next to
+//! a JVM in a container. Everything that it reads belongs to other processes, which may be hostile.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 #![cfg(target_os = "linux")]

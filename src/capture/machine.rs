@@ -1,4 +1,4 @@
-//! Places in which JVMs run: this machine, or another one in which a helper works.
+//! Machines on which JVMs run: this one, or another one (such as a container) with a helper.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::place::{Door, Doors, ForeignDir, OutputPlace, PlaceDir};
 use crate::plan::{Plan, Request};
 use crate::processes::{MappedFiles, Process};
 
-/// A place in which JVMs run.
+/// A machine on which JVMs run.
 pub trait Machine {
     /// Lists the JVMs.
     ///
     /// # Errors
     ///
-    /// If the place cannot be reached.
+    /// If the machine cannot be reached.
     fn jvms(&mut self) -> Result<JvmList, Error>;
 
     /// Finds a JVM or native image.
     ///
     /// # Errors
     ///
-    /// If the process does not exist, may not be looked into, or is none.
+    /// If the process does not exist, cannot be inspected, or is neither.
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error>;
 
-    /// Opens a directory that others may change, for the output of a dump, as the user to whom the file will belong: that
-    /// of the JVM, if it runs on this machine, or `caller`, on whose behalf root works, if the directory is theirs.
+    /// Opens an output directory that others may change, as the user to whom the file will belong: that of the JVM, if it runs
+    /// on this machine, or `caller`, on whose behalf root works, if the directory belongs to it.
     ///
     /// # Errors
     ///
@@ -48,14 +48,14 @@ pub trait Machine {
     ///
     /// # Errors
     ///
-    /// If it is no JVM of this machine, or cannot write the dump there.
+    /// If it is not a JVM of this machine, or cannot write the dump there.
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error>;
 
     /// Takes the dump that was planned last.
     ///
     /// # Errors
     ///
-    /// If the JVM does not write the dump, or it does not arrive whole.
+    /// If the JVM does not write the dump, or it is received incomplete.
     fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<DumpOutcome, Error>;
 
     /// Checks that a native image can be asked for a dump.
@@ -65,8 +65,7 @@ pub trait Machine {
     /// If it was built without heap dumps.
     fn check_native(&mut self, pid: u32) -> Result<(), Error>;
 
-    /// Takes the dump of a native image, and removes the file that it wrote. `limit` is the maximum time in which it writes
-    /// nothing.
+    /// Takes the dump of a native image, and removes the file that it wrote. `limit` is the maximum time without any output.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ pub struct LocalMachine<'d> {
 }
 
 impl<'d> LocalMachine<'d> {
-    /// Makes one with these children.
+    /// Creates the machine; `doors` starts the children that open places.
     pub fn new(doors: &'d Doors) -> Self {
         Self { doors, found: None, planned: None }
     }
@@ -184,7 +183,7 @@ impl Machine for LocalMachine<'_> {
         let found = self.found_process(pid)?;
         let mut dump = native_image::dump(&found.process, &found.door, limit, self.doors.on_notice())?;
         let copied = dump.copy(compression, out);
-        // It is full of secrets, also if it could not be copied.
+        // The dump is full of secrets, so it is removed even if it could not be copied.
         dump.remove().map_err(|source| Error::Stays { pid, path: dump.place(), source })?;
         copied?;
         Ok(DumpOutcome {

@@ -1,4 +1,4 @@
-//! Heap dumps of programs that GraalVM compiled: on SIGUSR1, those that were built for it write one into their working
+//! Heap dumps of programs that GraalVM compiled: on SIGUSR1, programs built with heap dumps write one into their working
 //! directory.
 
 use std::fs;
@@ -18,7 +18,7 @@ use crate::place::{Door, OnNotice, PlaceDir};
 use crate::processes::Process;
 use crate::waiting::Waiting;
 
-/// Prefix of the names of their dumps; the process ID follows.
+/// Prefix of the file names of their dumps; the process ID follows.
 const NATIVE_PREFIX: &str = "svm-heapdump-";
 
 /// Maximum time until the dump begins.
@@ -32,14 +32,14 @@ pub(crate) struct NativeDump {
     dir: PlaceDir,
     name: String,
     is_there: bool,
-    /// Its length.
+    /// Length in bytes.
     pub(crate) bytes: u64,
-    /// Time from the signal to its end: the program may have stood still for all of it.
+    /// Time from the signal to the end of the dump: the program may have stood still for all of it.
     pub(crate) time: Duration,
 }
 
 impl NativeDump {
-    /// Copies it.
+    /// Copies the dump.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl NativeDump {
         Ok(())
     }
 
-    /// Removes it.
+    /// Removes the dump.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl NativeDump {
         Ok(())
     }
 
-    /// Returns its path for messages.
+    /// Returns the path of the dump for messages.
     pub(crate) fn place(&self) -> PathBuf {
         self.dir.place().join(&self.name)
     }
@@ -105,7 +105,7 @@ pub(crate) fn check(process: &Process) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// If the program does not handle the signal, ends, or writes nothing. What it has written is removed then.
+/// If the program does not handle the signal, ends, or writes nothing. Anything that it has written is removed in this case.
 pub(crate) fn dump(
     process: &Process,
     door: &Arc<Door>,
@@ -144,7 +144,7 @@ pub(crate) fn dump(
             continue;
         };
         let (name, bytes) = (there.name, there.facts.bytes);
-        // It is complete when the program has closed it.
+        // The dump is complete when the program has closed it.
         let is_open = is_open(process, there.facts.device, there.facts.inode);
         if last != Some(bytes) {
             waiting.progress();
@@ -206,7 +206,7 @@ mod tests {
         good.copy(None, &mut Vec::new()).unwrap();
         good.remove().unwrap();
         assert!(!path.exists());
-        // What has the name by then is another one.
+        // A file that has the name afterwards is another one.
         fs::write(&path, "other").unwrap();
         drop(good);
         assert!(path.exists());

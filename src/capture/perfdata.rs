@@ -10,10 +10,10 @@ use std::sync::Arc;
 use crate::place::Door;
 use crate::processes::{MappedFiles, Process};
 
-/// Maximum length of the file. JVMs use 32 KiB unless told otherwise.
+/// Maximum length of the file in bytes. JVMs use 32 KiB by default.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Maximum number of counters. JVMs have some hundreds.
+/// Maximum number of counters. JVMs have several hundred.
 const MAX_COUNTERS: u32 = 1 << 16;
 
 /// First bytes of the file.
@@ -32,7 +32,7 @@ enum PerfValue {
     Text(String),
 }
 
-/// The bytes, and how numbers in them are written.
+/// Bytes of the file, and the byte order of numbers in them.
 struct ByteReader<'b> {
     bytes: &'b [u8],
     is_big_endian: bool,
@@ -65,7 +65,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl PerfData {
-    /// Reads the counters of a JVM: the file that it has mapped, so that no other file is taken for it.
+    /// Reads the counters of a JVM from the file that it has mapped, so that no other file is mistaken for it.
     pub(crate) fn read(door: &Arc<Door>, process: &Process, mapped: &MappedFiles) -> Option<Self> {
         // The directory is always `/tmp` for the JVM, whatever it is here.
         let mut names = mapped.perfdata.as_deref()?.rsplit('/');
@@ -77,7 +77,7 @@ impl PerfData {
         Self::parse(&bytes)
     }
 
-    /// Parses the file; `None` if it is not one, or the JVM is still starting. Entries that make no sense end it.
+    /// Parses the file; `None` if it is not a counter file, or the JVM is still starting. Parsing stops at an invalid entry.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         // Magic, byte order, major and minor version, accessible, used, overflow, modification time, first entry, entries.
         if bytes.get(..4)? != MAGIC {
@@ -116,7 +116,7 @@ impl PerfData {
         }
     }
 
-    /// Returns the time for which the JVM's threads have stood still so far, in nanoseconds: that of all safepoints, with
+    /// Returns the time for which the JVM's threads have stood still so far, in nanoseconds: the time in all safepoints, and
     /// the time to reach them.
     pub fn standstill_nanoseconds(&self) -> Option<u64> {
         let ticks = self.number("sun.rt.safepointTime")?;
@@ -126,7 +126,7 @@ impl PerfData {
     }
 }
 
-/// Reads an entry: name, value and length. Values of kinds that no counter here has are skipped.
+/// Reads an entry: name, value and length. Values of unused types are skipped.
 fn entry(bytes: &ByteReader<'_>, at: usize) -> Option<(String, Option<PerfValue>, usize)> {
     // Length, offset of the name, length of the vector, type, flags, unit, variability, offset of the value.
     let length = bytes.length(at)?;

@@ -1,4 +1,4 @@
-//! What a heap dump would do, before it is taken: where the JVM writes, how much, and how long it stands still.
+//! Plan of a heap dump: where the JVM writes, how much, and how long it stands still.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -19,44 +19,44 @@ use crate::place::{EntryFacts, OutputPlace, PlaceDir};
 /// First JDK that writes a dump in segments, which it merges afterwards.
 const SEGMENTS_SINCE: u32 = 22;
 
-/// Length of a dump as a share of the heap: each object has 25 bytes of its own, and references take 8 bytes each, which in
-/// most heaps take 4. Heaps of small objects give up to twice their size, those of large arrays as much as they have.
+/// Length of a dump as a share of the heap: each object takes 25 bytes in addition, and references take 8 bytes each, which in
+/// most heaps take 4. Heaps of small objects result in up to twice their size, heaps of large arrays in about their size.
 const DUMP_PER_HEAP: (u64, u64) = (3, 2);
 
-/// Speed at which JVMs wrote dumps, in bytes per second, with the collection before: about the middle of what
-/// docs/capture.md lists, which was measured on a busy machine.
+/// Speed at which JVMs wrote dumps, in bytes per second, with the collection before: about the middle of the values in
+/// docs/capture.md, which were measured on a busy machine.
 const BYTES_PER_SECOND: u64 = 150_000_000;
 
-/// The same through a FIFO into gzip and zstd, whose compressors are slower than JVMs.
+/// Speed through a FIFO into gzip and zstd, whose compressors are slower than JVMs.
 const GZIP_BYTES_PER_SECOND: u64 = 75_000_000;
 const ZSTD_BYTES_PER_SECOND: u64 = 100_000_000;
 
-/// What is asked for.
+/// Request for a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'r> {
-    /// Whether the JVM collects garbage first and dumps only what is left.
+    /// `true` if the JVM collects garbage first and dumps only what is left.
     pub is_live: bool,
-    /// Directory of the file to which the dump goes; `None` for a stream.
+    /// Directory of the output file; `None` for a stream.
     pub to: Option<OutputDir<'r>>,
-    /// How it is compressed.
+    /// Compression of the dump.
     pub compression: Option<Compression>,
-    /// Whether this process changes the bytes on their way: the JVM may not write the file itself.
+    /// `true` if this process changes the bytes: the JVM may not write the file itself.
     pub is_filtered: bool,
-    /// Maximum time for each answer of the JVM; otherwise there is one for those that take no time.
+    /// Maximum time for each answer of the JVM; by default only commands that take no time are limited.
     pub limit: Option<Duration>,
 }
 
 /// The directory of an output file.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputDir<'r> {
-    /// What happens there is done as the user of this process: nobody else may change it, or this user is not root.
+    /// Everything in it is done as the user of this process: nobody else may change it, or this user is not root.
     Own {
-        /// The open directory.
+        /// Open directory.
         fd: BorrowedFd<'r>,
-        /// Its path, without links.
+        /// Path of the directory, without links.
         path: &'r Path,
     },
-    /// Others may.
+    /// Others may change it.
     Foreign(&'r OutputPlace),
 }
 
@@ -78,12 +78,12 @@ impl<'r> OutputDir<'r> {
     }
 }
 
-/// How the bytes of a dump get from the JVM to where they belong.
+/// Way in which the bytes of a dump get from the JVM to their destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// The JVM writes a file beside the destination, which gets its name at the end.
+    /// The JVM writes a file next to the destination, which gets its name at the end.
     Beside,
-    /// The JVM writes a file beside the destination, which is then compressed.
+    /// The JVM writes a file next to the destination, which is then compressed.
     BesideAndCompress,
     /// The JVM writes a file in its own `/tmp`, from where it is copied.
     Inside,
@@ -91,7 +91,7 @@ pub enum Way {
     Fifo,
 }
 
-/// A place with less space than the dump takes if nothing in the heap is garbage.
+/// A directory with less space than the dump takes if nothing in the heap is garbage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tight {
     /// Directory.
@@ -102,38 +102,38 @@ pub struct Tight {
     pub needed_bytes: u64,
 }
 
-/// Share of the space that a dump of reachable objects needs if nothing is garbage, without which it is not tried: JVMs
-/// collect when the heap is full, so that often most of what is used is garbage.
+/// Divisor of the space that a dump of reachable objects needs if nothing is garbage: with less than this share, it is not
+/// tried. JVMs collect when the heap is full, so often most of the used heap is garbage.
 const LEAST: u64 = 10;
 
-/// What a dump would do.
+/// Plan of a heap dump: its way, and estimates of space and time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
-    /// The JVM.
+    /// JVM.
     pub row: JvmRow,
-    /// Its feature release.
+    /// Feature release of the JVM.
     pub release: u32,
-    /// How the bytes get here.
+    /// Way in which the bytes get here.
     pub way: Way,
-    /// Whether the JVM collects garbage first.
+    /// `true` if the JVM collects garbage first.
     pub is_live: bool,
-    /// How the dump is compressed.
+    /// Compression of the dump.
     pub compression: Option<Compression>,
-    /// Bytes of the heap that are used now, with garbage.
+    /// Used bytes of the heap now, including garbage.
     pub heap_used_bytes: u64,
     /// Estimated length of the dump before compression.
     pub dump_bytes: u64,
     /// Directory in which the JVM writes, as this process sees it.
     pub place: PathBuf,
-    /// The same as the JVM sees it.
+    /// The same directory as the JVM sees it.
     pub(crate) inner: String,
     /// Bytes that the JVM needs there.
     pub needed_bytes: u64,
-    /// Bytes that are free there; `None` if the file system does not say.
+    /// Bytes that are free there; `None` if the file system does not state it.
     pub free_bytes: Option<u64>,
-    /// Place where the dump fits only if much of the heap is garbage.
+    /// Directory where the dump fits only if much of the heap is garbage.
     pub tight: Option<Tight>,
-    /// Whether the JVM writes segments, and then merges them.
+    /// `true` if the JVM writes segments, and then merges them.
     pub is_segmented: bool,
     /// Estimated time for which the JVM's threads stand still.
     pub standstill: Duration,
@@ -142,8 +142,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan for a JVM, of which `row` tells. It asks the JVM for its version and the size of its heap. Returns
-    /// the open directory in which the JVM writes, too.
+    /// Creates the plan for the JVM in `row`. Queries the JVM for its version and the size of its heap. Also returns the open
+    /// directory in which the JVM writes.
     ///
     /// # Errors
     ///
@@ -221,14 +221,14 @@ impl Plan {
         Ok((plan.with_destination(request)?, dir))
     }
 
-    /// Completes a plan by where the dump goes, which may be on another machine than the JVM.
+    /// Completes a plan by its destination, which may be on another machine than the JVM.
     ///
     /// # Errors
     ///
     /// If there is too little space.
     pub(crate) fn with_destination(mut self, request: Request<'_>) -> Result<Self, Error> {
         self.compression = request.compression;
-        // A compressed dump takes a tenth to a half; nobody knows before.
+        // A compressed dump takes a tenth to a half; the length is not known before.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
         if let Some(dir) = request.to.filter(|_| is_copy) {
             let free = fstatvfs(dir.fd()).ok().and_then(|stat| free(&stat));
@@ -268,7 +268,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
     let Some(inner) = to.path().to_str().map(str::to_owned) else { return Ok(None) };
     let owner = jvm.process().status().identity;
     let dir = match to {
-        // A JVM that writes in a directory of others could be led elsewhere by them.
+        // A JVM that writes in a directory of others could be redirected by them.
         OutputDir::Foreign(place) if place.user() == owner.user && is_safe(place, owner) => {
             place.dir().clone()
         }
@@ -288,7 +288,7 @@ fn reachable(to: OutputDir<'_>, jvm: &Jvm<'_>) -> Result<Option<ReachedDir>, Err
                 }
             }
             .map_err(fail)?;
-            // Root may write where its children, without capabilities, may not.
+            // Root may write where its children, without capabilities, cannot.
             if dir.check_writable().is_err() {
                 return Ok(None);
             }
@@ -307,7 +307,7 @@ fn is_safe(place: &OutputPlace, owner: Identity) -> bool {
     [owner.user, 0].contains(&facts.user) && (!is_shared || is_sticky)
 }
 
-/// Returns whether the JVM writes a dump to a file that exists.
+/// Returns whether the JVM writes a dump to an existing file.
 fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
     match jvm.jcmd("help GC.heap_dump", Some(TO_ANSWER)) {
         Ok(help) => Ok(help.contains("-overwrite")),
@@ -330,7 +330,7 @@ fn release(version: &str) -> Option<u32> {
     }
 }
 
-/// Returns the bytes that are free on a file system; `None` if it has no sizes, as some network mounts.
+/// Returns the free bytes of a file system; `None` if it has no sizes, as some network mounts.
 fn free(stat: &StatVfs) -> Option<u64> {
     if stat.f_blocks == 0 {
         return None;

@@ -1,5 +1,5 @@
-//! A directory for one dump, in which nobody but the JVM's user can look: a dump is full of secrets, and the JVM creates
-//! it with permissions of its own. On drop, the dump is removed, and then the directory, if it is empty.
+//! A directory for one dump, which only the JVM's user can access: a dump is full of secrets, and the JVM creates it with
+//! permissions of its own. On drop, the dump is removed, and then the directory, if it is empty.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use crate::identity::Identity;
 use crate::place::{Door, EntryFacts, PlaceDir};
 use crate::random_name::random_name;
 
-/// Prefix of their names.
+/// Prefix of the names of these directories.
 const PREFIX: &str = ".hprof-cli-dump-";
 
 /// Name of the dump in its directory, and that of its FIFO.
 pub(crate) const NAME: &str = "heap.hprof";
 
-/// The directory.
+/// The private directory of a dump.
 pub(crate) struct PrivateDir {
     parent: PlaceDir,
     name: String,
@@ -29,7 +29,7 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Creates one in `parent`, which the JVM knows as `inner`, for the user of the JVM. `door` is that user's.
+    /// Creates a directory in `parent`, which the JVM knows as `inner`, for the user of the JVM. `door` is that user's.
     pub(crate) fn create(
         parent: PlaceDir,
         inner: &str,
@@ -42,8 +42,8 @@ impl PrivateDir {
         let created = parent.create_directory(&name).map_err(fail)?;
         let dir = match parent.door().user() == owner.user {
             true => created,
-            // In a directory that nobody else may change. From now on this one is the JVM's user's: only as that user
-            // anything happens in it.
+            // In a directory that nobody else may change. From now on the new directory belongs to the JVM's user, and
+            // everything in it is done as that user.
             false => {
                 let ids = (Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)));
                 rustix::fs::fchown(created.fd(), ids.0, ids.1).map_err(|error| fail(error.into()))?;
@@ -65,7 +65,7 @@ impl PrivateDir {
         self.dir.place().join(name)
     }
 
-    /// Returns the open directory in which it is.
+    /// Returns the open parent directory.
     pub(crate) fn parent(&self) -> &PlaceDir {
         &self.parent
     }
@@ -75,7 +75,7 @@ impl PrivateDir {
         &self.dir
     }
 
-    /// Ends the wait of a JVM that has opened its FIFO, or is about to, when nobody will read it.
+    /// Ends the wait of a JVM that has opened its FIFO, or is about to, when nobody will read from it.
     pub(crate) fn release(&self) {
         let _ = self.dir.remove(NAME);
     }
@@ -87,7 +87,7 @@ impl PrivateDir {
         entries.iter().fold(0, |sum, entry| u64::saturating_add(sum, entry.facts.bytes))
     }
 
-    /// Opens a file of the JVM: one that it wrote itself, and nothing that it put in its place.
+    /// Opens a file that the JVM wrote itself, not one that it put in its place.
     pub(crate) fn open(&self, name: &str, pid: u32) -> Result<(File, EntryFacts), Error> {
         let odd = |why: String| Error::Odd { pid, path: self.place(name), why };
         let (file, facts) = self.dir.file(name).map_err(|error| odd(error.to_string()))?;
@@ -100,7 +100,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What is left is tried again, and told, when the place is closed.
+        // What is left is removed, or reported, when the place is closed.
         for _ in 0..2 {
             let _ = self.dir.remove(NAME);
             if self.parent.remove(&self.name).is_ok() {

@@ -1,4 +1,4 @@
-//! What `/proc` says about a process: who it is, which JVM it is, and which container it is in.
+//! Facts from `/proc` about a process: its identity, its JVM, and its container.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -19,14 +19,14 @@ use crate::vm_kind::VmKind;
 /// Maximum length of a file of `/proc` that is read. JVMs with many libraries and mapped files have maps of some hundred KiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// A process. It stays the same one: a new process that gets the ID is not taken for it.
+/// A process. It remains the same one: a new process with its ID is not mistaken for it.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
     status: Status,
     /// Time at which it started, in clock ticks after the system did.
     started: u64,
-    /// The process itself, unless the kernel is older than 5.3.
+    /// Handle of the process, unless the kernel is older than 5.3.
     handle: Option<OwnedFd>,
 }
 
@@ -37,28 +37,28 @@ pub struct Status {
     pub name: String,
     /// One letter: `T` for a stopped process, `Z` for one that ended.
     pub state: char,
-    /// Process ID; differs from the ID of a thread.
+    /// Process ID; differs from the ID given if that is a thread's.
     pub process: u32,
-    /// Process ID in the process's own PID namespace, which occurs in file names.
+    /// Process ID in its own PID namespace, which occurs in file names.
     pub namespace_pid: u32,
     /// Effective user and group.
     pub identity: Identity,
     /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// Whether real, effective and saved user are the same.
+    /// `true` if real, effective and saved user are the same.
     pub has_one_user: bool,
-    /// Bit mask of the handled signals.
+    /// Bits of the handled signals.
     caught: u64,
-    /// Whether it has memory. A process that ends loses its memory, then its files, and then ends.
+    /// `true` if it has memory. A process that ends loses its memory, then its files, and then ends.
     has_memory: bool,
 }
 
-/// What a process has mapped into its memory.
+/// Files that a process has mapped into its memory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MappedFiles {
     /// Path of `libjvm.so` as the process sees it.
     pub libjvm: Option<PathBuf>,
-    /// Whether the JVM is OpenJ9.
+    /// `true` if the JVM is OpenJ9.
     is_openj9: bool,
     /// Path of the file in which the JVM publishes its counters, as the process sees it.
     pub perfdata: Option<String>,
@@ -111,7 +111,7 @@ impl Process {
     ///
     /// If it does not exist, or is a thread of another one.
     pub fn find(pid: u32) -> Result<Self, Error> {
-        // Opened first: what is read later is about this process, or it has ended.
+        // Opened first: everything read later is about this process, or it has ended.
         let handle = raw(pid).and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
         let status = lossy(&format!("/proc/{pid}/status")).and_then(|text| Status::parse(&text));
         let status = status.ok_or(Error::NoProcess { pid })?;
@@ -136,7 +136,7 @@ impl Process {
         self.pid
     }
 
-    /// Returns its status at the time when it was found.
+    /// Returns its status as of when it was found.
     pub fn status(&self) -> &Status {
         &self.status
     }
@@ -192,11 +192,11 @@ impl Process {
         Ok(bytes)
     }
 
-    /// Returns what it has mapped.
+    /// Returns the files that it has mapped.
     ///
     /// # Errors
     ///
-    /// If it belongs to another user, may not be looked into, or has ended.
+    /// If it belongs to another user, cannot be inspected, or has ended.
     pub fn mapped_files(&self) -> Result<MappedFiles, Error> {
         match self.bytes("maps") {
             Ok(maps) => Ok(MappedFiles::parse(&maps)),
@@ -212,7 +212,7 @@ impl Process {
         match mapped {
             MappedFiles { is_openj9: true, .. } => Some(VmKind::OpenJ9),
             MappedFiles { libjvm: Some(_), .. } => Some(VmKind::HotSpot),
-            // What GraalVM compiles has the image of its first heap in a section of its own.
+            // Programs compiled by GraalVM have the image of their first heap in a section of its own.
             _ => {
                 let program = File::open(self.proc_path("exe")).ok()?;
                 elf::has_section(&program, ".svm_heap")?.then_some(VmKind::NativeImage)
@@ -250,12 +250,12 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Returns the error about a process that may not be looked into: its user may, and root with all capabilities.
+/// Returns the error about a process that cannot be inspected: its user may, and root with all capabilities.
 fn access_error(pid: u32, user: u32, own: u32) -> Error {
     if user == own || own == 0 { Error::Hidden { pid } } else { Error::OtherUser { pid, user, own } }
 }
 
-/// Reads a text with the name of a program in it, which may be any bytes.
+/// Reads a text with the name of a program in it, which may contain any bytes.
 fn lossy(path: &str) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -304,7 +304,8 @@ fn is_perfdata(path: &str) -> bool {
 /// Length of the ID of a container, in hexadecimal digits.
 const CONTAINER_ID: usize = 64;
 
-/// Returns the innermost container of `/proc/PID/cgroup`. Version 1 has a line for each controller, version 2 one line:
+/// Returns the ID of the innermost container in `/proc/PID/cgroup`. Version 1 has a line for each controller, version 2 one
+/// line:
 ///
 /// ```text
 /// 4:memory:/docker/ID
@@ -408,7 +409,7 @@ mod tests {
         let program = dir.path().join(std::ffi::OsString::from_vec(b"\xff) 1 (x".to_vec()));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
-        // It gets its name a moment after it has started.
+        // The process gets its name a moment after it has started.
         let is_named = |found: &Process| found.status().name.ends_with(") 1 (x");
         let mut found = Process::find(child.id());
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Names that nobody else knows before they are used.
+//! Random names, unknown to others until they are used.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};

@@ -1,4 +1,4 @@
-//! Errors of reaching another place, apart from [`remote`](crate::remote): all errors contain them.
+//! Errors of reaching another machine, separate from [`remote`](crate::remote) because all errors contain them.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Version of the messages and frames. A program and a helper work together only if they have the same.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
-/// Error of reaching another place.
+/// Error of reaching another machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
@@ -23,7 +23,7 @@ pub enum RemoteError {
     Ended {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status.
         status: String,
     },
     /// The command ended while the helper was working.
@@ -31,7 +31,7 @@ pub enum RemoteError {
     Broken {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status.
         status: String,
     },
     /// The connection failed.
@@ -42,23 +42,23 @@ pub enum RemoteError {
         /// Cause.
         source: io::Error,
     },
-    /// Nothing came.
+    /// The connection was silent for too long.
     #[error("`{command}` was silent for {seconds} s")]
     Silent {
         /// The command.
         command: String,
-        /// Time it was given.
+        /// Time limit.
         seconds: u64,
     },
-    /// The command started no helper.
+    /// The command did not start a helper in time.
     #[error("`{command}` led to no helper within {seconds} s")]
     Slow {
         /// The command.
         command: String,
-        /// Time it was given.
+        /// Time limit.
         seconds: u64,
     },
-    /// The data is not from a helper, or was changed.
+    /// The data is not from a helper, or was modified.
     #[error("the data from `{command}` is damaged: {why}")]
     Damaged {
         /// The command.
@@ -72,10 +72,10 @@ pub enum RemoteError {
         /// The command.
         command: String,
     },
-    /// There is no helper here.
+    /// No file of a helper exists on this machine.
     #[error("no helper program found")]
     NoHelper,
-    /// A helper cannot be read, or is no program.
+    /// A helper cannot be read, or is not a program.
     #[error("cannot use the helper {}", path.display())]
     Helper {
         /// The file.
@@ -83,19 +83,19 @@ pub enum RemoteError {
         /// Cause.
         source: io::Error,
     },
-    /// No helper runs there.
+    /// No helper runs on the machine.
     #[error("no helper runs there: {why}")]
     Unsuitable {
         /// Cause.
         why: String,
     },
-    /// The helper finds no directory there.
+    /// The helper finds no directory on the machine.
     #[error("no usable directory for the helper: {why}")]
     NoPlace {
-        /// Cause for each.
+        /// Cause for each directory.
         why: String,
     },
-    /// The helper is that of another version.
+    /// The helper is of another version.
     #[error("the helper that `{command}` reaches is not of version {}", VERSION)]
     Version {
         /// The command.

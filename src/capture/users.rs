@@ -1,10 +1,10 @@
-//! Names of users, as this system has them.
+//! Names of users on this system.
 
 use std::fs;
 
 /// Returns the name of a user, if `/etc/passwd` has it.
 ///
-/// Other sources of names are those of the C library; a number is shown in their place.
+/// Other sources of names are those of the C library; the number is shown instead.
 pub(crate) fn name(user: u32) -> Option<String> {
     in_passwd(&fs::read_to_string("/etc/passwd").ok()?, user)
 }

@@ -7,18 +7,18 @@ use crate::error::Error;
 use crate::place::{Notice, OnNotice};
 use crate::processes::Process;
 
-/// Time after which a notice tells what is waited for, and time between the following ones.
+/// Time after which a notice reports the wait, and interval between later notices.
 pub(crate) const FIRST_NOTICE: Duration = Duration::from_secs(30);
 pub(crate) const NEXT_NOTICES: Duration = Duration::from_secs(300);
 
-/// When something last happened, and when a notice is due.
+/// Start of a silence, and time of the next notice.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
     since: Instant,
     next_notice: Duration,
 }
 
-/// Waiting for one answer.
+/// A wait for one answer.
 pub(crate) struct Waiting<'w> {
     process: &'w Process,
     command: &'w str,
@@ -44,12 +44,12 @@ impl<'w> Waiting<'w> {
         Self { process, command, limit, on_notice, silence: Mutex::new(Silence::new()) }
     }
 
-    /// Notes that the process is doing what it was asked for.
+    /// Notes that the process is carrying out the request.
     pub(crate) fn progress(&self) {
         *self.silence.lock().unwrap_or_else(PoisonError::into_inner) = Silence::new();
     }
 
-    /// Is called while nothing happens. Gives a notice if one is due.
+    /// Checks the limit, and gives a notice if one is due. Called while nothing happens.
     ///
     /// # Errors
     ///

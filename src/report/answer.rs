@@ -1,7 +1,7 @@
 //! Result of a command in any format: rows by declared columns, and the texts around them.
 //!
-//! Rows are made while they are written: millions of them take no memory. A table collects the first few thousand rows
-//! to determine the widths of columns.
+//! Rows are generated as they are written: millions of them take no memory. A table collects the first few thousand rows to
+//! determine the widths of columns.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ pub enum NoRows {
     /// Titles and totals.
     #[default]
     Titles,
-    /// Nothing: a note says why.
+    /// Nothing: a note says why there are no rows.
     Nothing,
     /// This line instead of titles.
     Line(Cow<'static, str>),
@@ -72,7 +72,7 @@ impl<'a, R> Answer<'a, R> {
         Self { columns, rows: Box::new(rows.into_iter()), below: None, around: Around::default() }
     }
 
-    /// Sets the keys beside `rows` in JSON, declared as columns of one row.
+    /// Sets the keys next to `rows` in JSON, declared as columns of one row.
     pub fn with_summary<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
         self.around.summary = columns.record(of);
         self
@@ -116,15 +116,15 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// Limits the rows, which are not counted before. A table states whether there are more; only for this one more row
-    /// is made.
+    /// Limits the rows, whose total number is not counted. A table states whether there are more; for this, one more row is
+    /// generated.
     pub fn first_of(mut self, most: usize, what: &'static str) -> Self {
         self.around.most = most;
         self.around.matching = Some((None, what));
         self
     }
 
-    /// Sets the options that show all rows, if that of [`Style`] alone does not.
+    /// Sets the options that show all rows, if the option in [`Style`] is not enough.
     pub fn all_by(mut self, options: &'static str) -> Self {
         self.around.all = Some(options);
         self
@@ -151,7 +151,7 @@ impl<'a, R> Answer<'a, R> {
         self.with_erased(|answer| answer.write(out, format, style, command, dump))
     }
 
-    /// Calls `show` with the result without the type of its rows, so that `show` is compiled once.
+    /// Calls `show` with the result without the type of its rows, so that `show` is compiled only once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
         let mut rows = ColumnRows::new(&columns, rows, below.as_deref()).first_of(around.most);
@@ -211,7 +211,7 @@ impl ErasedAnswer<'_> {
         }
     }
 
-    /// Writes the result as JSON and, after a zero byte, as a table of the same rows, which are made once. Returns the
+    /// Writes the result as JSON and, after a zero byte, as a table of the same rows, which are generated once. Returns the
     /// number of rows.
     ///
     /// # Errors
@@ -284,8 +284,8 @@ impl ErasedAnswer<'_> {
         (grid, shown)
     }
 
-    /// Converts a window of the result to a screen, with the number of rows in it. What is above the rows is on the
-    /// screen of the first rows, and what is below them on that of the last.
+    /// Converts a window of the result to a screen, with the number of rows in it. The first screen also has what is above the
+    /// rows, and the last screen what is below them.
     pub fn into_screen(self, window: &RowWindow) -> (Screen, u64) {
         let Self { schema, rows, around } = self;
         let is_shown = |section: &Section| !matches!(section, Section::Options(_));
@@ -307,7 +307,7 @@ impl ErasedAnswer<'_> {
             _ => screen.push_rows(table),
         }
         if !place.has_more {
-            // Those that the options of the command leave out.
+            // Rows that the options of the command leave out.
             if !window.is_part()
                 && let Some((more, what)) = omitted_count(around.matching, shown, rows)
             {
@@ -367,7 +367,7 @@ fn more_rows(more: Option<u64>, what: &str) -> String {
     format!("{} more {one}", group_digits(more))
 }
 
-/// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.
+/// A row, or the part of it after a dot in its keys, as a JSON object. Values are generated as they are written.
 pub(super) struct JsonRow<'m> {
     pub(super) keys: &'m [(Cow<'static, str>, KeyNode)],
     pub(super) row: &'m dyn Cells,
@@ -433,7 +433,7 @@ impl RowCursor for TabledRows<'_> {
     }
 }
 
-/// Rows as a JSON list, made while they are written, once.
+/// Rows as a JSON list, generated as they are written, once.
 struct JsonRows<'m> {
     keys: &'m [(Cow<'static, str>, KeyNode)],
     rows: RefCell<&'m mut dyn RowCursor>,
@@ -464,7 +464,7 @@ pub struct ResultSchema {
     pub about: &'static str,
     /// Keys of a row.
     pub rows: Vec<JsonField>,
-    /// Keys beside `rows`.
+    /// Keys next to `rows`.
     pub summary: Vec<JsonField>,
 }
 

@@ -29,7 +29,7 @@ impl<'a, R> ChunkedAnswer<'a, R> {
         Self { columns, form: ChunkedForm::Csv }
     }
 
-    /// Creates a JSON document, with these keys beside `rows`.
+    /// Creates a JSON document, with these keys next to `rows`.
     ///
     /// # Errors
     /// If it cannot be serialized.
@@ -46,8 +46,8 @@ impl<'a, R> ChunkedAnswer<'a, R> {
 
     /// Writes all chunks in order; none is empty. Returns the number of rows.
     ///
-    /// Each thread holds the text of one chunk, or the part of it that fits into a few megabytes. It is written if
-    /// `check` succeeds after its rows were made.
+    /// Each thread holds the text of one chunk, or the part of it that fits into a few megabytes. It is written if `check`
+    /// succeeds after its rows were generated.
     ///
     /// # Errors
     /// The first error of `out` or `check`.
@@ -59,7 +59,7 @@ impl<'a, R> ChunkedAnswer<'a, R> {
         check: impl Fn() -> io::Result<()> + Sync,
     ) -> io::Result<u64> {
         let (head, count) = (self.head()?, AtomicU64::new(0));
-        // If the first chunk is wrong, nothing is written.
+        // If the first chunk is wrong, nothing is written: the head is part of its text.
         let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
         in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
             text.made.extend_from_slice(head);

@@ -1,8 +1,8 @@
 //! Columns: the single declaration of a result, from which all formats are made.
 //!
-//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each. A table lists
-//! the keys that it shows, in its order, with title and looks. Tables, CSV, JSON and the reference in
-//! `docs/json-schema.md` are generated from the same columns, so they cannot disagree.
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each. A table lists the
+//! keys that it shows, in its order, with title and appearance. Tables, CSV, JSON and the reference in `docs/json-schema.md`
+//! are generated from the same columns, so they cannot disagree.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ pub(super) struct Declaration {
     pub(super) is_tree: bool,
 }
 
-/// Functions that make the column of a row.
+/// Functions that compute the column of a row.
 struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
@@ -82,7 +82,7 @@ struct Making<'c, R> {
     target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
-/// Title and looks of a column in a table.
+/// Title and appearance of a column in a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) title: Cow<'static, str>,
@@ -133,12 +133,12 @@ impl Declaration {
         self.field.as_ref().map(|field| field.key.text.as_ref())
     }
 
-    /// Returns the fields of the record that CSV has cells for; `None` if it has one cell.
+    /// Returns the fields of the record that have a CSV cell each; `None` if there is one cell.
     pub(super) fn csv_record(&self) -> Option<&[JsonField]> {
         self.field.as_ref().filter(|_| !self.has_csv).and_then(JsonField::record)
     }
 
-    /// Returns whether its cells are texts, not numbers.
+    /// Returns whether its cells are text, not numbers.
     pub(super) fn is_text(&self) -> bool {
         self.header.align == Align::Left
     }
@@ -154,7 +154,7 @@ impl<'c, R> Column<'c, R> {
         Self::with_fields(key, Vec::new(), value)
     }
 
-    /// Creates a record, or a list of records, with these fields; see [`Column::of`].
+    /// Creates a record, or a list of records, with these fields; see [`Column::new`].
     pub fn with_fields(
         key: impl Into<ColumnKey>,
         fields: Vec<JsonField>,
@@ -187,7 +187,7 @@ impl<'c, R> Column<'c, R> {
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
-    /// Creates a record by declared columns, or `null`; see [`Column::of`].
+    /// Creates a record by declared columns, or `null`; see [`Column::new`].
     pub fn record<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
@@ -196,7 +196,7 @@ impl<'c, R> Column<'c, R> {
         Self::with_fields(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
     }
 
-    /// Creates a list of records by declared columns; see [`Column::of`].
+    /// Creates a list of records by declared columns; see [`Column::new`].
     pub fn records<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
@@ -394,7 +394,7 @@ impl<'c, R> Columns<'c, R> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
     }
 
-    /// Returns the place of a row in the tree that a column shows, by number; `None` if it shows none.
+    /// Returns the position of a row in the tree that a column shows, by number; `None` if it shows none.
     pub(super) fn branch<'r>(&self, at: usize, row: &'r R) -> Option<&'r Branch> {
         Some(self.makings.get(at)?.branch.as_ref()?(row))
     }

@@ -1,11 +1,11 @@
 //! Fits texts to a terminal: names are shortened from the left, sentences are wrapped.
 //!
-//! Recognized in a cell: the lines of a tree, names of classes with their packages, outer classes and members, object
-//! IDs, quoted texts, and the places of stack frames. The least informative parts are shortened first. Object IDs are
-//! never shortened, simple class names and members last. Names that the program gave its objects, such as beans, may look
-//! like class names, but their parts mean nothing alone: they follow a word such as `bean`, or are keys in braces, and
-//! are kept whole. `…` is the only mark of omissions, and a shortened class name
-//! is a pattern that matches the class. All texts are already escaped.
+//! Recognized in a cell: the lines of a tree, names of classes with their packages, outer classes and members, object IDs,
+//! quoted texts, and the source positions of stack frames. The least informative parts are shortened first. Object IDs are
+//! never shortened, simple class names and members last. Names that the program gave its objects, such as beans, may look like
+//! class names, but their parts mean nothing alone: they follow a word such as `bean`, or are keys in braces, and are not
+//! shortened in parts. `…` is the only mark of omissions, and a shortened class name is a pattern that matches the class. All
+//! texts are already escaped.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -17,7 +17,7 @@ const SHORT_LABEL: usize = 16;
 const SHORTEST_LABEL: usize = 6;
 /// Width of a quoted text that is reduced to the mark.
 const NO_LABEL: usize = 3;
-/// Minimum width of the fields before the class that they hold.
+/// Minimum width of the fields before the class of the object they refer to.
 const SHORTEST_HELD: usize = 8;
 /// Minimum width of the lines of a tree: one level.
 const SHORTEST_TREE: usize = 3;
@@ -50,8 +50,8 @@ pub fn width(text: &str) -> usize {
     text.width().max(text.chars().map(|c| c.width().unwrap_or(0)).sum())
 }
 
-/// Shortens a text with names to a width: drops packages from the left, then truncates quoted texts, then drops outer
-/// classes, then truncates the fields before the class that they hold; finally truncates the end, but no object ID.
+/// Shortens a text with names to a width: drops packages from the left, then truncates quoted texts, then drops outer classes,
+/// then truncates the fields before the class of the object they refer to; finally truncates the end, but no object ID.
 pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -96,7 +96,7 @@ pub fn middle(text: &str, room: usize) -> String {
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// Returns the width that a cell needs before other columns are left out: quoted texts can be shorter.
+/// Returns the width that a cell needs before other columns are left out; quoted texts may be truncated.
 pub fn preferred_width(text: &str) -> usize {
     let all = width(text);
     if all <= LONG_LABEL || !text.contains('"') {
@@ -107,8 +107,7 @@ pub fn preferred_width(text: &str) -> usize {
     cell.width()
 }
 
-/// Returns the width below which not even the end can be truncated: that of the object IDs, with a mark of the
-/// omission.
+/// Returns the width below which not even the end can be truncated: that of the object IDs, and the mark of omission.
 pub fn min_width(text: &str) -> usize {
     let all = width(text);
     if !text.contains("0x") {
@@ -142,7 +141,7 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
             used = indent.len();
             next = next.trim_start_matches(' ');
         }
-        // A word wider than a line.
+        // A word that is wider than a line is split.
         while used + width(next) > room {
             let first = head(next, room.saturating_sub(used));
             // A character may be wider than the line.
@@ -183,7 +182,7 @@ enum PieceKind {
     Id,
     /// Quoted text.
     Label,
-    /// Place of a stack frame: `(HashMap.java:635)`.
+    /// Source position of a stack frame: `(HashMap.java:635)`.
     Place,
     /// Simple class names, members, and everything that is not a name.
     Plain,
@@ -361,7 +360,7 @@ impl FitCell {
         }
     }
 
-    /// Reduces places to the line number: the file has the name of the class.
+    /// Reduces source positions to the line number: the file has the name of the class.
     fn places(&mut self) {
         self.shorten(PieceKind::Place, |piece, _| match piece.text.rsplit_once(':') {
             Some((_, line)) => format!("(:{line}"),
@@ -380,15 +379,15 @@ impl FitCell {
         });
     }
 
-    /// Reduces quoted texts to the mark, except at the end of the cell, where nothing follows.
+    /// Reduces quoted texts to the mark, except at the end of the cell, where nothing follows them.
     fn inner_labels(&mut self) {
         let last = self.pieces.pop_if(|last| last.kind == PieceKind::Label);
         self.labels(NO_LABEL);
         self.pieces.extend(last);
     }
 
-    /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID
-    /// fit: of several fields the first is sufficient.
+    /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID fit: the
+    /// first of several fields is enough.
     fn truncate_fields(&mut self, room: usize) {
         let Some(id) = self.pieces.iter().position(|piece| piece.kind == PieceKind::Id) else { return };
         let before = self.pieces.get(..id).unwrap_or_default();

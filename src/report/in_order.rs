@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// is complete.
 const KEPT: usize = 16 << 20;
 
-/// Function that takes what was made and leaves an empty value.
+/// Function that takes a result and leaves an empty value.
 pub(super) type PutFn<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
 
 /// Output, and the item whose turn it is.
@@ -24,7 +24,7 @@ struct SharedTurn<'o, T> {
 
 /// Result of a work item.
 pub(super) struct OrderedItem<'s, 'o, T: Default> {
-    /// Part that is not written yet.
+    /// Part that is not yet written.
     pub(super) made: T,
     number: u64,
     shared: &'s SharedTurn<'o, T>,
@@ -50,13 +50,13 @@ impl Text<'_, '_> {
 }
 
 impl<T: Default> OrderedItem<'_, '_, T> {
-    /// Writes what was made so far on the item's turn, with more to follow. Returns `false` after a failure.
+    /// Writes the result so far on the item's turn, with more to follow. Returns `false` after a failure.
     #[inline(never)]
     pub(super) fn send(&mut self) -> bool {
         self.go_out(Ok(()), ItemOutput::More)
     }
 
-    /// Waits for the item's turn and writes what was made, if successful; returns `false` after a failure.
+    /// Waits for the item's turn and writes the result, if successful. Returns `false` after a failure.
     fn go_out(&mut self, made: io::Result<()>, part: ItemOutput) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
@@ -85,7 +85,7 @@ enum ItemOutput {
     Last,
 }
 
-/// A thread that panics must not let the others wait for its turn.
+/// Lets other threads stop waiting if this one panics.
 impl<T: Default> Drop for OrderedItem<'_, '_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -99,7 +99,7 @@ impl<T: Default> Drop for OrderedItem<'_, '_, T> {
 /// Formats the items on all threads of the pool, and writes the texts in the order of the items.
 ///
 /// # Errors
-/// As [`ordered`].
+/// As [`process_in_order`].
 pub(super) fn in_order<I: Send>(
     items: impl Iterator<Item = I> + Send,
     out: &mut (dyn Write + Send),

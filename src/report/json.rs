@@ -47,7 +47,7 @@ pub struct DumpHeader<'a> {
     pub unreachable_bytes: Option<u64>,
 }
 
-/// Writes a document; `more` are keys beside `rows`.
+/// Writes a document; `more` are keys next to `rows`.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -129,7 +129,7 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     Ok(text.serialize(&mut Serializer::with_formatter(out, Pretty::default()))?)
 }
 
-/// Size of the serializer's buffer in bytes. More than that is held back of a wrong result.
+/// Size of the serializer's buffer in bytes.
 const BUFFER: usize = 1 << 13;
 /// An empty list of rows in a document.
 const NO_ROWS: &[u8] = b"\n \"rows\": []";

@@ -8,11 +8,12 @@ use super::column::Fit;
 pub(super) const GAP: usize = 2;
 /// Width below which names and texts are not shortened while others can be.
 const NARROWEST: usize = 20;
-/// The same for sentences, which lose nothing when they are wrapped.
+/// The same for sentences, which remain complete when wrapped.
 const NARROWEST_WRAPPED: usize = 12;
 /// Width below which no text is shortened.
 const LEAST: usize = 4;
-/// Width of a terminal that is too narrow for all columns of most tables, and the width of a text that is still understood.
+/// Width below which a terminal is too narrow for all columns of most tables, and minimum width of a text that can be
+/// understood.
 const NARROW: usize = 60;
 const READABLE: usize = 12;
 
@@ -43,7 +44,7 @@ fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
 /// enough, all texts are shortened, and finally columns are left out from the right. In a narrow terminal, numbers and IDs
 /// are left out from the right, except the first, before texts become too short to be understood.
 pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
-    // Texts can always be longer: they do not displace other columns for more than half of the line.
+    // Texts can be of any length: they displace other columns for at most half of the line.
     let wanted = |column: &ColumnWidth| match column.fit {
         Fit::Cut { .. } | Fit::Wrap => Some(column.wanted.min(terminal / 2)),
         _ => Some(column.wanted),
@@ -90,8 +91,8 @@ fn leave_out_for_texts(columns: &[ColumnWidth], rooms: &mut [Option<usize>], ter
     }
 }
 
-/// Returns the width of each column, if none may be left out. If nothing can be shortened further, lines exceed the
-/// width of the terminal: numbers are never truncated.
+/// Returns the width of each column, without leaving any out. If nothing can be shortened further, lines exceed the width of
+/// the terminal: numbers are never truncated.
 pub(super) fn shrunk(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     let mut rooms: Vec<Option<usize>> = columns.iter().map(|column| Some(column.width)).collect();
     shorten(columns, &mut rooms, terminal);

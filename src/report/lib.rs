@@ -13,7 +13,7 @@
 //! * [`findings`] contains the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
-//! Nothing here writes to the terminal: renderers write to the [`std::io::Write`] that they are given.
+//! Renderers do not write to the terminal, but to the [`std::io::Write`] that they are given.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -15,7 +15,7 @@ use super::{escape, ink};
 pub(super) struct TableRow {
     pub(super) cells: Vec<String>,
     pub(super) below: Vec<RowLine>,
-    /// Its place in a tree; `None` in other tables.
+    /// Position in a tree; `None` in other tables.
     pub(super) branch: Option<RowBranch>,
     /// Link targets of the cells, for a screen.
     pub(super) targets: Vec<CellTarget>,
@@ -23,7 +23,7 @@ pub(super) struct TableRow {
     pub(super) number: usize,
 }
 
-/// Place of a row in a tree, which one of its cells shows.
+/// Position of a row in a tree, which one of its cells shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowBranch {
     /// Number of the cell.
@@ -35,7 +35,7 @@ pub(super) struct RowBranch {
 }
 
 impl TableRow {
-    /// Creates a row of the current one of a result.
+    /// Creates a row from the current one of a result.
     pub(super) fn current(schema: &Schema, rows: &dyn RowCursor) -> Self {
         let cells = schema.table_columns().map(|(at, _)| escaped(table_cell(rows, at)));
         let branch = |(cell, (at, _)): (usize, (usize, &Declaration))| {
@@ -47,19 +47,19 @@ impl TableRow {
         Self { cells: cells.collect(), below: rows.lines_below(), branch, ..Self::default() }
     }
 
-    /// Creates a row of the current one of a result, with its links.
+    /// Creates a row from the current one of a result, with its links.
     pub(super) fn with_links(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
         Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
     }
 
-    /// Returns its place in a tree.
+    /// Returns its position in a tree.
     pub(super) fn branch(&self) -> Branch {
         let Some(RowBranch { cell, length, depth }) = self.branch else { return Branch::default() };
         let lines = self.cells.get(cell).and_then(|cell| cell.get(..length)).unwrap_or_default();
         Branch { depth, lines: lines.to_owned() }
     }
 
-    /// Changes its place in a tree. Rows of other tables have none.
+    /// Changes its position in a tree. Rows of other tables have none.
     pub(super) fn set_branch(&mut self, branch: &Branch) {
         let Some(RowBranch { cell, length, depth }) = &mut self.branch else { return };
         if let Some(cell) = self.cells.get_mut(*cell)

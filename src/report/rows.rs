@@ -24,7 +24,7 @@ pub(super) trait Cells {
     /// Returns the text that tables show instead of the value, not escaped yet.
     fn own_cell(&self, at: usize) -> Option<String>;
 
-    /// Returns the place of the row in the tree that the column shows, if it shows one.
+    /// Returns the position of the row in the tree that the column shows, if it shows one.
     fn own_branch(&self, at: usize) -> Option<&Branch>;
 
     /// Returns the link target of the cell on a page, if the column sets it.
@@ -40,12 +40,12 @@ pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
     }
 }
 
-/// Rows, one at a time, made while they are written.
+/// Cursor over rows, which are generated as they are written.
 pub(super) trait RowCursor: Cells {
-    /// Makes the next row, to which [`Cells`] refer from then on; returns `false` after the last.
+    /// Generates the next row, to which [`Cells`] refer from then on; returns `false` after the last.
     fn advance(&mut self) -> bool;
 
-    /// Skips rows without making them where that is possible; returns `false` if there are not that many.
+    /// Skips rows, without generating them where possible; returns `false` if there are not that many.
     fn skip(&mut self, count: usize) -> bool {
         (0..count).all(|_| self.advance())
     }
@@ -71,7 +71,7 @@ pub(super) struct ColumnRows<'m, 'c, R, I> {
     below: Option<&'m LinesBelow<'m, R>>,
     rows: I,
     row: Option<R>,
-    /// Number of rows that may still be made.
+    /// Number of rows that may still be generated.
     left: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A result on a screen: the lines that its table has at a width, with the link targets of its rows. It can be laid out
-//! again for another width.
+//! A result on a screen: the lines of its table at a width, with the link targets of its rows. It can be laid out again for
+//! another width.
 
 use std::collections::HashSet;
 use std::io;
@@ -47,7 +47,7 @@ impl Screen {
         Self { place, ..Self::default() }
     }
 
-    /// Returns its place in the result.
+    /// Returns its position in the result.
     pub fn place(&self) -> WindowPlace {
         self.place
     }
@@ -93,11 +93,11 @@ impl Screen {
         };
         let replaced = table.rows().get(at);
         let branch = replaced.map(TableRow::branch).unwrap_or_default();
-        // Those of the tree that are there already.
+        // Rows of the tree that are already present.
         let is_below = |row: &&TableRow| row.depth() > branch.depth as usize;
         let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
-        // Lines of the rows below go on at the left of the rows that are inserted.
+        // Lines of the rows below continue to the left of the inserted rows.
         let below = branch.continuation();
         let mut rows = grafted.rows().to_vec();
         for (number, row) in rows.iter_mut().enumerate() {
@@ -154,7 +154,7 @@ impl Screen {
             // Collecting lines does not fail.
             let _ = section.clone().write(&mut lines, style);
             if let Section::Line(text) = section {
-                // A line of a sentence without an ID of its own leads where the others lead.
+                // A line of a wrapped sentence without an object ID gets the links of the entire sentence.
                 let links: Arc<[CellTarget]> = ids(&super::escape::text(text)).into();
                 let without = lines.lines.iter_mut().skip(first).filter(|line| line.links.is_empty());
                 without.for_each(|line| line.links = links.clone());

@@ -29,7 +29,7 @@ pub enum Section {
 pub struct UnwrappedLine {
     /// Text.
     pub text: String,
-    /// What it leads to, for a screen.
+    /// Link target, for a screen.
     pub target: Option<CellTarget>,
 }
 
@@ -40,7 +40,7 @@ impl From<String> for UnwrappedLine {
 }
 
 impl Section {
-    /// Creates a section of lines that are not wrapped and lead nowhere.
+    /// Creates a section of lines that are not wrapped and have no link targets.
     pub fn unwrapped_lines(lines: Vec<String>) -> Self {
         Self::Unwrapped(lines.into_iter().map(UnwrappedLine::from).collect())
     }
@@ -77,7 +77,7 @@ impl Section {
         }
     }
 
-    /// Converts to a piece of a page.
+    /// Converts to a block of a page.
     pub(super) fn into_piece(self) -> Option<GridBlock> {
         Some(match self {
             Self::Line(line) => GridBlock::Line(line),

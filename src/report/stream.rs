@@ -1,10 +1,10 @@
-//! Rows that are made while they are written: millions of them take no memory.
+//! Rows that are generated as they are written: millions of them take no memory.
 
 use std::cell::RefCell;
 
 use serde::{Serialize, Serializer};
 
-/// A list that is made while it is serialized, once.
+/// A list whose items are generated as it is serialized, once.
 #[derive(Debug)]
 pub struct StreamedList<I>(RefCell<Option<I>>);
 

@@ -42,8 +42,8 @@ pub struct TableBuilder {
     is_cut: bool,
 }
 
-/// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
-/// dump can have a name of 64 KB in a million rows.
+/// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious dump can
+/// have a name of 64 KiB in a million rows.
 pub const LONGEST_CELL: usize = 1000;
 /// Size in bytes that the rows of a table would take, all as wide as the widest, above which long cells lose their
 /// middle.
@@ -139,7 +139,7 @@ impl TableBuilder {
         self.push_row(TableRow { cells, ..TableRow::default() });
     }
 
-    /// Adds a row that leads somewhere, on a screen.
+    /// Adds a row with link targets, for a screen.
     pub fn linked_row<S: AsRef<str>>(
         &mut self,
         cells: impl IntoIterator<Item = S>,
@@ -156,7 +156,7 @@ impl TableBuilder {
         self.push_some(schema, rows, u64::MAX);
     }
 
-    /// Adds up to `most` rows. Returns their number, and whether these are all.
+    /// Adds up to `most` rows. Returns their number, and whether no rows follow.
     fn push_some(&mut self, schema: &Schema, rows: &mut dyn RowCursor, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {
@@ -494,7 +494,7 @@ mod tests {
                 assert!(width < 120 || named == name(row), "{width}: {line}");
             }
         }
-        // A narrow terminal has no room for numbers beside a name; those that are there are right.
+        // A narrow terminal has no space for numbers next to a name; those that are shown are right.
         let narrow = written(31);
         let last = narrow.lines().rfind(|line| line.contains("Customer")).unwrap();
         let words: Vec<&str> = last.split_whitespace().collect();
@@ -532,7 +532,7 @@ mod tests {
         );
     }
 
-    /// Regardless of what is before them: an empty column, shortened names, wide characters.
+    /// Bold cells are found after an empty column, shortened names and wide characters.
     #[test]
     fn cells_are_bold_where_they_stand() {
         let columns = || {

@@ -1,4 +1,4 @@
-//! Columns of a table: which they are, and how their cells look.
+//! Columns of a table, and the appearance of their cells.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub enum CellTarget {
     Class(String, Option<ObjectId>),
     /// A page: path below that of the dump, with encoded parts.
     Page(String),
-    /// A command: its words without the dump. Pages do not have them.
+    /// A command: its words without the dump. Pages do not show it.
     Command(Vec<String>),
 }
 
@@ -74,16 +74,16 @@ pub enum Fit {
 pub(super) type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
 pub(super) type GetBranch<'c, R> = Box<dyn for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c>;
 
-/// A column of a table: which it is, its title, and how its cells look.
+/// A column of a table: key, title, and appearance of its cells.
 pub struct TableColumn<'c, R> {
     /// Key of the column in JSON; `None` if only tables have it.
     pub(super) key: Option<ColumnKey>,
     pub(super) title: Cow<'static, str>,
     pub(super) align: Option<Align>,
     pub(super) fit: Fit,
-    /// Makes the text that is shown instead of the value.
+    /// Returns the text that is shown instead of the value.
     pub(super) cell: Option<MakeCell<'c, R, String>>,
-    /// Returns the place in the tree that the cell begins with.
+    /// Returns the position in the tree that the cell begins with.
     pub(super) branch: Option<GetBranch<'c, R>>,
     pub(super) target: Option<MakeCell<'c, R, Option<CellTarget>>>,
     /// `true` if its cells are drawn with characters.

@@ -1,11 +1,11 @@
 //! Trees and bars for people.
 
-/// Level below which levels are not drawn separately: a line would be mostly space.
+/// Depth below which levels are not drawn separately: a line would be mostly space.
 const DEEPEST: usize = 40;
 /// Width of a bar in characters.
 const BAR_WIDTH: u64 = 10;
 
-/// Place of a row in its tree, with the lines that lead to it.
+/// Position of a row in its tree, with the lines that lead to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Branch {
     /// Depth; 0 for the first level.
@@ -15,7 +15,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Returns the lines that go on at the left of what is below the row.
+    /// Returns the lines to the left of anything below the row.
     pub fn continuation(&self) -> String {
         self.lines.replace("├─ ", "│  ").replace("└─ ", "   ")
     }
@@ -51,7 +51,8 @@ pub fn branches(depths: &[u32]) -> Vec<Branch> {
     out
 }
 
-/// Returns which rows of a tree are shown if these are, with the rows above them, given the rows' depths in preorder.
+/// Returns which rows of a tree are shown, given the wanted rows and the depths of all rows in preorder: the wanted rows and
+/// their ancestors.
 pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
     let mut shown = is_wanted.to_vec();
     // Ancestors of the current row.
@@ -59,7 +60,7 @@ pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
     for (row, depth) in depths.iter().enumerate() {
         while above.pop_if(|(_, other)| *other >= *depth).is_some() {}
         if is_wanted.get(row).copied().unwrap_or(false) {
-            // Those that are shown already have theirs above them.
+            // Ancestors that are shown already have theirs shown.
             for (ancestor, _) in above.iter().rev() {
                 match shown.get_mut(*ancestor) {
                     Some(is_shown) if !*is_shown => *is_shown = true,

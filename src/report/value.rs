@@ -36,7 +36,7 @@ pub enum Value<'a> {
     List(Vec<Value<'a>>),
     /// A record; in CSV a column for each field that its column declares, else `key=value` in a cell.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
-    /// A list that is made while it is written.
+    /// A list whose values are generated as they are written.
     LazyList(LazyList<'a>),
 }
 
@@ -44,7 +44,7 @@ pub enum Value<'a> {
 #[derive(Clone)]
 pub struct LazyList<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
 
-/// Source of a list's values. A trait of its own, so that [`Value`] stays covariant.
+/// Source of a list's values. It is a trait, so that [`Value`] stays covariant.
 trait MakeValues {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_>;
 }
@@ -63,7 +63,7 @@ impl<'a> LazyList<'a> {
         Self(Arc::new(Maker(make, PhantomData)))
     }
 
-    /// Makes the values.
+    /// Generates the values.
     pub fn values(&self) -> impl Iterator<Item = Value<'static>> + '_ {
         self.0.make()
     }
@@ -116,7 +116,7 @@ impl Value<'_> {
 }
 
 impl<'a> From<FactValue<'a>> for Value<'a> {
-    /// Converts the value of a fact. A class has a name only in its dump: it is `null` here.
+    /// Converts the value of a fact. A class is `null`: only its dump has its name.
     fn from(value: FactValue<'a>) -> Self {
         match value {
             FactValue::Null | FactValue::Class(_) => Self::Null,
@@ -170,7 +170,7 @@ impl From<TraceSerial> for Value<'_> {
     }
 }
 
-/// Converts what serde makes of a type of the library: records of figures.
+/// Converts serde's form of a library type: records of figures.
 impl From<serde_json::Value> for Value<'_> {
     fn from(value: serde_json::Value) -> Self {
         use serde_json::Value as Json;

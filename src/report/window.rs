@@ -1,4 +1,4 @@
-//! A window of the rows of a result: those that a screen shows of it.
+//! A window of the rows of a result: the rows that a screen shows.
 
 use std::collections::VecDeque;
 
@@ -17,11 +17,12 @@ pub const MAX_ROWS: usize = 20_000;
 pub struct RowWindow {
     /// Number of the first row.
     pub start: usize,
-    /// Maximum number of rows; no more than [`MAX_ROWS`] are there.
+    /// Maximum number of rows, at most [`MAX_ROWS`].
     pub count: usize,
     /// `true` for the last rows; `start` is ignored.
     pub is_last: bool,
-    /// The rows around the first one with these link targets, if there is one; `start` is ignored. The first rows if not.
+    /// Link targets of the row that the window is around; `start` is ignored. Without such a row, the window has the first
+    /// rows.
     pub around: Option<Vec<CellTarget>>,
     /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
     pub text: String,
@@ -29,14 +30,14 @@ pub struct RowWindow {
     pub kept: Vec<ObjectId>,
 }
 
-/// Place of a screen in its result.
+/// Position of a screen in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowPlace {
     /// Number of its first row.
     pub start: usize,
     /// Number of its rows.
     pub rows: usize,
-    /// Whether rows follow.
+    /// `true` if rows follow.
     pub has_more: bool,
     /// Number of all rows, if it is known.
     pub total: Option<usize>,
@@ -86,7 +87,7 @@ impl RowWindow {
             (read.start, read.first) = (0, Some(Vec::new()));
         }
         if text.is_empty() {
-            // A result that ends before: the last rows are not known to be there.
+            // A result that ends earlier: its last rows are unknown.
             if !rows.skip(read.start) {
                 return WindowPlace { total, ..WindowPlace::default() };
             }
@@ -137,7 +138,7 @@ struct ReadRows<'w> {
     /// Number of the next row.
     number: usize,
     kept: VecDeque<TableRow>,
-    /// The first rows, while the one that the window is around was not read.
+    /// The first rows, until the row that the window is around is read.
     first: Option<Vec<TableRow>>,
 }
 
@@ -173,7 +174,7 @@ impl ReadRows<'_> {
 
     /// Returns the rows, and whether there are more after them.
     fn end(self) -> (VecDeque<TableRow>, bool) {
-        // What the window is to be around is not there.
+        // There is no row that the window is to be around.
         let Some(mut first) = self.first else { return (self.kept, false) };
         let is_cut = first.len() > self.window.max_rows();
         first.truncate(self.window.max_rows());
@@ -188,7 +189,7 @@ mod tests {
     use crate::screen::tests::{columns, rows};
     use crate::section::Section;
 
-    /// Returns the objects of the rows of a window, and their place.
+    /// Returns the objects of the rows of a window, and its position.
     fn read(
         given: &[(u64, &'static str)],
         is_tree: bool,
@@ -260,7 +261,7 @@ mod tests {
             // 500 is the fiftieth of a hundred.
             assert_eq!(around(500, "TEN", knows), (400, 20, 39, true, None));
             assert_eq!(around(1000, "ten", knows), (900, 11, 89, false, Some(100)));
-            // It is not there: the first rows.
+            // The row does not exist: the first rows.
             assert_eq!(around(501, "ten", knows), (10, 20, 0, true, None));
             assert_eq!(around(5000, "", knows), (1, 20, 0, true, total));
         }

@@ -1,4 +1,4 @@
-//! A dump in a directory of its own, and all answers of the library about it as text.
+//! A dump in a temporary directory, and all answers of the library about it as text.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::kit::samples;
 use hprof_writer::Written;
 
-/// A dump in a temporary directory, with its index in another; or a sample, with its shared index.
+/// A dump in a temporary directory, with its index in another directory; or a sample, with its shared index.
 pub struct Dump {
     dir: TempDir,
     indexes: PathBuf,
@@ -28,7 +28,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// A file with these bytes.
+    /// Creates a dump with these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let dump = Self::at(None);
         fs::write(&dump.path, bytes).expect("the temporary directory takes a file");
@@ -42,14 +42,14 @@ impl Dump {
         dump
     }
 
-    /// A file that lies elsewhere; the index is temporary.
+    /// Creates a dump from an existing file, or at a new path; the index is temporary.
     pub fn at(path: Option<&Path>) -> Self {
         let dir = tempfile::tempdir().expect("there is a temporary directory");
         let path = path.map_or_else(|| dir.path().join("dump.hprof"), Path::to_owned);
         Self { indexes: dir.path().join("indexes"), dir, path, heap_dump: None }
     }
 
-    /// A sample whose index is shared: for questions, which leave an index as it is.
+    /// Creates a dump from a sample whose index is shared: for queries, which do not change an index.
     pub fn sample(path: &Path) -> Self {
         Self { indexes: samples::indexes(path).to_owned(), ..Self::at(Some(path)) }
     }
@@ -69,7 +69,7 @@ impl Dump {
         }
     }
 
-    /// The directory of this dump's index, once there is one; not of a shared one.
+    /// Returns the path of this dump's index, which must exist and not be shared.
     pub fn index(&self) -> PathBuf {
         assert!(self.indexes.starts_with(self.dir.path()), "others use this index");
         let mut entries = fs::read_dir(&self.indexes).expect("an index was written");
@@ -99,12 +99,12 @@ impl Dump {
         self.try_open_graph().expect("the dump opens")
     }
 
-    /// Runs the program: `arguments` are a command and its options; the dump stands between.
+    /// Runs the program: `arguments` are a command and its options; the dump is inserted after the command.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the program runs")
     }
 
-    /// The command line of [`Dump::run`].
+    /// Returns the command of [`Dump::run`].
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.arg(arguments[0]).arg(&self.path).args(&arguments[1..]);
@@ -118,24 +118,24 @@ pub fn whole_dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> hprof_index::Du
     hprof_index::Dump::new(heap, graph).expect("the dump's bytes")
 }
 
-/// The bytes of a dump, unpacked.
+/// Returns the unpacked bytes of a dump.
 pub fn bytes(heap: &Heap) -> &[u8] {
     heap.bytes(&Quiet).expect("the bytes are there")
 }
 
-/// Objects of all classes of a name; of `java.lang.Class` with all class objects.
+/// Returns the number of objects of all classes of a name; of `java.lang.Class`, including all class objects.
 pub fn count(summary: &Summary, name: &str) -> u64 {
     let named = summary.classes().iter().filter(|class| summary.class_name(class) == name);
     let objects: u64 = named.map(|class| class.objects.get()).sum();
     objects + if name == "java.lang.Class" { summary.facts().class_objects.get() } else { 0 }
 }
 
-/// All problems, one a line.
+/// Returns all problems, one per line.
 pub fn problems(summary: &Summary) -> String {
     summary.problems().iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-/// Everything a summary says, and the sizes that follow from it, as text to compare.
+/// Returns everything in a summary, and the sizes that follow from it, as text to compare.
 pub fn digest(summary: &Summary) -> String {
     let mut out = format!("{:?} {:?}\n", summary.facts(), summary.id_size());
     let sizes = Sizes::new(summary, None);
@@ -166,7 +166,7 @@ pub fn digest(summary: &Summary) -> String {
     out + &parts.join("\n")
 }
 
-/// Everything the stage `objects` says, as text to compare.
+/// Returns everything in the stage `objects`, as text to compare.
 fn digest_objects(objects: &ObjectTable, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
     for index in ObjectIndex::range(objects.indices()) {
@@ -177,7 +177,7 @@ fn digest_objects(objects: &ObjectTable, bytes: &[u8], id_size: IdSize) -> Strin
     out
 }
 
-/// Everything the index says of single objects, as text to compare.
+/// Returns everything in the index about single objects, as text to compare.
 pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = digest_objects(&graph.objects, bytes, id_size);
     let tree = &graph.tree;
@@ -200,7 +200,7 @@ pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> Strin
     out
 }
 
-/// Runs with `threads` threads.
+/// Calls `run` in a pool of `threads` threads.
 pub fn with_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("threads can be started").install(run)

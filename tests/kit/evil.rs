@@ -1,4 +1,4 @@
-//! A dump in which everything that has a name has the same, which is made to be misread.
+//! A dump in which all names are the same text, which is meant to be misread.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Made {
     pub thread: ObjectId,
 }
 
-/// A dump in which all that has a name has this one.
+/// Creates a dump in which everything that has a name has this one.
 pub fn made(evil: &str) -> Made {
     let mut model = HeapModel::new(Layout::COMPRESSED);
     let jdk = Jdk::add_to(&mut model);

@@ -1,4 +1,4 @@
-//! Requests over plain HTTP, a connection each.
+//! Requests over plain HTTP, one connection each.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The first value of a header, whose name is in lower case.
+    /// Returns the first value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -29,7 +29,7 @@ impl Response {
     }
 }
 
-/// Asks a server of this machine, and reads all that it answers.
+/// Sends a request to a server on this machine, and reads the entire response.
 pub fn request(
     port: u16,
     method: &str,

@@ -1,5 +1,5 @@
-//! Code that the tests share and that needs the library or the program: each test binary includes it once. The writer
-//! of dumps needs neither: it is a crate of its own, `tests/writer`.
+//! Code shared by the tests that needs the library or the program: each test binary includes it once. The writer of dumps needs
+//! neither: it is a separate crate, `tests/writer`.
 
 // No binary uses all of it.
 #![allow(dead_code, unreachable_pub)]

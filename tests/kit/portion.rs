@@ -1,5 +1,4 @@
-//! The portion of expensive searches that runs: random heaps in their thousands, changes of every byte, widths over
-//! all samples.
+//! The portion of expensive tests that runs: thousands of random heaps, changes of every byte, widths over all samples.
 //!
 //! `cargo test` runs a portion, the same in every run. With `HPROF_CLI_WHOLE_TESTS=1`, as in `.ci/run`, all of it
 //! runs.
@@ -13,17 +12,17 @@ pub fn is_whole() -> bool {
     std::env::var_os("HPROF_CLI_WHOLE_TESTS").is_some_and(|value| value == "1")
 }
 
-/// The distance between two items that run: 1 for all.
+/// Returns the distance between two items that run: 1 for all.
 pub fn step() -> usize {
     if is_whole() { 1 } else { ONE_IN }
 }
 
-/// The same of cases that take long each: one of each kind is enough to see that it works at all.
+/// Returns the portion of cases that runs, for cases that take long each.
 pub fn some<T>(all: &[T]) -> impl Iterator<Item = &T> {
     all.iter().step_by(step())
 }
 
-/// The samples that run: one in three.
+/// Returns the samples that run: one in three by default.
 pub fn samples<'s>(all: &'s [&'s str]) -> Vec<&'s str> {
     all.iter().copied().step_by(if is_whole() { 1 } else { 3 }).collect()
 }

@@ -1,4 +1,4 @@
-//! Commands as processes that have to end: in a directory of their own, with its index, and what they leave there.
+//! Commands as processes that have to end: in a temporary directory, with its index, and the files that they leave.
 
 use std::fs;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Longer than any of these commands takes on any machine; what takes longer waits for something that never comes.
+/// Longer than any of these commands takes on any machine; a command that takes longer waits forever.
 const AT_ALL: Duration = Duration::from_secs(300);
 
-/// A question that needs the whole graph, and one that needs its tree.
+/// A query that needs the graph, and one that needs the dominator tree.
 pub const GRAPH: &[&str] = &["dominators", "--format", "json", "--top", "40"];
 pub const RETAINED: &[&str] = &["histo", "--retained", "--format", "json"];
 
@@ -20,7 +20,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// An empty one.
+    /// Creates an empty directory.
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -29,7 +29,7 @@ impl Folder {
         self.dir.path().join(name)
     }
 
-    /// The path of a file, as an argument.
+    /// Returns the path of a file, as an argument.
     pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
@@ -48,7 +48,7 @@ impl Folder {
         command
     }
 
-    /// Runs it to the end, which is no panic.
+    /// Runs a command to the end, which must not be a panic.
     pub fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -66,14 +66,14 @@ impl Folder {
         output.stdout
     }
 
-    /// The rows and the whole of a JSON answer.
+    /// Returns the document of a JSON answer.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let arguments = [arguments, &["--format", "json", "--quiet"]].concat();
         serde_json::from_slice(&self.stdout(&arguments)).unwrap()
     }
 }
 
-/// A directory with a dump in it. Everything that the program writes lies there too.
+/// A directory with a dump in it, for everything that the program writes.
 pub struct Place {
     dir: tempfile::TempDir,
     pub dump: PathBuf,
@@ -82,7 +82,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A dump of these bytes; a `name` may say that they are compressed.
+    /// Creates a directory with a dump of these bytes; the suffix of `name` may state a compression.
     pub fn new(name: &str, bytes: &[u8]) -> Self {
         let place = Self::of(Path::new(name));
         let dump = place.path(name);
@@ -90,7 +90,7 @@ impl Place {
         Self { dump, ..place }
     }
 
-    /// A dump that lies elsewhere.
+    /// Creates a directory for a dump that is elsewhere.
     pub fn of(dump: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["tmp", "cache"] {
@@ -99,7 +99,7 @@ impl Place {
         Self { indexes: dir.path().join("indexes"), dir, dump: dump.to_owned() }
     }
 
-    /// A dump that is elsewhere, with an index in a directory that is shared (`samples::indexes`).
+    /// Creates a directory for a dump that is elsewhere, with an index in a shared directory (`samples::indexes`).
     pub fn sharing(indexes: &Path, dump: &Path) -> Self {
         Self { indexes: indexes.to_owned(), ..Self::of(dump) }
     }
@@ -108,7 +108,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// Returns the directory of the index: beside a dump in this place, else in a directory for indexes.
+    /// Returns the path of the index: next to a dump in this directory, else in a directory for indexes.
     pub fn index(&self) -> PathBuf {
         if self.dump.starts_with(self.dir.path()) {
             return self.path(&format!("{}.index", self.dump.file_name().unwrap().to_str().unwrap()));
@@ -118,7 +118,7 @@ impl Place {
         entries.map(|entry| entry.unwrap().path()).next().unwrap_or_else(|| self.indexes.clone())
     }
 
-    /// `arguments` are a command and its options; the dump stands between.
+    /// Returns a command on the dump: `arguments` are a command and its options; the dump is inserted after the command.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.arg(arguments[0]).arg(&self.dump).args(&arguments[1..]);
@@ -126,7 +126,7 @@ impl Place {
         command
     }
 
-    /// As [`Place::command`], by a shell that does something before.
+    /// As [`Place::command`], in a shell that runs `before` first.
     pub fn in_shell(&self, before: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{before}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_hprof-cli")]);
@@ -157,12 +157,13 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The answers that depend on everything in the index.
+    /// Returns the answers that depend on everything in the index.
     pub fn answers(&self) -> [String; 2] {
         [GRAPH, RETAINED].map(|question| self.answer(question))
     }
 
-    /// Creates the index directory if there is none; one that others could write to, as some masks let them, is not used.
+    /// Creates the index directory if it does not exist, with private permissions: one that others could write to, as some
+    /// umasks allow, is not used.
     #[cfg(unix)]
     pub fn create_index(&self) {
         use std::os::unix::fs::PermissionsExt;
@@ -175,7 +176,7 @@ impl Place {
         let _ = fs::remove_dir_all(self.index());
     }
 
-    /// Temporary files, wherever the program makes some.
+    /// Returns temporary files, wherever the program creates some.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let dirs = [self.path(""), self.path("tmp"), self.index()];
         let entries = dirs.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten();
@@ -203,7 +204,7 @@ pub fn in_addresses(kib: u64, command: &str, dump: &Path, more: &[&str]) -> Comm
     shell
 }
 
-/// Waits for the end, which has to come.
+/// Waits for the end of a process, which must come.
 pub fn wait(child: &mut Child) -> ExitStatus {
     wait_within(child, AT_ALL)
 }
@@ -223,7 +224,7 @@ fn wait_within(child: &mut Child, most: Duration) -> ExitStatus {
     }
 }
 
-/// What the threads of a process wait for, where the system says it.
+/// Describes what the threads of a process wait for, where the system provides it.
 fn threads(id: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let about = tasks.map(|task| {
@@ -244,13 +245,13 @@ fn threads(id: u32) -> String {
     about.collect()
 }
 
-/// Reads what a process writes, and waits for its end.
+/// Reads the output of a process, and waits for its end.
 pub fn finish(child: Child) -> Output {
     finish_within(child, AT_ALL, u64::MAX).0
 }
 
-/// Like [`finish`], with a time limit and a limit on the bytes of output that are kept. Returns how many more there
-/// were.
+/// Like [`finish`], with a time limit and a limit on the bytes of output that are kept. Also returns the number of further
+/// bytes.
 pub fn finish_within(mut child: Child, most: Duration, bytes: u64) -> (Output, u64) {
     fn all(pipe: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<(Vec<u8>, u64)> {
         std::thread::spawn(move || {
@@ -280,12 +281,12 @@ pub fn is_ignored(signal: i32) -> bool {
     ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 != 0)
 }
 
-/// A number from the environment, for longer runs.
+/// Returns a number from the environment, for longer runs.
 pub fn number(name: &str, usual: u32) -> u32 {
     std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
 }
 
-/// A sample, unpacked.
+/// Returns the unpacked bytes of a sample.
 pub fn sample(name: &str) -> Vec<u8> {
     let packed = fs::read(format!("samples/{name}.hprof.zst")).unwrap();
     zstd::decode_all(&packed[..]).unwrap()

@@ -1,4 +1,4 @@
-//! Numbers that look random, the same in every run.
+//! Pseudo-random numbers, the same in every run.
 
 /// Generator: the linear congruential one of Knuth's MMIX, without its weak lower bits.
 pub struct Random(pub u64);

@@ -1,8 +1,8 @@
-//! Indexes of the samples, built once for all test binaries: to unpack a sample and to build its graph takes longer than
-//! most questions about it.
+//! Indexes of the samples, built once for all test binaries: unpacking a sample and building its graph takes longer than most
+//! queries about it.
 //!
-//! They are in the target directory, apart for each build of the program, as the program may have changed how it builds
-//! them. What changes, removes or damages an index has to use one of its own.
+//! They are in the target directory, separate for each build of the program, as the program may have changed how it builds
+//! them. Tests that change, remove or damage an index have to use a separate one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +28,7 @@ static INDEXES: LazyLock<PathBuf> = LazyLock::new(|| {
     builds.join(build)
 });
 
-/// Creates a directory in which nobody else may write, whatever the mask: others are not trusted with indexes.
+/// Creates a directory in which nobody else may write, whatever the umask: others are not trusted with indexes.
 fn create_private(dir: &Path) {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -38,8 +38,7 @@ fn create_private(dir: &Path) {
 
 /// Returns the directory of the samples' indexes, in which that of this sample is complete.
 ///
-/// Whoever asks first builds it, and is told so; now nobody is. Processes that build at once wait for
-/// each other, as any do.
+/// The first caller builds it. Processes that build at once wait for each other, as any do.
 pub fn indexes(sample: &Path) -> &'static Path {
     static COMPLETE: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> = LazyLock::new(Mutex::default);
     let sample = fs::canonicalize(sample).unwrap();

@@ -1,4 +1,4 @@
-//! Strategies for random dumps: what is generated is legal, and shrinks. And how property tests are run.
+//! Strategies for random dumps, which are legal and can shrink, and the configuration of property tests.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -23,7 +23,7 @@ fn options() -> impl Strategy<Value = Options> {
     let segments = prop_oneof![Just(None), Just(Some(1)), Just(Some(300)), Just(Some(1 << 20))];
     let places = prop::sample::select(vec![Place::First, Place::Last]);
     let between = prop::sample::select(vec![Between::Nothing, Between::EmptySegments, Between::OtherRecords]);
-    // A missing end is damage: `reading/damaged.rs`.
+    // A missing end is damage, tested in `reading/damaged.rs`.
     let ends = Just(EndRecord::Written);
     let sizes = prop::sample::select(vec![InstanceSize::FieldBytes, InstanceSize::Real]);
     (
@@ -112,7 +112,7 @@ fn object() -> impl Strategy<Value = ArbObject> {
     (kind, gap, 0..4u32).prop_map(|(kind, gap, trace)| ArbObject { kind, gap, trace })
 }
 
-/// The root of another thread, if it is one of a thread.
+/// Returns the root with another thread, if it is the root of a thread.
 fn of_thread(root: Root, thread: u32) -> Root {
     match root {
         Root::JniLocal { frame, .. } => Root::JniLocal { thread, frame },
@@ -130,7 +130,7 @@ fn root() -> impl Strategy<Value = ArbRoot> {
         .prop_map(|(target, root, thread)| ArbRoot { target, root: of_thread(root, thread) })
 }
 
-/// A dump, in any shape.
+/// Generates a dump in any form.
 pub fn dump() -> impl Strategy<Value = ArbDump> {
     let trace = (0..3u32, prop::collection::vec((0u64..20, -3..100i32), 0..4))
         .prop_map(|(thread, frames)| ArbTrace { thread, frames });

@@ -5,7 +5,7 @@ use std::fs::File;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Opens a terminal of this many columns and lines; returns the end of the screen and keyboard, and that of a program.
+/// Opens a terminal of this many columns and lines; returns the end of the screen and keyboard, and the end of a program.
 pub fn open(columns: u16, lines: u16) -> (File, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();

@@ -61,7 +61,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Current {
     None,
-    /// Not written: a class object, or one of the agent's own arrays.
+    /// No output: a class object, or one of the agent's own arrays.
     Silent(u64),
     /// Object, class, and start of the fields in the buffer.
     Instance(u64, u64, usize),
@@ -141,7 +141,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
         }
     }
 
-    /// Writes the whole dump. The threads are suspended.
+    /// Writes the entire dump. The threads are suspended.
     ///
     /// # Errors
     /// Errors of JVM TI.
@@ -185,8 +185,7 @@ impl<'a, 's> DumpWriter<'a, 's> {
             return Ok(());
         }
         if state.collector.is_stuck() && self.counts.beyond > MAX_REFERENCES as u64 {
-            // Garbage that is no longer collected: at the end of the JVM it is not worth a reference for
-            // each.
+            // Garbage that is not collected any more: at the end of the JVM it is not worth a reference for each object.
             self.counts.lost = self.counts.beyond;
             return Ok(());
         }

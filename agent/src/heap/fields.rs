@@ -86,7 +86,7 @@ pub fn field_bytes(kind: u8) -> usize {
     if matches!(kind, b'L' | b'[') { 8 } else { bytes_of(kind) }
 }
 
-/// Class data from the JVM.
+/// Facts about a class from the JVM, from which its layout is computed.
 #[derive(Debug, Default)]
 struct JvmClassData {
     class: Option<Arc<Class>>,

@@ -39,7 +39,7 @@ pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
     Ok(Output::after_jvm_dump(Sink::append(path.to_owned())?, started, classes))
 }
 
-/// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`:
+/// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`: not only live objects, as
 /// garbage was collected before, and at the end of the JVM another collection may never finish.
 fn call(jni: &Jni<'_>, path: &Path) -> Option<()> {
     let factory = jni.find_class(c"java/lang/management/ManagementFactory")?;

@@ -16,7 +16,7 @@ pub type FieldNames = FxHashMap<String, u64>;
 pub enum HeapFormat {
     /// Records.
     Binary(FieldNames),
-    /// Lines: sizes of objects that were referenced and not written yet, and of those that were.
+    /// Lines, with the sizes of referenced or written objects, by ID.
     Text(FxHashMap<u64, u64>),
 }
 
@@ -40,7 +40,7 @@ impl<'a, 's> Writer<'a, 's> {
         matches!(self.format, HeapFormat::Binary(_))
     }
 
-    /// Stores the size of an object.
+    /// Stores the size of an object that was found.
     #[inline]
     pub fn met(&mut self, id: u64, size: u64) {
         if let HeapFormat::Text(sizes) = &mut self.format {

@@ -105,7 +105,7 @@ macro_rules! call {
     ($env:expr, $name:ident $(, $argument:expr)* $(,)?) => {{
         let env = $env.0.as_ptr();
         // SAFETY: the environment is the JVM's (see the module), and the arguments meet the function's
-        // documentation: pointers to places that outlive the call, and references of this thread.
+        // documentation: pointers to memory that outlives the call, and references of this thread.
         match unsafe { (*(*env).functions).$name } {
             Some(function) => Error::check(unsafe { function(env $(, $argument)*) }),
             None => Err(Error::missing()),
@@ -264,8 +264,7 @@ impl Jvmti {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Returns name and signature of a method. It must be on a stack, or its class be held by a
-    /// reference.
+    /// Returns name and signature of a method. It must be on a stack, or its class be kept by a reference.
     pub fn method_name(self, method: MethodId) -> Result<(String, String)> {
         let (mut name, mut signature) = (null_mut(), null_mut());
         call!(self, GetMethodName, method.0 as _, &mut name, &mut signature, null_mut())?;
@@ -560,7 +559,7 @@ impl VirtualThreadOf {
     /// Returns the virtual thread that is mounted on this thread.
     pub fn get<'j>(&self, _jni: &'j Jni<'_>, carrier: Ref<'_>) -> Option<Ref<'j>> {
         let mut thread: jobject = null_mut();
-        // SAFETY: the parameters are a thread and a place for a thread (`jvmtiExport.cpp`,
+        // SAFETY: the parameters are a thread and memory for a thread (`jvmtiExport.cpp`,
         // `GetVirtualThread`).
         let code =
             unsafe { (self.function)(self.env.0.as_ptr(), carrier.raw(), &mut thread as *mut jobject) };

@@ -185,7 +185,7 @@ fn tell(run: impl FnOnce(&dyn Handler)) {
     }));
 }
 
-/// Does what [`tell`] does for an event of a thread that may call JNI.
+/// As [`tell`], for an event of a thread that may call JNI.
 fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     tell(|handler| {
         if let Some(jni) = Jni::from_raw(jni) {
@@ -194,7 +194,7 @@ fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     });
 }
 
-/// Does what [`tell_with_jni`] does for an event with a thread or another object.
+/// As [`tell_with_jni`], for an event with a thread or another object.
 fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>)) {
     tell_with_jni(jni, |handler, jni| {
         if let Some(object) = Ref::new(object) {
@@ -203,8 +203,7 @@ fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jn
     });
 }
 
-/// Does what [`tell_of`] does for an event with two objects: a thread and a monitor, or an object and its
-/// class.
+/// As [`tell_of`], for an event with two objects: a thread and a monitor, or an object and its class.
 fn tell_of_two(
     jni: *mut JNIEnv,
     one: jobject,
@@ -355,7 +354,7 @@ unsafe extern "system" fn class_file_load(
         Some((i32::try_from(replaced.len()).ok()?, memory))
     };
     if let Ok(Some((length, memory))) = catch_unwind(AssertUnwindSafe(replace)) {
-        // SAFETY: the JVM passed these places for this purpose; it frees the memory itself.
+        // SAFETY: the JVM passed these pointers for this purpose; it frees the memory itself.
         unsafe {
             *new_length = length;
             *new_bytes = memory;

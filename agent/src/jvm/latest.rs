@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The latest of several values. Replaced values stay in place, because events may still be using them.
+/// The latest of several values. Replaced values are never freed, because events may still be using them.
 #[derive(Debug)]
 pub struct Latest<T: 'static>(AtomicPtr<T>);
 

@@ -53,7 +53,7 @@ pub enum ReferenceKind {
     Other,
 }
 
-/// Tag of an object, in place.
+/// Tag of an object, stored by the JVM.
 #[derive(Debug)]
 pub struct TagSlot(*mut jlong);
 
@@ -61,8 +61,8 @@ impl TagSlot {
     /// Returns the tag; 0 for none.
     #[inline]
     pub fn get(&self) -> i64 {
-        // SAFETY: the JVM's place for the tag, for the duration of the callback. Two of them may be the
-        // same place: it is not borrowed.
+        // SAFETY: the JVM's memory for the tag, for the duration of the callback. Two slots may point to the same memory: it is
+        // not borrowed.
         unsafe { *self.0 }
     }
 

@@ -30,8 +30,7 @@ pub struct Output {
 /// Definitions that were written.
 #[derive(Debug, Default)]
 struct WrittenDefinitions {
-    /// IDs of strings and frames, and of objects, are above this: 0, or a range that the JVM does not
-    /// use.
+    /// Lower limit (exclusive) of the IDs of strings and frames, and of objects: 0, or a range that the JVM does not use.
     base: u64,
     /// After a dump of the JVM: serial numbers of its classes by name, and those that correspond to the
     /// agent's.
@@ -52,7 +51,7 @@ pub struct JvmClasses {
     pub by_name: FxHashMap<String, u32>,
     /// Highest serial number.
     pub last: u32,
-    /// By the agent's serial numbers.
+    /// Their serial numbers by the agent's serial numbers.
     ours: FxHashMap<u32, u32>,
 }
 

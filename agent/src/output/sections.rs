@@ -209,7 +209,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes MONITOR TIME above the cutoff; nothing if no time was lost.
+    /// Writes MONITOR TIME above the cutoff; nothing if no thread had to wait.
     pub fn contention(&mut self, state: &AgentState, cutoff: f64) {
         let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();

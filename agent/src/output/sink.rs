@@ -381,7 +381,7 @@ mod tests {
         path
     }
 
-    /// While something is being written, no file has the name.
+    /// No file has the name while it is being written.
     #[test]
     fn a_file_has_its_name_while_it_is_whole() {
         let directory = directory("name");

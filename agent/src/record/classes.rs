@@ -67,7 +67,7 @@ impl Classes {
         self.register(jvmti, ids, class)
     }
 
-    /// Does what [`Self::id_of`] does for all loaded classes, while [`Self::hold`] is held.
+    /// As [`Self::id_of`] for all loaded classes, while [`Self::hold`] is held.
     pub fn register_all(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids) {
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in jvmti.loaded_classes(jni).unwrap_or_default() {

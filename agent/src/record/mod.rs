@@ -11,8 +11,8 @@ pub mod traces;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Number of the recording. A JVM can be recorded more than once; thread-local data of a recording that
-/// was stopped is of no use in the next.
+/// Number of the recording. A JVM can be recorded more than once; thread-local data of a recording that was stopped is useless
+/// in the next.
 static RECORDING: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the number of the recording.
@@ -35,12 +35,12 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what [`lock`] does, for reading.
+/// As [`lock`], for reading.
 pub fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what [`lock`] does, for writing.
+/// As [`lock`], for writing.
 pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }

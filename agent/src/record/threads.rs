@@ -86,7 +86,7 @@ impl Threads {
         self.register(jvmti, jni, ids, thread)
     }
 
-    /// Does what [`Self::register_running`] does while [`Self::hold`] is held.
+    /// As [`Self::register_running`] while [`Self::hold`] is held.
     pub fn register(
         &self,
         jvmti: Jvmti,

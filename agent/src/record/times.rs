@@ -5,8 +5,8 @@
 //! by an exception that the rewritten code does not see (out of a constructor before its superclass's) is
 //! ended with its caller.
 //!
-//! This code runs for each call, of which a program makes 100 million per second: a thread counts in its
-//! own places, without a lock, and finds them by the place of the caller and the method.
+//! This code runs for each call, of which a program makes 100 million per second: a thread counts in its own costs, without a
+//! lock, and finds them by the index of the caller's stack and the method.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,21 +68,21 @@ impl StackCosts {
     }
 }
 
-/// Stacks of a thread.
+/// Stacks of a thread, with their costs.
 type MeasuredStacks = Vec<(Stack, Arc<StackCosts>)>;
 
 /// A current call of a thread.
 #[derive(Debug)]
 struct Call {
     method: u32,
-    /// Place of its stack.
+    /// Index of its stack in `places`.
     place: u32,
     start: u64,
     /// Time in finished callees.
     callees: u64,
 }
 
-/// Place of a method that is called from another place.
+/// Cached step from a caller's stack to that of a called method.
 #[derive(Debug, Clone, Copy)]
 struct CallEdge {
     caller: u32,
@@ -93,7 +93,7 @@ struct CallEdge {
 /// Number of cached steps per thread.
 const RECENT: usize = 256;
 
-/// Place of a caller that is not measured.
+/// Index for a caller that is not measured.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -107,10 +107,9 @@ struct ThreadTimes {
     ignored: u32,
     measured: Option<(Arc<SharedTimes>, Arc<Mutex<MeasuredStacks>>)>,
     places: Vec<Arc<StackCosts>>,
-    /// Places by caller and method.
+    /// Indexes into `places`, by index of the caller and by method.
     steps: FxHashMap<(u32, u32), u32>,
-    /// Callers that differ only below the depth of traces share a place, and so do the calls of a deep
-    /// recursion.
+    /// Callers that differ only below the depth of traces share an index, and so do the calls of a deep recursion.
     by_stack: FxHashMap<Stack, u32>,
     recent: Vec<CallEdge>,
 }
@@ -128,7 +127,7 @@ impl ThreadTimes {
         recent: Vec::new(),
     };
 
-    /// Returns the place of a method that is being called.
+    /// Returns the index of the stack of a method that is being called.
     #[inline]
     fn place(&mut self, method: u32, times: &Times) -> u32 {
         let caller = self.calls.last().map_or(NOBODY, |call| call.place);
@@ -178,7 +177,7 @@ impl Drop for ThreadTimes {
     /// Moves the costs of an ending thread to those of all ended threads.
     fn drop(&mut self) {
         if let Some((shared, measured)) = self.measured.take() {
-            // Held to the end: a thread that adds up all costs finds them in one of the two places.
+            // Locked to the end: a thread that adds up all costs finds these either here or among those of ended threads.
             let mut threads = lock(&shared.threads);
             threads.retain(|other| !Arc::ptr_eq(other, &measured));
             let mut ended = lock(&shared.ended);
@@ -332,7 +331,7 @@ impl Times {
                 all.entry(stack.iter().take(depth).copied().collect()).or_default().add(cost);
             }
         };
-        // A thread that ends meanwhile waits: its costs move from one place to the other.
+        // A thread that ends meanwhile waits: its costs move to those of ended threads.
         let threads = lock(&self.shared.threads);
         for measured in threads.iter() {
             lock(measured).iter().for_each(|(stack, place)| add(stack, place.cost()));
@@ -356,7 +355,7 @@ impl Times {
             .map(|(stack, cost)| {
                 let frames: Vec<_> = (stack.iter())
                     .filter_map(|number| {
-                        // Numbers that no method of the JVM has: there they are addresses.
+                        // Numbers that no method of the JVM has: its own are addresses.
                         let id = MethodId(usize::MAX - *number as usize);
                         Some((id, Arc::clone(&methods.get(*number as usize)?.method)))
                     })

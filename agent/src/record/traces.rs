@@ -106,7 +106,7 @@ struct TraceTable {
     methods: FxHashMap<MethodId, Option<Arc<Method>>>,
     /// Number of frames of all traces.
     frames: usize,
-    /// Numbers of places, by method and line.
+    /// Numbers of frames, by method and line.
     places: FxHashMap<(MethodId, i32), u32>,
 }
 
@@ -118,7 +118,7 @@ impl TraceTable {
         })
     }
 
-    /// Returns the place for a method and a line.
+    /// Returns the frame for a method and a line.
     fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> TraceFrame {
         let next = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
         let number = *self.places.entry((id, line)).or_insert(next);
@@ -184,8 +184,8 @@ impl Traces {
         read(&self.table).traces.get(number as usize).map(|(_, trace)| Arc::clone(trace))
     }
 
-    /// Returns the number of a stack of this thread (0: traces of threads are not distinguished). `hash`
-    /// is that of [`hash`].
+    /// Returns the number of a stack of this thread (0: traces of threads are not distinguished). `hash` is the stack's
+    /// [`hash`].
     pub fn number(
         &self,
         jvmti: Jvmti,

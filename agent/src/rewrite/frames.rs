@@ -119,7 +119,7 @@ fn copy_types(
             0..=6 => {}
             OBJECT => put_u2(out, reader.u2("a verification type")?),
             UNINITIALIZED => {
-                // The offset of the `new` instruction that made the object.
+                // The offset of the `new` instruction that created the object.
                 let at = reader.offset();
                 let new = plan.instruction(usize::from(reader.u2("a verification type")?), at)?;
                 put_u2(out, u16::try_from(new).map_err(|_| TooLong)?);

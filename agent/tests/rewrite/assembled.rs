@@ -18,7 +18,7 @@ const RUN_MADE: &str = "public class RunMade {
 }";
 
 /// Returns `static int sum(int n)`: a subroutine adds n to the sum and decrements n; it is called from
-/// two places, in a loop and after it.
+/// two instructions, in a loop and after it.
 fn subroutines() -> Vec<u8> {
     #[rustfmt::skip]
     let code = vec![

@@ -145,7 +145,7 @@ fn every_construct() {
     for jdk in jdks("every_construct") {
         for compiler in [&["-g"][..], &["-g:source,lines", "--release", "17"]] {
             let program = run(&jdk, "Constructs", &source, NumberSizes::OfAllSizes, compiler);
-            // Not in the source, or marked there as not counted.
+            // Not in the source, or marked in it as not counted.
             program
                 .check(&["spin", "x", "y", "equals", "toString", "values", "$values", "<clinit>", "<init>"]);
             assert!(program.skipped.is_empty());

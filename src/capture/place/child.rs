@@ -1,4 +1,5 @@
-//! The child of a place: it becomes its user, does what is asked for, and removes what it created when nobody asks any more.
+//! The child of a place: it becomes the place's user, carries out requests, and removes what it created when no more requests
+//! can follow.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,16 +19,16 @@ use super::socket;
 use super::workplace::Workplace;
 use crate::directory::Directory;
 
-/// First argument of a program that is such a child; its stdin is the socket.
+/// First argument of a program that is to run as such a child; its stdin is the socket.
 pub const WORD: &str = "__in-place";
 
-/// Does the work of a child. Returns when the other end of stdin is closed, and everything that was created is removed.
+/// Does the work of a child. Returns when the other end of stdin is closed, after removing everything that was created.
 ///
 /// # Errors
 ///
-/// If stdin is no such socket.
+/// If stdin is not such a socket.
 pub fn run() -> io::Result<()> {
-    // It ends when its parent has, and not before.
+    // The child ends when its parent has ended, and not before.
     ignore_signals();
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let Some((user, attached)) = socket::receive::<PlaceUser>(&socket, None)? else { return Ok(()) };
@@ -57,9 +58,9 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// Enters the place and gives up all rights but those of its user, for good. Returns the root directory.
+/// Enters the place and permanently gives up all rights but those of its user. Returns the root directory.
 ///
-/// The process has one thread: the kernel's calls change that of a thread only.
+/// The process has one thread: the system calls change the rights of one thread only.
 fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory> {
     let mut attached = attached.into_iter();
     let mut root = attached.next().ok_or(io::ErrorKind::InvalidInput)?;
@@ -68,26 +69,26 @@ fn become_user(user: &PlaceUser, attached: Vec<OwnedFd>) -> io::Result<Directory
     {
         root = rustix::fs::open("/", Directory::FLAGS, Mode::empty())?;
     }
-    // Otherwise, without CAP_SYS_ADMIN, paths begin at the descriptor, with the rights of the user all the same.
+    // Otherwise, without CAP_SYS_ADMIN, paths begin at the descriptor; the rights are those of the user in either case.
     let own = geteuid().as_raw();
     if own == 0 {
         let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         let is_own = user.user == own && user.group == getegid().as_raw();
         match set_thread_groups(&groups) {
-            // Without CAP_SETGID, or where a user namespace denies it: these are its own rights all the same.
+            // Without CAP_SETGID, or where a user namespace denies it: the rights are its own in either case.
             Err(_) if is_own => {}
             set => set?,
         }
         let group = Some(Gid::from_raw(user.group));
         set_thread_res_gid(group, group, group)?;
         let user = Some(Uid::from_raw(user.user));
-        // Last: what is no longer root cannot change its groups.
+        // Last: a process that is no longer root cannot change its groups.
         set_thread_res_uid(user, user, user)?;
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     set_no_new_privs(true)?;
-    // Other processes of the user may not look into it.
+    // Other processes of the user cannot inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     umask(Mode::RWXG | Mode::RWXO);
     if geteuid().as_raw() != user.user {

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use crate::directory::Directory;
 use crate::identity::Identity;
 
-/// Connects to a socket of this user alone, which is in the directory `dir`, to which `path` leads. `None` if there is
-/// none, or nobody listens.
+/// Connects to a socket of this user alone, in the directory `dir`, whose path is `path`. `None` if there is none, or nobody
+/// listens.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub(super) fn try_connect(dir: &Directory, path: &Path, name: &str) -> io::Resul
     if FileType::from_raw_mode(there.st_mode) != FileType::Socket || !is_own {
         return Err(io::Error::other("not a socket of the JVM's user alone"));
     }
-    // What has its name by now may be another socket: who answers is checked.
+    // Another socket may have the name by now: the peer is checked.
     match UnixStream::connect(path.join(name)) {
         Ok(stream) => Ok(Some(stream)),
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(None),

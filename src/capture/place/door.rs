@@ -1,4 +1,4 @@
-//! The asking side of a place.
+//! Client side of a place: sends requests to its child.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,19 +19,19 @@ use super::socket;
 use super::workplace::Workplace;
 use crate::directory::Directory;
 
-/// Maximum time for a child to do something: it is stopped, or its file system hangs.
+/// Maximum time for a reply of a child: the child may be stopped, or its file system may hang.
 const TO_REPLY: Duration = Duration::from_secs(20);
 
-/// An open place. When it is dropped, everything that was created in it is removed; a notice tells what is left.
+/// An open place. On drop, everything that was created in it is removed; a notice reports what is left.
 pub(crate) struct Door {
     way: DoorWay,
-    /// User as whom everything is done.
+    /// User that does the work.
     user: u32,
     /// Path of its root for messages.
     place: PathBuf,
     /// Paths of its open directories for messages.
     paths: Mutex<BTreeMap<DirId, PathBuf>>,
-    /// Paths of what was created and is still there, for messages.
+    /// Paths of created entries that still exist, for messages.
     created: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -46,7 +46,7 @@ struct PlaceChild {
     process: Arc<PlaceProcess>,
     running: Arc<RunningPlaces>,
     on_notice: OnNotice,
-    /// Whether it can be asked; one at a time.
+    /// `true` while it can be sent a request; one at a time.
     turn: Mutex<bool>,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Door {
 type DoorReply = (PlaceReply, Vec<OwnedFd>);
 
 impl Door {
-    /// Makes one without a child.
+    /// Creates a place without a child.
     pub(super) fn in_process(root: Directory, place: PathBuf) -> Self {
         let user = rustix::process::geteuid().as_raw();
         Self {
@@ -71,7 +71,7 @@ impl Door {
         }
     }
 
-    /// Makes one without a child, for tests.
+    /// Creates a place without a child, for tests.
     #[cfg(test)]
     pub(crate) fn for_test(root: &Path) -> Arc<Self> {
         let fd = rustix::fs::open(root, Directory::FLAGS, rustix::fs::Mode::empty());
@@ -98,7 +98,7 @@ impl Door {
         self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the user as whom everything is done.
+    /// Returns the user that does the work.
     pub(crate) fn user(&self) -> u32 {
         self.user
     }
@@ -116,7 +116,7 @@ impl Door {
         if !*is_usable {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        // A late reply would be taken for that of the next request.
+        // A late reply would be mistaken for that of the next request.
         *is_usable = false;
         socket::send(&process.socket, message, attached)?;
         let reply = socket::receive(&process.socket, Some(TO_REPLY))?.ok_or(io::ErrorKind::BrokenPipe)?;
@@ -157,7 +157,7 @@ impl Door {
         }
     }
 
-    /// Takes over an open directory, with this path in messages.
+    /// Takes over an open directory; `place` is its path for messages.
     pub(crate) fn adopt(self: &Arc<Self>, fd: BorrowedFd<'_>, place: PathBuf) -> io::Result<PlaceDir> {
         let reply = match &self.way {
             DoorWay::Here(workplace) => {
@@ -220,17 +220,17 @@ pub(crate) struct PlaceDir {
 }
 
 impl PlaceDir {
-    /// Returns the place that it is in.
+    /// Returns the place of the directory.
     pub(crate) fn door(&self) -> &Arc<Door> {
         &self.door
     }
 
-    /// Returns its facts at the time when it was opened.
+    /// Returns its facts as of opening.
     pub(crate) fn facts(&self) -> EntryFacts {
         self.facts
     }
 
-    /// Returns its descriptor: for what needs no path.
+    /// Returns its descriptor, for operations that need no path.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -245,7 +245,7 @@ impl PlaceDir {
         self.door.directory(self.id, path, self.place.join(path.trim_start_matches('/')))
     }
 
-    /// Opens a directory on whose path there are no links.
+    /// Opens a directory whose path contains no links.
     pub(crate) fn without_links(&self, path: &str) -> io::Result<Self> {
         let path = path.trim_start_matches('/');
         let reply = self.door.ask(PlaceRequest::OpenWithoutLinks { from: self.id, path: path.to_owned() })?;
@@ -257,8 +257,8 @@ impl PlaceDir {
         self.opened_file(PlaceRequest::Read { from: self.id, path: path.to_owned() })
     }
 
-    /// Returns the first bytes of an ordinary file, at most `max`, and its facts. They are read by the place's user: its file
-    /// system may let a reader wait.
+    /// Returns the first bytes of an ordinary file, at most `max`, and its facts. They are read by the place's user: the file
+    /// system may block a reader.
     pub(crate) fn bytes(&self, path: &str, max: u64) -> io::Result<(Vec<u8>, EntryFacts)> {
         let request = PlaceRequest::Snapshot { from: self.id, path: path.to_owned(), max };
         let (mut file, facts) = self.opened_file(request)?;
@@ -275,12 +275,12 @@ impl PlaceDir {
         }
     }
 
-    /// Checks that entries can be created here.
+    /// Checks that entries can be created in it.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
         self.done(PlaceRequest::CheckAccess { from: self.id, is_written: true })
     }
 
-    /// Checks that entries can be opened here.
+    /// Checks that entries can be opened in it.
     pub(crate) fn check_searchable(&self) -> io::Result<()> {
         self.done(PlaceRequest::CheckAccess { from: self.id, is_written: false })
     }
@@ -334,21 +334,21 @@ impl PlaceDir {
         Ok(())
     }
 
-    /// Has a file removed at the end that a JVM will write, and its segments.
+    /// Schedules the removal of a file that a JVM will write, and of its segments.
     pub(crate) fn expect(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Expect { from: self.id, name: name.to_owned() })?;
         self.note_created(name);
         Ok(())
     }
 
-    /// Has a file removed at the end that exists.
+    /// Schedules the removal of an existing file.
     pub(crate) fn own(&self, name: &str) -> io::Result<()> {
         self.door.ask(PlaceRequest::Own { from: self.id, name: name.to_owned() })?;
         self.note_created(name);
         Ok(())
     }
 
-    /// Renames a file that was created here, or is expected here.
+    /// Renames a file that was created or is expected here.
     pub(crate) fn rename(&self, name: &str, to: &Self, new: &str, is_forced: bool) -> io::Result<()> {
         let (from, to) = (self.id, to.id);
         self.done(PlaceRequest::Rename { from, name: name.to_owned(), to, new: new.to_owned(), is_forced })?;
@@ -356,7 +356,7 @@ impl PlaceDir {
         Ok(())
     }
 
-    /// Removes what was created here. A JVM that waits for a reader of a FIFO goes on.
+    /// Removes an entry that was created here. A JVM that waits for a reader of a FIFO continues.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.done(PlaceRequest::Remove { from: self.id, name: name.to_owned() })?;
         self.door.created_paths().remove(&self.place.join(name));

@@ -1,4 +1,4 @@
-//! How places are opened.
+//! Opening of places: starts their children.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -38,7 +38,7 @@ impl fmt::Debug for Doors {
     }
 }
 
-/// Where a child works, and as whom.
+/// Location and user of a child's work.
 struct Workplaces<'a> {
     identity: Identity,
     groups: &'a [u32],
@@ -49,35 +49,35 @@ struct Workplaces<'a> {
 }
 
 impl Doors {
-    /// Makes one that starts a program with these first arguments. The program calls [`run`](super::run) if [`WORD`]
+    /// Creates an opener that starts a program with these first arguments. The program calls [`run`](super::run) if [`WORD`]
     /// follows.
     pub fn new(program: PathBuf, arguments: Vec<OsString>, on_notice: OnNotice) -> Self {
         Self { program, arguments, running: Arc::default(), on_notice }
     }
 
-    /// Makes one that starts this program again, also once its file was removed.
+    /// Creates an opener that starts this program again, even after its file was removed.
     pub fn itself(on_notice: OnNotice) -> Self {
         Self::new("/proc/self/exe".into(), Vec::new(), on_notice)
     }
 
-    /// Returns who receives notices.
+    /// Returns the receiver of notices.
     pub(crate) fn on_notice(&self) -> &OnNotice {
         &self.on_notice
     }
 
-    /// Has all children remove what they created, and waits for them: nobody else would, where the first process, to
-    /// which they would belong, is a JVM. None can be started afterwards: this process is about to end.
+    /// Has all children remove what they created, and waits for them: nobody else would, where the first process, to which they
+    /// would belong, is a JVM. None can be started afterwards: this process is about to end.
     pub fn end(&self) {
         self.running.end();
     }
 
-    /// Opens what a process sees, as its user.
+    /// Opens the file system that a process sees, as its user.
     pub(crate) fn of_process(&self, process: &Process) -> Result<Door, Error> {
         let root = root(process)?;
         let namespace = match process.sees_our_files() {
             true => None,
             false => match open_proc_file(process, "ns/mnt", OFlags::RDONLY) {
-                // Some kernels, and sandboxes that stand in for one, have no such file.
+                // Some kernels, and sandboxes that emulate one, have no such file.
                 Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
                 namespace => Some(namespace?),
             },
@@ -87,7 +87,7 @@ impl Doors {
         self.start(Workplaces { identity: status.identity, groups: &status.groups, root, namespace, place })
     }
 
-    /// Opens what a process sees, for reading only. No child is needed for what this user may change anyway.
+    /// Opens the file system that a process sees, for reading only. Files that this user may change anyway need no child.
     pub(crate) fn reader_of_process(&self, process: &Process) -> Result<Door, Error> {
         let is_own = process.status().identity == Identity::own() && process.sees_our_files();
         // Root's own rights are more than those of a JVM that runs as root.
@@ -129,14 +129,14 @@ impl Doors {
         let (own, childs) = socket::pair()?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(WORD).env_clear().current_dir("/");
-        // A group of its own: signals of the terminal are not for it. No stdout: whoever reads ours would wait for its end.
+        // A separate process group: signals of the terminal do not reach it. No stdout: a reader of ours would wait for its
+        // end.
         command.process_group(0).stdin(childs).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(PlaceProcess::new(own, command.spawn()?))
     }
 }
 
-/// Returns the status of a process whose root and namespace have just been opened: what was opened is about this process,
-/// and is its user's.
+/// Returns the status of a process whose root and namespace have just been opened: these belong to this process and its user.
 ///
 /// # Errors
 ///

@@ -1,36 +1,36 @@
-//! What a user should know while a command runs.
+//! Notices for the user while a command runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a user should know while a command runs.
+/// A notice for the user while a command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// A process has not answered yet.
     Waiting {
         /// Process ID.
         pid: u32,
-        /// The command.
+        /// Command.
         command: String,
         /// Time so far, in seconds.
         seconds: u64,
-        /// Whether the process is stopped.
+        /// `true` if the process is stopped.
         is_stopped: bool,
     },
-    /// A command that leads to another place says nothing.
+    /// The command that connects to another machine prints nothing.
     Silent {
-        /// The command.
+        /// Command.
         command: String,
         /// Time so far, in seconds.
         seconds: u64,
     },
-    /// Something that was created cannot be removed.
+    /// A created file or directory cannot be removed.
     Left {
-        /// The file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         why: String,
     },
 }

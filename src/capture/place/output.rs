@@ -1,4 +1,4 @@
-//! Output files in places that others may change.
+//! Output files in directories that others may change.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,28 +12,27 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::random_name::random_name;
 
-/// Prefix and suffix of the names of files that are not complete.
+/// Prefix and suffix of the names of incomplete files.
 const PREFIX: &str = ".hprof-cli-";
 const SUFFIX: &str = ".part";
 
 /// A directory that others may change.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignDir<'p> {
-    /// Its absolute path, of which only the trusted part is resolved.
+    /// Absolute path; only the trusted part is resolved.
     pub path: &'p Path,
-    /// Owner of the first directory on it that others may change.
+    /// Owner of the first directory on the path that others may change.
     pub owner: u32,
 }
 
-/// The directory of an output file that others may change. What happens there is done as one user, to whom the file
-/// belongs.
+/// The directory of an output file that others may change. Everything in it is done as one user, to whom the file belongs.
 #[derive(Debug, Clone)]
 pub struct OutputPlace {
     dir: PlaceDir,
 }
 
 impl OutputPlace {
-    /// Opens a directory as the user to whom files will belong: `caller`, if it is theirs, or that of the JVM.
+    /// Opens a directory as the user to whom files will belong: `caller`, if it owns the directory, or that of the JVM.
     pub(crate) fn open(
         doors: &Doors,
         dir: ForeignDir<'_>,
@@ -47,7 +46,7 @@ impl OutputPlace {
         let (identity, groups) = user.ok_or_else(|| Error::ForeignPlace { path: path.to_owned(), owner })?;
         let door = Arc::new(doors.as_user(identity, groups)?);
         let open = || {
-            // Not even with the rights of that user a link is followed: a third one may have made it.
+            // Even with the rights of that user no link is followed: a third user may have created it.
             let opened = door.root()?.without_links(path.to_str().ok_or(io::ErrorKind::InvalidInput)?)?;
             opened.check_writable()?;
             Ok(opened)
@@ -64,7 +63,7 @@ impl OutputPlace {
         &self.dir
     }
 
-    /// Returns the user to whom files belong here.
+    /// Returns the user to whom files in it belong.
     pub fn user(&self) -> u32 {
         self.dir.door().user()
     }
@@ -83,7 +82,7 @@ impl OutputPlace {
     ///
     /// # Errors
     ///
-    /// Those of the system, and if it is no ordinary file: a link is none.
+    /// Errors of the system, and an error if it is not an ordinary file: a link is not.
     pub fn file_bytes(&self, name: &str) -> io::Result<Option<u64>> {
         match self.dir.entry(name)? {
             None => Ok(None),
@@ -96,7 +95,7 @@ impl OutputPlace {
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn create(&self, name: &str, is_forced: bool) -> io::Result<PlaceFile> {
         let temporary = format!("{}{SUFFIX}", random_name(PREFIX));
         let file = self.dir.create_file(&temporary)?;
@@ -121,7 +120,7 @@ impl PlaceFile {
     ///
     /// # Errors
     ///
-    /// Those of the system; `AlreadyExists` if the name is in use and not to be replaced, or not that of a file.
+    /// Errors of the system; `AlreadyExists` if the name is in use and not to be replaced, or not that of a file.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.dir.rename(&self.temporary, &self.dir, &self.name, self.is_forced)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Maximum time for a child to remove what it created.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// A child.
+/// A child process.
 #[derive(Debug)]
 pub(super) struct PlaceProcess {
     pub(super) socket: OwnedFd,
@@ -20,7 +20,7 @@ impl PlaceProcess {
         Self { socket, child: Mutex::new(child) }
     }
 
-    /// Ends its stdin, whereupon it removes what it created, and waits for it.
+    /// Closes the child's stdin, whereupon it removes what it created, and waits for it.
     fn end(&self) {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl PlaceProcess {
     }
 }
 
-/// All of them.
+/// All running children.
 #[derive(Debug, Default)]
 pub(super) struct RunningPlaces {
     processes: Mutex<Vec<Arc<PlaceProcess>>>,

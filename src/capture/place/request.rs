@@ -3,36 +3,35 @@
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
-/// User that the child becomes. Descriptors of the root directory and, if there is one, of the mount namespace are
-/// attached.
+/// User that the child becomes. Descriptors of the root directory and, if it differs, of the mount namespace are attached.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PlaceUser {
     pub(super) user: u32,
     pub(super) group: u32,
     pub(super) groups: Vec<u32>,
-    /// Whether a mount namespace is entered.
+    /// `true` if a mount namespace is entered.
     pub(super) has_namespace: bool,
 }
 
 /// Number of an open directory of the child; 0 is the root.
 pub(super) type DirId = usize;
 
-/// What a child is asked to do. Names are those of entries, without slashes.
+/// Request to a child. Names are those of entries, without slashes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PlaceRequest {
     /// Opens a directory. Links are resolved as if `from` were the root.
     Open { from: DirId, path: String },
-    /// Opens a directory on whose path there are no links.
+    /// Opens a directory whose path contains no links.
     OpenWithoutLinks { from: DirId, path: String },
     /// Takes over an open directory, whose descriptor is attached.
     Adopt,
-    /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is no link.
+    /// Opens an ordinary file for reading. Its directory is resolved as in `Open`; the file itself is not a link.
     Read { from: DirId, path: String },
     /// Returns the first bytes of such a file, in memory.
     Snapshot { from: DirId, path: String, max: u64 },
-    /// Returns facts of an entry, which may be a link.
+    /// Returns the facts of an entry, which may be a link.
     Facts { from: DirId, name: String },
-    /// Checks that entries can be opened, and, if asked for, created.
+    /// Checks that entries can be opened and, if `is_written`, created.
     CheckAccess { from: DirId, is_written: bool },
     /// Returns the entries whose names have this prefix.
     Names { from: DirId, prefix: String },
@@ -44,14 +43,14 @@ pub(super) enum PlaceRequest {
     CreateFifo { from: DirId, name: String },
     /// Creates an empty private file. One of this user that exists may be used, if `is_shared`.
     CreateFile { from: DirId, name: String, is_shared: bool },
-    /// Takes over the removal of a file that the JVM will write, and of its segments.
+    /// Schedules the removal of a file that the JVM will write, and of its segments.
     Expect { from: DirId, name: String },
-    /// Takes over the removal of a file that exists.
+    /// Schedules the removal of an existing file.
     Own { from: DirId, name: String },
     /// Renames a file that the child created or expected.
     Rename { from: DirId, name: String, to: DirId, new: String, is_forced: bool },
-    /// Removes what the child created or expected; nothing else can be removed. A JVM that waits for a reader of a FIFO
-    /// goes on.
+    /// Removes an entry that the child created or expected; nothing else can be removed. A JVM that waits for a reader of a
+    /// FIFO continues.
     Remove { from: DirId, name: String },
     /// Removes everything that was created, and ends.
     End,
@@ -69,7 +68,7 @@ pub(super) enum PlaceReply {
     /// A connected socket, which is attached, if somebody listens.
     Connected(bool),
     Done,
-    /// What was created and could not be removed: directory, name, and why.
+    /// Created entries that could not be removed: directory, name, and cause.
     Left(Vec<(DirId, String, String)>),
     /// Number of the system's error, if it has one, and text.
     Failed(Option<i32>, String),

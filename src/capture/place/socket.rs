@@ -19,7 +19,7 @@ const MAX_MESSAGE: usize = 128 << 10;
 /// Maximum number of descriptors of a message.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Creates the two ends. Messages keep their boundaries.
+/// Creates the two ends of a socket pair. Messages keep their boundaries.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -51,7 +51,7 @@ pub(super) fn send(
 ///
 /// # Errors
 ///
-/// Those of the system; `TimedOut` if nothing comes within `limit`.
+/// Errors of the system; `TimedOut` if nothing comes within `limit`.
 pub(super) fn receive<M: DeserializeOwned>(
     socket: &OwnedFd,
     limit: Option<Duration>,

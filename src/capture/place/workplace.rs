@@ -1,5 +1,5 @@
-//! Work in a place, with the rights of this process: everything is relative to open directories, and nothing is removed
-//! but what was created here.
+//! Work in a place, with the rights of this process: everything is relative to open directories, and only entries that were
+//! created here are removed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -20,7 +20,7 @@ use crate::directory::Directory;
 /// Maximum number of entries that are returned.
 const MAX_NAMES: usize = 500;
 
-/// Number of attempts to remove a directory, and the time between two: the JVM may still create a file.
+/// Number of attempts to remove a directory, and the interval between them: the JVM may still create a file.
 const ATTEMPTS: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(20);
 
@@ -29,7 +29,7 @@ const BETWEEN: Duration = Duration::from_millis(20);
 pub(super) struct Workplace {
     directories: Vec<Directory>,
     made: Vec<MadeEntry>,
-    /// Whether this process does nothing else: only then may its working directory change.
+    /// `true` if this process does nothing else: only then may its working directory change.
     is_alone: bool,
 }
 
@@ -53,12 +53,12 @@ enum MadeKind {
 pub(super) type Answer = (PlaceReply, Option<OwnedFd>);
 
 impl Workplace {
-    /// Makes one with this root. `is_alone` allows it to change the working directory of this process.
+    /// Creates a workplace with this root. `is_alone` allows it to change the working directory of this process.
     pub(super) fn new(root: Directory, is_alone: bool) -> Self {
         Self { directories: vec![root], made: Vec::new(), is_alone }
     }
 
-    /// Does what is asked for.
+    /// Carries out a request.
     pub(super) fn answer(&mut self, request: PlaceRequest, attached: Option<OwnedFd>) -> Answer {
         self.try_answer(request, attached)
             .unwrap_or_else(|error| (PlaceReply::Failed(error.raw_os_error(), error.to_string()), None))
@@ -191,7 +191,7 @@ impl Workplace {
             let _ = unlinkat(parent.fd(), name.as_str(), AtFlags::REMOVEDIR);
         })?;
         let facts = EntryFacts::new(&fstat(dir.fd())?);
-        // One that was replaced meanwhile is not ours.
+        // A directory that was replaced meanwhile is not ours.
         if facts.user != rustix::process::geteuid().as_raw() || facts.mode & 0o077 != 0 {
             return Err(io::Error::other("it was replaced"));
         }
@@ -203,7 +203,7 @@ impl Workplace {
     fn create_fifo(&mut self, from: DirId, name: String) -> io::Result<Answer> {
         let dir = self.directory(from)?;
         mkfifoat(dir.fd(), check_entry_name(&name)?, Mode::RUSR | Mode::WUSR)?;
-        // Open before its name is told: a JVM never waits for a reader.
+        // Opened before its name is known to others: a JVM never waits for a reader.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fifo = openat(dir.fd(), &name, flags, Mode::empty())?;
         let facts = EntryFacts::new(&fstat(&fifo)?);
@@ -237,7 +237,7 @@ impl Workplace {
 
     fn rename(&mut self, from: DirId, name: &str, to: DirId, new: &str, is_forced: bool) -> io::Result<()> {
         let at = self.position(from, name)?;
-        // A link is not replaced, nor anything else that is no file.
+        // A link is not replaced, nor anything else that is not a file.
         if is_forced && self.facts(to, new)?.is_some_and(|there| !there.is_file()) {
             return Err(Errno::EXIST.into());
         }
@@ -257,13 +257,13 @@ impl Workplace {
         Ok(())
     }
 
-    /// Returns the position of what was created under this name.
+    /// Returns the index of the entry that was created under this name.
     fn position(&self, from: DirId, name: &str) -> io::Result<usize> {
         let is_it = |made: &MadeEntry| made.from == from && made.name == name;
         self.made.iter().rposition(is_it).ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Removes everything that was created, last things first. Returns what is left, and why.
+    /// Removes everything that was created, newest first. Returns what is left, and the causes.
     pub(super) fn remove_all(&mut self) -> Vec<(DirId, String, String)> {
         let mut left = Vec::new();
         while let Some(made) = self.made.last() {
@@ -275,7 +275,7 @@ impl Workplace {
         left
     }
 
-    /// Removes one. What somebody else put in its place is theirs, and stays.
+    /// Removes an entry. If somebody else replaced it, the replacement stays.
     fn remove(&self, made: &MadeEntry) -> io::Result<()> {
         match made.kind {
             MadeKind::Expected => {
@@ -296,7 +296,7 @@ impl Workplace {
         }
     }
 
-    /// Removes the files that a JVM wrote. It may have written none.
+    /// Removes the files that a JVM wrote, if any.
     fn remove_expected(&self, made: &MadeEntry) {
         let Ok(dir) = self.directory(made.from) else { return };
         for entry in self.names(made.from, &made.name).unwrap_or_default() {
@@ -320,7 +320,7 @@ impl Workplace {
                 Ok(()) => return Ok(()),
                 Err(Errno::NOTEMPTY | Errno::EXIST) if attempt < ATTEMPTS => {
                     std::thread::sleep(BETWEEN);
-                    // Of a JVM that was still writing.
+                    // Files of a JVM that was still writing.
                     self.made.iter().filter(|made| made.kind == MadeKind::Expected).for_each(|made| {
                         self.remove_expected(made);
                     });
@@ -334,11 +334,11 @@ impl Workplace {
         Ok(())
     }
 
-    /// Opens what was created, if it still has its name; `None` if nothing has.
+    /// Opens a created entry, if it still has its name; `None` if the name does not exist.
     ///
     /// # Errors
     ///
-    /// If something else has the name, or is mounted there.
+    /// If something else has the name, or is mounted on it.
     fn open_created(&self, made: &MadeEntry, id: (u64, u64)) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;

@@ -1,4 +1,4 @@
-//! The asking side of a connection.
+//! Client side of a connection to a helper.
 
 use std::io::{self, BufRead, Read, Write};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::place::{Doors, ForeignDir, OutputPlace};
 use crate::plan::{Plan, Request, Way};
 use crate::remote_error::RemoteError;
 
-/// A place in which a helper works.
+/// A machine with a helper.
 pub struct RemoteMachine {
     running: RunningCommand,
     contents: Vec<u8>,
-    /// JVM of the last plan, and how its dump is to be compressed here.
+    /// JVM of the last plan, and the compression of its dump on this machine.
     planned: Option<(u32, Option<Compression>)>,
-    /// How places of this machine are opened.
+    /// Opener of places on this machine.
     doors: Doors,
 }
 
@@ -53,12 +53,12 @@ impl RemoteMachine {
         }
     }
 
-    /// Error about an answer to another request.
+    /// Returns an error about an answer to another request.
     fn odd(&self) -> Error {
         self.running.damaged_error("an answer to another request").into()
     }
 
-    /// Error about bytes of a dump, which are damaged, or cannot be written here.
+    /// Returns an error about bytes of a dump that are damaged, or cannot be written here.
     fn unwritten(&self, sink: &Sink<'_>, source: io::Error) -> Error {
         match sink.has_failed() {
             true => Error::Output { source },
@@ -137,7 +137,7 @@ impl Machine for RemoteMachine {
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
         let limit_ms = milliseconds(request.limit);
         match self.exchange(&HelperRequest::Plan { pid, is_live: request.is_live, limit_ms })? {
-            // No JVM there writes a file here.
+            // No JVM on another machine writes a file here.
             HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
                 plan.with_destination(request)
@@ -185,12 +185,12 @@ impl Watch for NoWatch {
     fn advance(&self, _: u64) {}
 }
 
-/// Destination of a dump that arrives compressed with zstd. It is decompressed in any case, and counted.
+/// Destination of a dump that is received compressed with zstd. It is decompressed in any case, and counted.
 struct Sink<'w> {
     decoder: zstd::stream::write::Decoder<'static, Counter<'w>>,
 }
 
-/// Counts the bytes of a dump, and writes them, unless those that arrived are written.
+/// Writer that counts the bytes of a dump, and passes them on unless they are stored as received.
 struct Counter<'w> {
     to: Destination<'w>,
     counted: u64,
@@ -248,12 +248,12 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Decompresses what has arrived.
+    /// Decompresses what was received.
     fn flush(&mut self) -> io::Result<()> {
         self.decoder.flush()
     }
 
-    /// Returns `true` if an error was that of writing, not of what arrived.
+    /// Returns whether an error occurred while writing, not in what was received.
     fn has_failed(&self) -> bool {
         self.decoder.get_ref().has_failed
     }
@@ -269,9 +269,9 @@ impl<'w> Sink<'w> {
     }
 }
 
-/// Reads lines until the helper says that it is there.
+/// Reads lines until the helper announces itself.
 pub(super) fn wait_for_hello(running: &mut RunningCommand, token: &str) -> Result<(), RemoteError> {
-    /// Maximum length of what precedes: shells may print greetings of their own.
+    /// Maximum length of the preceding output: shells may print greetings of their own.
     const MAX: u64 = 1 << 16;
     let hello = super::hello(token);
     let start = hello.split_once(' ').map_or(hello.as_str(), |(start, _)| start).to_owned();

@@ -1,4 +1,4 @@
-//! A command that runs, with pipes to it.
+//! A running command, with pipes to it.
 
 use std::fmt;
 use std::fs::File;
@@ -23,28 +23,28 @@ const LINE_BYTES: u64 = 1000;
 /// Time for a command to end after its output has.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Time for a helper to be there, unless told otherwise: it may have to be sent over a slow connection.
+/// Time until a helper must announce itself, by default: it may have to be sent over a slow connection.
 const TO_CONNECT: Duration = Duration::from_secs(300);
 
-/// Time for what is written to be taken, in seconds.
+/// Maximum time until written data is read, in seconds.
 const TO_TAKE: i64 = 60;
 
-/// What a helper may take longer than the JVM for which it waits.
+/// Time that a helper may take in addition to that of the JVM for which it waits.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// How a command is run.
+/// Parameters of running a command.
 #[derive(Clone)]
 pub struct Contact {
-    /// Receives what it says.
+    /// Receives lines of its stderr.
     pub note: Note,
     /// Receives notices.
     pub on_notice: OnNotice,
-    /// Maximum time for the helper to be there, and then for each silence.
+    /// Maximum time until the helper announces itself, and then for each silence.
     pub limit: Option<Duration>,
 }
 
 pub(super) struct RunningCommand {
-    /// The command without what was appended, for messages.
+    /// The command without appended words, for messages.
     pub(super) command: String,
     child: Child,
     input: Option<PatientWriter>,
@@ -104,17 +104,17 @@ impl RunningCommand {
         self.output.get_mut().limit_silence(limit);
     }
 
-    /// Returns who receives notices.
+    /// Returns the receiver of notices.
     pub(super) fn on_notice(&self) -> OnNotice {
         self.contact.on_notice.clone()
     }
 
-    /// Passes on what a helper noticed.
+    /// Passes on a notice of a helper.
     pub(super) fn pass(&self, notice: Notice) {
         (self.contact.on_notice)(&notice);
     }
 
-    /// Returns its stdin.
+    /// Returns the writer to its stdin.
     pub(super) fn input(&mut self) -> Result<&mut PatientWriter, RemoteError> {
         match &mut self.input {
             Some(input) => Ok(input),
@@ -125,7 +125,7 @@ impl RunningCommand {
         }
     }
 
-    /// Ends its stdin.
+    /// Closes its stdin.
     pub(super) fn close(&mut self) {
         self.input = None;
     }
@@ -134,7 +134,7 @@ impl RunningCommand {
         RemoteError::Damaged { command: self.command.clone(), why: why.to_owned() }
     }
 
-    /// Returns the error for one of reading or writing.
+    /// Returns the error for a failure to read or write.
     pub(super) fn lost(&mut self, source: io::Error) -> RemoteError {
         match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.closed_error(),
@@ -157,7 +157,7 @@ impl RunningCommand {
         }
     }
 
-    /// Returns the error for a command that has closed its output, once what it said has been passed on.
+    /// Returns the error for a command that has closed its output, after its stderr has been passed on.
     pub(super) fn closed_error(&mut self) -> RemoteError {
         let status = self.end();
         let command = self.command.clone();
@@ -167,7 +167,7 @@ impl RunningCommand {
         }
     }
 
-    /// Waits for its end, and returns how it ended. If it does not end by itself, it is killed.
+    /// Waits for its end, and describes how it ended. If it does not end by itself, it is killed.
     fn end(&mut self) -> String {
         self.close();
         let start = Instant::now();
@@ -202,7 +202,7 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Passes on lines of stderr. What is too much is read and dropped: the command would wait otherwise.
+/// Passes on lines of stderr. Excess output is read and dropped: the command would wait otherwise.
 fn pass_on(mut from: impl BufRead, note: &Note) {
     for at in 0usize.. {
         let mut line = Vec::new();

@@ -1,11 +1,11 @@
-//! Facts about another place, from a shell there: directories for a helper, and ways to start it.
+//! Facts about another machine, from a shell on it: directories for a helper, and ways to start it.
 
 /// Maximum number of directories in an answer.
 const DIRECTORIES: usize = 8;
 
-/// Command of a shell that prints them. Only `sh` and `cat` have to be there.
+/// Returns the command of a shell that prints them. Only `sh` and `cat` have to exist.
 pub(super) fn question(token: &str) -> String {
-    // No external program but `cat` and, where it is, `uname`.
+    // No external program but `cat` and, if it exists, `uname`.
     format!(
         "for d in \"$TMPDIR\" /tmp /var/tmp /dev/shm /run \"$HOME\"; do if [ -n \"$d\" ] && [ -d \"$d\" ]; then \
          w=read; [ -w \"$d\" ] && w=write; echo \"{token}-dir $w $d\"; fi; done; \
@@ -17,25 +17,25 @@ pub(super) fn question(token: &str) -> String {
     )
 }
 
-/// Loaders of the GNU C library: the machine, as `uname -m` names it, and the path.
+/// Loaders of the GNU C library: the architecture, as `uname -m` names it, and the path.
 const LOADERS: [(&str, &str); 2] =
     [("x86_64", "/lib64/ld-linux-x86-64.so.2"), ("aarch64", "/lib/ld-linux-aarch64.so.1")];
 
-/// Returns the path of the loader for programs of a machine.
+/// Returns the path of the loader for programs of an architecture.
 pub(super) fn loader(machine: &str) -> Option<&'static str> {
     LOADERS.iter().find(|(of, _)| *of == machine).map(|(_, path)| *path)
 }
 
-/// Facts about the place.
+/// Facts about the other machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceFacts {
     /// Directories in which the helper may be put and started.
     pub(super) directories: Vec<String>,
-    /// Other directories, with reasons.
+    /// Other directories, with the reasons against them.
     pub(super) refused: Vec<String>,
     /// `true` if its stdin is a terminal, which changes bytes.
     pub(super) is_terminal: bool,
-    /// `true` if there is `chmod`.
+    /// `true` if `chmod` exists.
     pub(super) has_chmod: bool,
     /// Architecture; empty if it is unknown.
     pub(super) machine: String,
@@ -44,7 +44,7 @@ pub(super) struct PlaceFacts {
 }
 
 impl PlaceFacts {
-    /// Reads the lines between begin and end.
+    /// Parses the lines between begin and end.
     pub(super) fn parse(lines: &[String], token: &str) -> Self {
         let mut facts = Self::default();
         let mut writable = Vec::new();
@@ -62,7 +62,7 @@ impl PlaceFacts {
                 "mounts" => break,
                 "dir" if writable.len() + facts.refused.len() < DIRECTORIES => {
                     let (access, path) = rest.split_once(' ').unwrap_or_default();
-                    // It becomes part of a command.
+                    // The path becomes part of a command.
                     let is_plain = path.starts_with('/')
                         && path
                             .chars()
@@ -100,7 +100,7 @@ impl PlaceFacts {
     }
 }
 
-/// Returns the options of the mount in which a path is: of the longest one, and of several the last, which hides the others.
+/// Returns the options of the mount that contains a path: the longest one, and the last of several, which hides the others.
 fn options<'m>(mounts: &[(String, &'m str)], path: &str) -> &'m str {
     let holds = |point: &str| {
         point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

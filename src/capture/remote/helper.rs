@@ -1,4 +1,4 @@
-//! Files of the helper, and the one that fits.
+//! Files of the helper, and the choice among them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use super::facts::{PlaceFacts, loader};
 use crate::elf;
 use crate::remote_error::RemoteError;
 
-/// Maximum length of a helper.
+/// Maximum length of a helper's file.
 const MAX: u64 = 64 << 20;
 
 /// Path of the helper's file while it is started: the shell holds it open.
@@ -21,17 +21,17 @@ pub(super) struct Helper {
     program: elf::Program,
 }
 
-/// The way in which a helper is started there.
+/// The way in which a helper is started on the other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Launch {
     /// As a program.
     Itself,
-    /// By the loader of the C library, to which it is only a file: without `chmod`, nothing becomes a program.
+    /// By the loader of the C library, for which it is only a file: without `chmod`, nothing becomes a program.
     Loader(&'static str),
 }
 
 impl Launch {
-    /// Returns the words of a shell that start it.
+    /// Returns the words of a shell that start the helper.
     pub(super) fn program(self) -> String {
         match self {
             Self::Itself => FILE.to_owned(),
@@ -56,11 +56,11 @@ impl Helper {
         Ok(Self { path: path.to_owned(), bytes, program })
     }
 
-    /// Returns the way in which it is started in a place, if it runs there.
+    /// Returns the way in which the helper is started on a machine, if it runs there.
     ///
     /// # Errors
     ///
-    /// The reason, if not.
+    /// The reason why it does not.
     fn launch(&self, facts: &PlaceFacts) -> Result<Launch, String> {
         let machine = self.program.machine;
         if !facts.machine.is_empty() && facts.machine != machine {
@@ -72,7 +72,7 @@ impl Helper {
             (Some(_), false) if facts.has_chmod => Ok(Launch::Itself),
             (Some(loader), false) => Ok(Launch::Loader(loader)),
             (None, false) => Err("needs the GNU C library, which is not there".to_owned()),
-            // The loader starts only what is linked for it.
+            // The loader starts only programs that are linked for it.
             (_, true) => Err("is static, which makes it need chmod, and there is none".to_owned()),
         }
     }

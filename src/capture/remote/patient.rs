@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use crate::waiting::{FIRST_NOTICE, NEXT_NOTICES};
 
-/// Writes that fail if nothing is taken for some time: a JVM stands still as long as they last.
+/// Writer that fails if nothing is read for some time: a JVM stands still during writes.
 #[derive(Debug)]
 pub struct PatientWriter {
     file: File,
@@ -19,11 +19,12 @@ pub struct PatientWriter {
 }
 
 impl PatientWriter {
-    /// Makes one that waits at most `seconds` for each part. The file must not be shared with others: it no longer blocks.
+    /// Creates a writer that waits at most `seconds` for each part. The file must not be shared with others: it no longer
+    /// blocks.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// Errors of the system.
     pub fn new(file: File, seconds: i64) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags | OFlags::NONBLOCK)?;
@@ -43,7 +44,7 @@ impl PatientWriter {
 
 impl Write for PatientWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What was written in part is of no use, and another wait would double the time.
+        // A partial write is useless, and another wait would double the time.
         if self.has_failed {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -66,32 +67,32 @@ impl Write for PatientWriter {
     }
 }
 
-/// Reads that do not wait forever, and that tell when they have waited for long.
+/// Reader that does not wait forever, and that reports long waits.
 pub(super) struct PatientReader {
     file: File,
     limit: Option<Duration>,
-    /// Start of the time that is limited.
+    /// Start of the limited time.
     since: Instant,
-    /// Whether that is the time in all, not that of one silence.
+    /// `true` if the limit is for the total time, not for one silence.
     is_total: bool,
     next_notice: Duration,
     on_silence: Box<dyn Fn(Duration) + Send>,
 }
 
 impl PatientReader {
-    /// Makes one that reads for at most `limit` in all, and calls `on_silence` with the time that it has taken so far.
+    /// Creates a reader that reads for at most `limit` in total, and calls `on_silence` with the time so far.
     pub(super) fn new(file: File, limit: Duration, on_silence: Box<dyn Fn(Duration) + Send>) -> Self {
         let (since, next_notice) = (Instant::now(), FIRST_NOTICE);
         Self { file, limit: Some(limit), since, is_total: true, next_notice, on_silence }
     }
 
-    /// From now on, limits the time during which nothing comes.
+    /// Limits the time without input from now on.
     pub(super) fn limit_silence(&mut self, limit: Option<Duration>) {
         (self.limit, self.is_total) = (limit, false);
         self.restart();
     }
 
-    /// Starts to wait for something else.
+    /// Restarts the limited time.
     fn restart(&mut self) {
         (self.since, self.next_notice) = (Instant::now(), FIRST_NOTICE);
     }
@@ -121,7 +122,7 @@ impl PatientReader {
 impl Read for PatientReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if !self.is_total {
-            // The time in which nobody reads is no silence.
+            // Time in which nobody reads is not silence.
             self.restart();
         }
         self.wait()?;
@@ -151,7 +152,7 @@ mod tests {
         patient.seconds = 0;
         let stalled = patient.write_all(&vec![7; 1 << 20]).unwrap_err();
         assert_eq!(stalled.kind(), io::ErrorKind::TimedOut);
-        // Also once there is space: a part is missing.
+        // Also after there is space again: a part is missing.
         drop(_reader);
         assert_eq!(patient.write(b"7").unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -162,7 +163,7 @@ mod tests {
         let mut reader = PatientReader::new(File::from(OwnedFd::from(reader)), limit, Box::new(|_| {}));
         writer.write_all(b"12").unwrap();
         assert_eq!(reader.read(&mut [0; 1]).unwrap(), 1);
-        // Not even what is there is read once the time is over: a writer that is slow enough would have no end.
+        // Available data is not read either once the time is over: a writer that is slow enough would have no end.
         std::thread::sleep(limit);
         assert_eq!(reader.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::TimedOut);
         reader.limit_silence(Some(limit));

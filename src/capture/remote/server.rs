@@ -14,7 +14,7 @@ use crate::machine::{LocalMachine, Machine};
 use crate::place::{Doors, OnNotice};
 use crate::plan::Request;
 
-/// Stream to the program that asks, which the progress and the bytes of a dump share.
+/// Stream to the client, which the progress and the bytes of a dump share.
 struct Connection<W> {
     out: Mutex<W>,
 }
@@ -30,7 +30,7 @@ impl<W: Write> Connection<W> {
 }
 
 impl<W: Write> Watch for Connection<W> {
-    // A connection that has ended is noticed by whoever writes the dump.
+    // The writer of the dump notices a connection that has ended.
     fn begin(&self, stage: &str, bytes: u64) {
         let _ = self.send(&HelperReply::Began { stage: stage.to_owned(), bytes });
     }
@@ -40,7 +40,7 @@ impl<W: Write> Watch for Connection<W> {
     }
 }
 
-/// The bytes of a dump on their way.
+/// Writer that sends the bytes of a dump.
 struct DumpSender<'c, W> {
     connection: &'c Connection<W>,
     sent: u64,
@@ -58,8 +58,8 @@ impl<W: Write> Write for DumpSender<'_, W> {
     }
 }
 
-/// Answers what is asked on `input` until it ends; `on_end` is called then, also while a dump is being taken, and by a
-/// thread of its own: it is to end the process. `start` makes what opens places, whose notices are sent.
+/// Answers requests from `input` until it ends; `on_end` is called then, also while a dump is being taken, and by a separate
+/// thread: it should end the process. `start` creates the opener of places, whose notices are sent.
 ///
 /// # Errors
 ///
@@ -74,14 +74,14 @@ pub fn serve(
     let connection = Arc::new(Connection { out: Mutex::new(output) });
     let noticing = connection.clone();
     let doors = start(Arc::new(move |notice| {
-        // A connection that has ended is noticed by whoever answers.
+        // The sender of the answer notices a connection that has ended.
         let _ = noticing.send(&HelperReply::Noticed(notice.clone()));
     }));
     let own = doors.clone();
     let machine = &mut LocalMachine::new(&doors);
     {
         let mut out = connection.output();
-        // On a line of its own: a shell may have written something before.
+        // On a separate line: a shell may have written something before.
         out.write_all(format!("\n{}\n", super::hello(token)).as_bytes())?;
         out.flush()?;
     }

@@ -1,14 +1,14 @@
-//! How a helper gets to a place where only `sh` and `cat` are.
+//! Transfer of a helper to a machine that has only `sh` and `cat`.
 //!
-//! Two commands run at the same time. In the first, a shell answers questions about its place ([`facts`]),
-//! creates the helper's file, waits, and at last becomes the helper. If it ends before, it removes the file. In the second,
-//! `cat` fills the file; only the end of its stdin ends it, so that it needs a command of its own. It opens the file through
-//! the first shell, which holds it open, and so does everything that follows: others who may write to the directory can put
-//! another file in its place, but it is neither written nor started.
+//! Two commands run at the same time. In the first, a shell answers questions about its machine ([`facts`]), creates the
+//! helper's file, waits, and finally becomes the helper. If it ends before, it removes the file. In the second, `cat` fills the
+//! file; only the end of its stdin ends it, so it needs a separate command. It opens the file through the first shell, which
+//! holds it open, and so do all later steps: others who may write to the directory can put another file in its place, but it is
+//! neither written nor started.
 //!
-//! Lines are sent to a shell one at a time, when it has nothing else to read: some shells read more than a line, and what
-//! follows is not for them. The only word that is appended to the command is `sh`: `ssh` joins words, and another shell
-//! splits them again.
+//! Lines are sent to a shell one at a time, when it has nothing else to read: some shells read more than a line, and later
+//! lines are not for them. The only word that is appended to the command is `sh`: `ssh` joins words, and another shell splits
+//! them again.
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ use crate::remote_error::RemoteError;
 /// Prefix of the names of helpers.
 const PREFIX: &str = ".hprof-cli-helper-";
 
-/// Maximum number of bytes that a shell answers.
+/// Maximum length of an answer of a shell in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// Brings one of these helpers to where the command leads, and starts it.
+/// Sends a fitting helper to the machine that the command connects to, and starts it.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
         match bring(&mut shell, command, &token, &file, &helper, &launch, contact)? {
             Ok(()) => {
                 let loader = launch.loader().map(|loader| format!(" {loader}")).unwrap_or_default();
-                // Removed first: what ends the shell or the helper from now on leaves no file.
+                // Removed first: if the shell or the helper is killed from now on, no file is left.
                 let serve = format!(
                     "{{ {}; }} 2>/dev/null || exit 1; trap - EXIT; exec {} {} {token}{loader}\n",
                     removal(&file, launch),
@@ -63,11 +63,11 @@ pub fn connect(command: &str, helpers: &[PathBuf], contact: &Contact) -> Result<
     Err(RemoteError::NoPlace { why })
 }
 
-/// Starts a helper that is already where the command leads.
+/// Starts a helper that is already installed on the machine that the command connects to.
 ///
 /// # Errors
 ///
-/// If the command fails, or the program is no helper of this version.
+/// If the command fails, or the program is not a helper of this version.
 pub fn connect_to(command: &str, program: &str, contact: &Contact) -> Result<RemoteMachine, RemoteError> {
     let token = random_name("hprof-");
     let quoted = format!("'{}'", program.replace('\'', "'\\''"));
@@ -86,7 +86,7 @@ fn tell(shell: &mut RunningCommand, line: &str) -> Result<(), RemoteError> {
     written.map_err(|error| shell.lost(error))
 }
 
-/// Reads lines until one is `last`. Returns those after `first`; `None` if the output ended before.
+/// Reads lines until `last`. Returns those after `first`; `None` if the output ended before.
 fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<Vec<String>>, RemoteError> {
     let mut found = None;
     let mut left = MAX_ANSWER;
@@ -121,14 +121,14 @@ fn run_line(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<S
     }
 }
 
-/// Asks the shell about its place.
+/// Queries the shell for facts about its machine.
 fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteError> {
     let not_shell = |shell: &RunningCommand| RemoteError::NotShell { command: shell.command.clone() };
     match run_line(shell, token, &facts::question(token)) {
         Ok(lines) => {
             let facts = PlaceFacts::parse(&lines, token);
             if facts.is_terminal {
-                // The end of our output does not end what uses a terminal.
+                // The end of our output does not end a command that uses a terminal.
                 tell(shell, "exit\n")?;
                 return Err(not_shell(shell));
             }
@@ -139,7 +139,7 @@ fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteErro
     }
 }
 
-/// Brings the helper to a file there, and tries whether it can be started. Returns why not.
+/// Sends the helper to a file there, and tests whether it can be started. Returns the reason if not.
 fn bring(
     shell: &mut RunningCommand,
     command: &str,
@@ -153,8 +153,8 @@ fn bring(
         "{{ {} || true >|/proc/$$/fd/8 || true >|/proc/$$/fd/7; }} 2>/dev/null",
         removal(file, *launch)
     );
-    // The trap comes first: the connection may end at any moment. `exec` of a program is no end. `-C` creates only files that do
-    // not exist. `command`: the shell would end if it failed.
+    // The trap comes first: the connection may end at any time. `exec` of a program does not trigger it. `-C` creates only
+    // files that do not exist. `command`: the shell would end if it failed.
     let create = format!(
         "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT PIPE TERM; umask 077; set -C; command exec 8>'{file}' && \
          echo {token}-shell $$ || trap - EXIT"
@@ -164,7 +164,7 @@ fn bring(
         made.iter().find_map(|line| line.strip_prefix(token)?.strip_prefix("-shell ")?.parse::<u32>().ok());
     let Some(process) = process else { return Ok(Err("no file can be created there".to_owned())) };
     let failed = match send(command, token, process, &helper.bytes, contact)? {
-        // Open for writing, it would be no program.
+        // A file that is open for writing cannot be executed.
         Ok(()) => {
             let start = format!(
                 "chmod 700 /proc/$$/fd/8 2>/dev/null; exec 7</proc/$$/fd/8 8>&-; {} {} && echo {token}-starts",
@@ -185,12 +185,12 @@ fn bring(
     Ok(Err(why))
 }
 
-/// Returns the words of a shell that remove the file of the helper, without other programs if need be.
+/// Returns the words of a shell that remove the file of the helper, without other programs if necessary.
 fn removal(file: &str, launch: Launch) -> String {
     format!("rm -f '{file}' || {} {} '{file}'", launch.program(), super::REMOVE)
 }
 
-/// Writes the helper to the file that a shell there holds open. Returns why it could not be written.
+/// Writes the helper to the file that a shell there holds open. Returns the reason if it cannot be written.
 fn send(
     command: &str,
     token: &str,
@@ -199,12 +199,12 @@ fn send(
     contact: &Contact,
 ) -> Result<Result<(), String>, RemoteError> {
     let mut shell = RunningCommand::start(command, "sh", contact)?;
-    // `exit`: if `cat` fails, the rest of the helper is no script.
+    // `exit`: if `cat` fails, the rest of the helper is not run as a script.
     let line = format!(
         "echo; echo {token}-begin; cat >/proc/{process}/fd/8 && echo {token}-written; echo {token}-end; exit\n"
     );
     tell(&mut shell, &line)?;
-    // The shell has read the line when it answers. What `cat` cannot write, it says on stderr, which is passed on.
+    // The shell has read the line when it answers. Errors of `cat` are on stderr, which is passed on.
     if lines(&mut shell, "", &format!("{token}-begin"))?.is_none() {
         return Err(shell.closed_error());
     }
@@ -216,7 +216,7 @@ fn send(
     }
 }
 
-/// Removes the file of a helper that did not answer: what became of the shell may not have come so far.
+/// Removes the file of a helper that did not answer: the shell may have ended before it removed the file.
 fn remove_afterwards(command: &str, token: &str, file: &str, contact: &Contact) {
     if let Ok(mut shell) = RunningCommand::start(command, "sh", contact) {
         let _ = run_line(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));

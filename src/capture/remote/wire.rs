@@ -1,4 +1,4 @@
-//! What goes over a connection: frames with checksums, which are messages or bytes of a dump.
+//! Frames of a connection, with checksums: messages, or bytes of a dump.
 //!
 //! ```text
 //! kind      u8       0 a message, 1 bytes of a dump
@@ -19,7 +19,7 @@ const MAX_MESSAGE: usize = 4 << 20;
 /// Maximum length of the bytes of a dump in one frame.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// Length of what precedes the contents.
+/// Length of the header before the contents.
 const HEADER: usize = 13;
 
 /// Contents of a frame.

@@ -13,7 +13,7 @@ const MAX_FRAMES: usize = 16;
 /// Percentage of the bytes in the first or last quarter of the time for an allocation at the start or the end.
 const NEARLY_ALL: u64 = 90;
 
-/// Objects of a class that were allocated at one place.
+/// Objects of a class that were allocated in one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationSite {
     /// Innermost frame of the application, or else the innermost frame; `None` for samples without a stack.

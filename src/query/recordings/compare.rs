@@ -50,7 +50,7 @@ pub enum ChangeOrder {
 pub struct SiteRow {
     /// Stem of the class name, equal in every run.
     pub class: Arc<str>,
-    /// Number of the stack in [`Compared::stacks`].
+    /// Number of the stack in [`ComparedRows::stacks`].
     pub stack: TraceSerial,
     /// Status of the row.
     pub status: Status,
@@ -67,7 +67,7 @@ pub struct SiteRow {
 /// A sampled stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
-    /// Number of the stack in [`Compared::stacks`].
+    /// Number of the stack in [`ComparedRows::stacks`].
     pub stack: TraceSerial,
     /// Status of the row.
     pub status: Status,
@@ -80,7 +80,7 @@ pub struct SampleRow {
 /// A stack with measured time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedTimeRow {
-    /// Number of the stack in [`Compared::stacks`].
+    /// Number of the stack in [`ComparedRows::stacks`].
     pub stack: TraceSerial,
     /// Method as the rows name it.
     pub method: Option<Arc<str>>,
@@ -262,7 +262,7 @@ fn grown(percent: Percent) -> Reverse<i64> {
     Reverse((percent.delta() * 100.0).round() as i64)
 }
 
-/// Sums of rows in the old and in the new file, if they occur there. The files choose which there are, so the hash is seeded.
+/// Sums of rows in the old and in the new file; `None` if absent. The files choose the keys, so the hash is seeded.
 type Sums<K, T> = HashMap<K, [Option<T>; 2]>;
 
 /// Adds to the sum of one side; 0 is the old one.

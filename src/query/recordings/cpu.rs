@@ -121,7 +121,7 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuR
     CpuReport { rows, matching, samples: sum }
 }
 
-/// Grouping of [`grouped`].
+/// Grouping of [`by_group`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuGroupBy {
     /// Methods, by class and name.

@@ -1,4 +1,4 @@
-//! What is known of recorded rows.
+//! Facts of recorded rows: traces, samples and allocation sites.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -38,7 +38,7 @@ impl RankedSamples {
 }
 
 impl RankedSite {
-    /// Returns a figure that samples do not have.
+    /// Returns `count`; `None` for a site of samples, which do not have this figure.
     fn unless_sampled(&self, count: u64) -> Option<u64> {
         (self.site.samples == 0).then_some(count)
     }
@@ -71,7 +71,7 @@ impl RankedSite {
 }
 
 impl AllocationSite {
-    /// Returns the facts of a line that allocates, whichever of its samples count.
+    /// Returns the facts of an allocation site by its frame, regardless of the counted samples.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::FRAME, |site: &Self| site.frame.as_ref().map(ToString::to_string).into())

@@ -1,4 +1,4 @@
-//! Recordings whose keys would collide in unseeded hash tables are read, every way, about as fast as others.
+//! Tests that recordings whose keys would collide in unseeded hash tables are read about as fast as others.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -15,13 +15,14 @@ use super::stacks::{StackQuery, StackWeight, stacks};
 
 /// Number of keys of a recording.
 const KEYS: usize = 130_000;
-/// Maximum time for all ways. A table in which all keys collide takes a multiple of it: 8 * 10^9 comparisons.
+/// Maximum time to read a recording in all ways. A table in which all keys collide takes a multiple of it: 8 * 10^9
+/// comparisons.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 const CLASS: i64 = 31;
 const TRACE: i64 = 35;
 
-/// Returns a recording of allocations: class, stack and shallow size of each. A stack has the lines of two frames.
+/// Returns a recording of allocations: class, stack and shallow size of each. Frames of a stack are given by their lines.
 fn recording(
     classes: &[(i64, &str)],
     stacks: &[[i64; 2]],
@@ -68,7 +69,7 @@ fn recording(
     made.finish()
 }
 
-/// Reads a recording every way, and returns how many allocations its sites have.
+/// Reads a recording in all ways, and returns the number of allocations of its sites.
 fn read_every_way(bytes: &[u8]) -> u64 {
     let recording = Recording::new(bytes).unwrap();
     let want = Want { sites: true, threads: true, ..Want::default() };

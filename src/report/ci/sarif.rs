@@ -73,7 +73,7 @@ pub struct SarifRun<'a> {
 /// Repository of the program; empty if the package does not name it.
 const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// Writes results: a rule that failed after the other, so that many need no memory.
+/// Writes results. Failures are consumed one by one, so any number of them takes no memory.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -128,7 +128,7 @@ struct DocumentRun<'r> {
     results: Results<'r>,
 }
 
-/// Results, each made when it is written.
+/// Results, each generated as it is written.
 struct Results<'r>(RefCell<&'r mut dyn Iterator<Item = Value>>);
 
 impl Serialize for Results<'_> {

@@ -29,7 +29,7 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<PlacedBox<'_>> {
         placed.push(next);
         let (children, all) = children(node);
         let mut before = 0.0;
-        // Largest first: all after the first that is too small are smaller.
+        // Largest first: all after the first that is too small are too small, too.
         let below = children.into_iter().map_while(|node| {
             let from = at.width * (before / all).min(1.0);
             before += node.bytes as f64;

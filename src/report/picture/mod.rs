@@ -138,7 +138,7 @@ impl Tenths {
         Self((pixels * 10.0).round() as i64)
     }
 
-    /// Returns the distance between two edges. Edges are rounded, not sizes: so adjacent boxes still touch, and none
+    /// Returns the distance between two edges. Edges are rounded instead of sizes, so that adjacent boxes touch and do not
     /// overlap.
     fn between(from: f64, size: f64) -> Self {
         Self(Self::from_pixels(from + size).0 - Self::from_pixels(from).0)

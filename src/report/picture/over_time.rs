@@ -1,4 +1,4 @@
-//! Bytes over time as bars, with a moment marked: SVG for a page.
+//! Bytes over time as bars, with a mark at one time: SVG for a page.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::number::human_bytes;
 
 /// Height of the line of text above the bars in pixels.
 const LABEL_HEIGHT: f64 = 18.0;
-/// Width of a bar in pixels, at least and at most.
+/// Minimum and maximum width of a bar in pixels.
 const BAR_WIDTH: (f64, f64) = (1.0, 14.0);
 
 /// Bytes at a time.
@@ -22,8 +22,8 @@ pub struct BytesAtTime {
     pub title: String,
 }
 
-/// Draws bytes over time; `mark` is a moment and its name. If it is further before or after the bars than they are apart, it is
-/// drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
+/// Draws bytes over time; `mark` is a time and its name. If it is further before or after the bars than the bars are apart, it
+/// is drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
 pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, canvas: Canvas) -> Markup {
     let canvas = Rectangle::from_canvas(canvas);
     let times = || bars.iter().map(|bar| i128::from(bar.time));

@@ -152,7 +152,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     svg.finish()
 }
 
-/// Background of a differential flame graph, and edges of its frames: unchanged ones are white.
+/// Background of a differential flame graph, and edges of its frames; unchanged frames are white.
 const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
 const EDGE: Color = Color { r: 130, g: 130, b: 130 };
 

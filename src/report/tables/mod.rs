@@ -1,9 +1,8 @@
 //! Tables of a dump as files for other engines.
 //!
-//! [`write()`] makes rows on all threads: each takes some chunks of a table and encodes their rows, by `parquet`,
-//! [`csv`] or [`ndjson`], and the results are appended to the table's parts in the order of its rows. The ends of parts
-//! and row groups depend on rows alone, and nothing about the time or the machine is written: the same dump gives the
-//! same bytes.
+//! [`write()`] generates rows on all threads: each takes some chunks of a table and encodes their rows, by `parquet`, [`csv`]
+//! or [`ndjson`], and the results are appended to the table's parts in the order of its rows. The ends of parts and row groups
+//! depend on rows alone, and nothing about the time or the machine is written: the same dump gives the same bytes.
 
 pub mod csv;
 pub mod ndjson;
@@ -33,7 +32,7 @@ const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
 const TEXT_ROWS: u64 = 1 << 16;
 /// Number of bytes of text after which the rows of another part may follow.
 const TEXT_BYTES: usize = 8 << 20;
-/// Number of bytes of text that are written before the text is complete, and of rows formatted between looking at them.
+/// Number of bytes of text that are written before the text is complete, and of rows formatted between checks of its length.
 const MAX_TEXT: usize = 2 << 20;
 const TEXT_SLICE_ROWS: usize = 1 << 13;
 /// Number of rows that are encoded at once: their columns stay in the cache of a core.
@@ -134,7 +133,7 @@ pub trait Files: Send {
     fn name(&self, table: usize, part: u64) -> String;
 }
 
-/// Amount written of a table.
+/// Amount written for a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WrittenAmount {
     /// Number of rows.
@@ -168,7 +167,7 @@ pub fn write(
         }
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
-    // After everything that takes memory only while chunks are made; kept until all rows are written.
+    // Prepared after everything that takes memory only while chunks are created; kept until all rows are written.
     let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.columns_to_read(), &|| false);
     let _prepared: Vec<PreparedData> = tables.iter().filter_map(prepare).collect();
     let forms: Vec<TableForm> =
@@ -300,7 +299,7 @@ impl TableForm {
     }
 }
 
-/// Encoder of a table's rows.
+/// Encoder of rows.
 enum Encoder<'f> {
     Text {
         form: &'f TableForm,
@@ -346,7 +345,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns whether it should not take more, after `sent` bytes of the same text.
+    /// Returns whether it should not take more rows, after `sent` bytes of the same text.
     fn is_full(&self, sent: usize) -> bool {
         match self {
             Self::Text { text, .. } => text.len().saturating_add(sent) >= TEXT_BYTES,
@@ -387,7 +386,7 @@ struct Sink<'a> {
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
     part: Option<OpenPart>,
-    /// Amounts by table, as far as there are parts.
+    /// Amounts by table, for tables that have parts.
     written: Vec<WrittenAmount>,
 }
 

@@ -1,7 +1,7 @@
 //! Tables as NDJSON: a JSON object per line, with all columns of the table as keys.
 //!
-//! Object IDs are signed 64-bit numbers, as in all formats of tables. Numbers that JSON cannot express are texts:
-//! `"NaN"`, `"Infinity"`, `"-Infinity"`.
+//! Object IDs are signed 64-bit numbers, as in all formats of tables. Numbers that JSON cannot express are texts: `"NaN"`,
+//! `"Infinity"`, `"-Infinity"`.
 
 use std::io;
 use std::ops::Range;

@@ -1,10 +1,10 @@
 //! Tables as Parquet.
 //!
 //! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
-//! `Part` appends the pages of finished row groups to its file. Integers and object IDs are delta-encoded in bit-packed
-//! blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages are compressed with zstd. Each column of a row
-//! group has its least and greatest value, by which engines skip row groups. docs/performance.md describes the
-//! alternatives that were measured.
+//! `ParquetPart` appends the pages of finished row groups to its file. Integers and object IDs are delta-encoded in bit-packed
+//! blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages are compressed with zstd. Each column of a row group has
+//! its minimum and maximum, by which engines skip row groups. docs/performance.md describes the alternatives that were
+//! measured.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,13 +1,13 @@
-//! Dumps that are spoiled by plan: where the records of a dump lie, and changes that know of them.
+//! Dumps that are damaged on purpose: changes at the records of a dump.
 //!
-//! The walk is written from the specification and shares no code with `src`: what a soak cuts at is not what the reader
-//! takes for a boundary.
+//! The walk over records is written from the specification and shares no code with `src`: it does not share the reader's errors
+//! about boundaries.
 
 pub mod walk;
 
 use walk::{Map, Spot};
 
-/// Numbers that look random, the same for the same seed (splitmix64).
+/// Pseudo-random numbers, the same for the same seed (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
@@ -24,7 +24,7 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// Returns a number below `end`; 0 if there is none.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap() }
     }
@@ -34,7 +34,7 @@ impl Numbers {
     }
 }
 
-/// Numbers that lie best.
+/// Numbers that are most likely to mislead a reader.
 const TELLING: [u64; 20] = [
     0,
     1,
@@ -89,17 +89,17 @@ pub struct Base<'b> {
     pub map: Option<&'b Map>,
 }
 
-/// Changes a base in one to eight ways; `other` lends parts to it.
+/// Changes a base in one to eight ways; parts of `other` may be inserted.
 pub fn mutate(base: &Base<'_>, other: &Base<'_>, numbers: &mut Numbers) -> Vec<u8> {
     let mut out = base.bytes.to_vec();
-    // Few changes mostly: a dump of rubbish is soon done with.
+    // Few changes mostly: a dump that is badly damaged is soon given up.
     let changes = [1, 1, 1, 2, 2, 3, 5, 8][numbers.below(8)];
     for change in 0..changes {
         if out.is_empty() {
             out.push(b'\n');
         }
         match base.map {
-            // Places are those of the base: the first change finds them as they are, later ones nearly.
+            // Offsets are those of the base: they are exact for the first change, and approximate for later ones.
             Some(map) if numbers.below(4) > 0 => change_records(&mut out, map, other, numbers, change == 0),
             None if numbers.below(2) == 0 => {
                 let at = numbers.below(out.len());
@@ -141,7 +141,7 @@ fn change_records(out: &mut Vec<u8>, map: &Map, other: &Base<'_>, numbers: &mut 
     let seconds = if numbers.below(2) == 0 && !map.inner.is_empty() { &map.inner } else { &map.records };
     let (Some(spot), Some(second)) = (
         match (top, inner) {
-            // Segments are few and strings many: the heap gets its share of changes.
+            // Segments are few and strings many: records in heap dumps get their share of changes.
             (Some(_), Some(inner)) if numbers.below(3) > 0 => Some(inner),
             (top, inner) => top.or(inner),
         },
@@ -151,7 +151,7 @@ fn change_records(out: &mut Vec<u8>, map: &Map, other: &Base<'_>, numbers: &mut 
     };
     let slice = |spot: &Spot, bytes: &[u8]| {
         let end = spot.end.min(bytes.len());
-        // A whole segment is no slice to be moved about.
+        // A large record is not copied in full.
         bytes[spot.at.min(end)..end.min(spot.at + 100_000)].to_vec()
     };
     match numbers.below(10) {
@@ -167,7 +167,7 @@ fn change_records(out: &mut Vec<u8>, map: &Map, other: &Base<'_>, numbers: &mut 
                 put(out, at, 1, numbers.next() & 0xFF);
             }
         }
-        // An id: of another record, null, or one that is not there.
+        // An ID: that of another record, null, or one that does not exist.
         5 => {
             let width = map.id_bytes;
             let from = get(out, second.at + 1, width).unwrap_or(0);
@@ -184,7 +184,7 @@ fn change_records(out: &mut Vec<u8>, map: &Map, other: &Base<'_>, numbers: &mut 
             let (from, to) = (spot.at.min(out.len()), spot.end.min(spot.at + 100_000).min(out.len()));
             out.drain(from..to);
         }
-        // Two records change places: the one behind first, so that the other stays where it is.
+        // Two records are swapped: the second one first, so that the offset of the first stays valid.
         8 if is_first && !(spot.at < second.end && second.at < spot.end) => {
             let (front, back) = if spot.at < second.at { (&spot, second) } else { (second, &spot) };
             let (one, two) = (slice(front, out), slice(back, out));
@@ -237,19 +237,19 @@ fn change_bytes(out: &mut Vec<u8>, other: &Base<'_>, numbers: &mut Numbers) {
             let end = out.len().min(at + if numbers.below(2) == 0 { 0 } else { theirs.len() });
             out.splice(at..end, theirs);
         }
-        // Zeros where a disk block got lost.
+        // Zeros instead of a lost disk block.
         9 => {
             let end = out.len().min(at + 4096);
             out[at..end].fill(0);
         }
         10 => out.truncate(at),
-        // The end of the other behind the start of this one.
+        // The end of the other after the start of this one.
         11 => {
             let from = numbers.below(other.bytes.len());
             out.truncate(at);
             out.extend_from_slice(&other.bytes[from..]);
         }
-        // Transfers that mangle, from some place on.
+        // Transfers that change bytes, from an offset on.
         12 => {
             let tail = out.split_off(at);
             let mangled = if numbers.below(2) == 0 { crlf(&tail) } else { through_utf8(&tail) };
@@ -257,7 +257,7 @@ fn change_bytes(out: &mut Vec<u8>, other: &Base<'_>, numbers: &mut Numbers) {
         }
         _ => {
             let tail = out.split_off(at);
-            // The other way round: what a program for text files took away.
+            // The reverse: bytes that a program for text files removed.
             out.extend(tail.into_iter().filter(|byte| *byte != b'\r'));
         }
     }

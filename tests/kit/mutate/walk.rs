@@ -19,7 +19,7 @@ pub struct Map {
     pub header: usize,
     pub id_bytes: usize,
     pub records: Vec<Spot>,
-    /// Those in heap dumps.
+    /// Records in heap dumps.
     pub inner: Vec<Spot>,
 }
 
@@ -35,7 +35,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
     Some(bytes.iter().fold(0usize, |value, byte| (value << 8) | usize::from(*byte)))
 }
 
-/// Bytes of a value.
+/// Returns the size of a value in bytes.
 fn value_bytes(kind: u8, id_bytes: usize) -> Option<usize> {
     match kind {
         2 => Some(id_bytes),
@@ -48,7 +48,7 @@ fn value_bytes(kind: u8, id_bytes: usize) -> Option<usize> {
 }
 
 impl Map {
-    /// Walks over a dump, up to the first place that makes no sense. `None` if it has no header.
+    /// Walks over a dump, up to the first invalid record. `None` if it has no header.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let name =
             bytes.starts_with(b"JAVA PROFILE 1.0.").then(|| bytes.iter().position(|byte| *byte == 0))??;
@@ -70,7 +70,7 @@ impl Map {
         Some(map)
     }
 
-    /// Ids of objects, each with the place up to which its record goes.
+    /// Returns the IDs of objects, each with the end offset of its record.
     pub fn objects<'m>(&'m self, bytes: &'m [u8]) -> impl Iterator<Item = (usize, u64)> + 'm {
         let objects = self.inner.iter().filter(|spot| (0x20..=0x23).contains(&spot.tag));
         objects.filter_map(|spot| Some((spot.end, number(bytes, spot.at + 1, self.id_bytes)? as u64)))
@@ -84,7 +84,7 @@ impl Map {
     }
 }
 
-/// The sub-record at a place.
+/// Returns the sub-record at an offset.
 fn sub_record(bytes: &[u8], at: usize, id_bytes: usize) -> Option<Spot> {
     let tag = *bytes.get(at)?;
     let body = at + 1;

@@ -52,7 +52,7 @@ pub fn sample_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
 }
 
-/// The bytes of a sample, unpacked.
+/// Returns the unpacked bytes of a sample.
 pub fn sample(name: &str) -> Vec<u8> {
     let packed = std::fs::read(sample_path(name)).unwrap();
     if name.ends_with(".zst") { zstd::decode_all(packed.as_slice()).unwrap() } else { packed }

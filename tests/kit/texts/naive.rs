@@ -1,7 +1,7 @@
-//! The text of a dump, made the plain way: for tests, and of nothing but the bytes. It knows of no index, no parts and no
+//! The text of a dump, computed in the simplest way for tests, from the bytes alone. It uses no index, no chunks and no
 //! threads, and shares no code with the library. It holds everything in memory and trusts what it reads.
 //!
-//! Sizes are not its matter: `sz` and the bytes of HEAP DUMP BEGIN are `*`, see [`masked`].
+//! Sizes are not computed: `sz` and the bytes of HEAP DUMP BEGIN are `*`, see [`masked`].
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -90,7 +90,7 @@ fn type_name(code: u8) -> &'static str {
     }
 }
 
-/// A record of the file: tag, time, and its body's place.
+/// A record of the file: tag, time, and range of its body.
 struct Record {
     tag: u8,
     time_us: u32,
@@ -98,7 +98,7 @@ struct Record {
 }
 
 impl Naive {
-    /// Reads a dump; of several heap dumps in it the last.
+    /// Reads a dump; if it has several heap dumps, the last one.
     pub fn read(bytes: &[u8]) -> Self {
         let end = bytes.iter().position(|b| *b == 0).unwrap();
         let mut head = Cursor { bytes, at: end + 1, id_bytes: 0 };
@@ -108,7 +108,7 @@ impl Naive {
         let mut at = Cursor { id_bytes, ..head };
         while at.at + 9 <= bytes.len() {
             let (tag, time_us, length) = (at.u1(), at.u4(), at.u4() as usize);
-            // A heap dump of length 0 in an old file goes to its end.
+            // A heap dump of length 0 in an old file extends to its end.
             let to_end = tag == 0x0C && length == 0;
             let end = if to_end { bytes.len() } else { at.at + length };
             records.push(Record { tag, time_us, body: at.at..end });
@@ -255,7 +255,7 @@ impl Naive {
             0x8D => "<VM internal>".to_owned(),
             0x8E => "<JNI monitor>".to_owned() + &in_frame(at),
             0x90 => "<unreachable>".to_owned(),
-            // HEAP DUMP INFO: a number of four bytes and a name, of which `id` took another share.
+            // HEAP DUMP INFO: a number of four bytes and a name; `id` has read a part of these.
             0xFE => {
                 at.at = start + 1 + 4 + self.id_bytes;
                 return;
@@ -267,7 +267,7 @@ impl Naive {
         }
     }
 
-    /// The name of a class that objects refer to.
+    /// Returns the name of a class that objects refer to.
     fn class_name(&self, id: u64) -> String {
         match self.names.get(&id).filter(|name| !name.is_empty()) {
             Some(name) => escaped(name),
@@ -276,7 +276,7 @@ impl Naive {
         }
     }
 
-    /// The name of a class that something else refers to: it need not be one.
+    /// Returns the name of a class for another reference: the target may not be a class.
     fn known_class(&self, id: u64) -> String {
         let known = self.names.contains_key(&id) || self.classes.contains_key(&id);
         if known { self.class_name(id) } else { "<unknown class>".to_owned() }
@@ -359,7 +359,7 @@ impl Naive {
         text
     }
 
-    /// The last record, of which there is one only in what is tested with this.
+    /// Formats the last record; the tested dumps have only one.
     fn sites(&mut self, bytes: &[u8], records: &[Record]) {
         let Some(record) = records.iter().rfind(|record| record.tag == 0x06) else { return };
         self.sites_are_recorded = true;
@@ -461,7 +461,7 @@ fn primitive_array(at: &mut Cursor<'_>, has_data: bool) -> String {
     format!("ARR {id:x} (sz=*, trace={trace}, nelems={length}, elem type={}[])\n", type_name(code))
 }
 
-/// Modified UTF-8: what is beyond U+FFFF in two surrogates, U+0000 in two bytes.
+/// Decodes modified UTF-8: characters above U+FFFF are two surrogates, U+0000 is two bytes.
 fn mutf8(bytes: &[u8]) -> String {
     let mut units = Vec::new();
     let mut rest = bytes.iter().map(|b| u16::from(*b));
@@ -473,11 +473,11 @@ fn mutf8(bytes: &[u8]) -> String {
             _ => (first & 0x0F) << 12 | more() << 6 | more(),
         });
     }
-    // A string constant may hold half of a pair.
+    // A string constant may contain half of a pair.
     String::from_utf16_lossy(&units)
 }
 
-/// `java/lang/String`, `[B`, `[Ljava/lang/String;` and `java.lang.String` as Java source has them.
+/// Converts `java/lang/String`, `[B`, `[Ljava/lang/String;` and `java.lang.String` to Java source form.
 fn source_name(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();
@@ -508,7 +508,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// A text from `--------` on, its sizes masked; and the sizes, in order.
+/// Returns a text from `--------` on, with `*` for its sizes; and the sizes, in order.
 pub fn masked(text: &str) -> (String, Vec<u64>) {
     let (_, body) = text.split_once("\n--------\n\n").unwrap();
     let mut sizes = Vec::new();

@@ -28,7 +28,7 @@ pub struct ArbDump {
     pub options: Options,
     /// Layout, which determines the distances of addresses.
     pub layout: Layout,
-    /// Classes besides `java.lang.Object` and `java.lang.Class`, which always exist.
+    /// Classes other than `java.lang.Object` and `java.lang.Class`, which always exist.
     pub classes: Vec<ArbClass>,
     /// Objects. Classes get their addresses with their first instance.
     pub objects: Vec<ArbObject>,
@@ -90,7 +90,7 @@ pub struct ArbValue {
 pub struct ArbObject {
     /// Kind of the object.
     pub kind: ArbObjectKind,
-    /// Multiples of the alignment left free after it.
+    /// Number of alignment units left free after it.
     pub gap: u16,
     /// Stack trace: 0 for none, otherwise modulo the traces.
     pub trace: u32,
@@ -148,7 +148,7 @@ pub struct ArbTrace {
 }
 
 impl ArbDump {
-    /// Creates a dump without classes and objects of its own.
+    /// Creates a dump without additional classes and objects.
     pub fn new(options: Options) -> Self {
         Self {
             options,

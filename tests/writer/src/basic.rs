@@ -355,7 +355,7 @@ impl Elements {
     }
 }
 
-/// A kind of root, with the contents of its sub-record besides the object.
+/// A kind of root, with the contents of its sub-record except the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// 0xFF

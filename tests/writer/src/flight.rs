@@ -28,17 +28,17 @@ pub struct FlightField {
 }
 
 impl FlightField {
-    /// A value that is written where it is.
+    /// Returns the type of a value that is written in place.
     pub const fn value(type_id: i64) -> Self {
         Self { type_id, is_constant: false, is_array: false }
     }
 
-    /// A constant.
+    /// Returns the type of a constant.
     pub const fn constant(type_id: i64) -> Self {
         Self { is_constant: true, ..Self::value(type_id) }
     }
 
-    /// An array of values.
+    /// Returns the type of an array of values.
     pub const fn array(type_id: i64) -> Self {
         Self { is_array: true, ..Self::value(type_id) }
     }
@@ -47,16 +47,16 @@ impl FlightField {
 /// A type: ID, name, fields.
 pub type FlightType<'t> = (i64, &'t str, &'t [(&'t str, FlightField)]);
 
-/// Writes a constant.
+/// Function that writes a constant.
 pub type FlightConstant<'c> = &'c dyn Fn(&mut FlightValues);
 
-/// ID of the type `long` in [`FlightWriter::metadata`].
+/// Field of the type `long` in [`FlightWriter::metadata`].
 pub const LONG: FlightField = FlightField::value(4);
-/// ID of the type `java.lang.String` in [`FlightWriter::metadata`].
+/// Field of the type `java.lang.String` in [`FlightWriter::metadata`].
 pub const TEXT: FlightField = FlightField::value(5);
-/// ID of the type `int` in [`FlightWriter::metadata`].
+/// Field of the type `int` in [`FlightWriter::metadata`].
 pub const INT: FlightField = FlightField::value(6);
-/// ID of the type `boolean` in [`FlightWriter::metadata`].
+/// Field of the type `boolean` in [`FlightWriter::metadata`].
 pub const BOOLEAN: FlightField = FlightField::value(7);
 
 /// Types that each chunk has.
@@ -140,7 +140,7 @@ impl FlightWriter {
         fields(&mut body);
         let size = u32::try_from(body.bytes.len() + 4).expect("events are small");
         if self.is_compressed {
-            // Four bytes whatever the size.
+            // Four bytes for any size.
             let part = |at: u32| (size >> (7 * at)).to_le_bytes()[0] & 0x7f;
             self.bytes.extend([part(0) | 0x80, part(1) | 0x80, part(2) | 0x80, part(3)]);
         } else {

@@ -30,7 +30,7 @@ pub struct LeakRecording<'l> {
     pub elements: i64,
     /// Lines that allocate.
     pub lines: &'l [SampledLine<'l>],
-    /// Chain from the object to the root: classes, and the fields that reference the object before. Of a static field the
+    /// Chain from the object to the root: classes, and the fields that reference the previous object. For a static field the
     /// class begins with `static `.
     pub chain: &'l [(&'l str, Option<&'l str>)],
     /// `true` if the last object of the chain references itself.

@@ -79,7 +79,7 @@ impl Jdk {
         self.thread_of(model, self.thread, name, daemon, priority)
     }
 
-    /// Does the same for a subclass.
+    /// Adds a thread of a subclass.
     pub fn thread_of(
         &self,
         model: &mut HeapModel,

@@ -8,7 +8,7 @@ pub(crate) struct Class {
     methods: Vec<Vec<u8>>,
 }
 
-/// Contents of a `Code` attribute besides instructions.
+/// Contents of a `Code` attribute except instructions.
 #[derive(Default)]
 pub(crate) struct Code {
     pub(crate) max_stack: u16,

@@ -222,7 +222,7 @@ fn frames_move_with_the_code() {
     // Each return takes five bytes: the first frame is at 4, the next one at 64, then 69, 74, 79, 84, 89, 99.
     let mut expected = vec![4, 59, 64 + 4, 8, 0, 5, 64 + 4, 1, 250, 0, 4];
     expected.extend([253, 0, 4, 7, 0, 4, 8, 0, 5, 4, 255, 0, 9, 0, 1, 8, 0, 5, 0, 2, 0, 1]);
-    // The handler's, at 114.
+    // The frame of the handler, at 114.
     expected.extend([255, 0, 14, 0, 0, 0, 1, 7]);
     assert_eq!(frames[..expected.len()], expected);
     assert_eq!(frames.len(), expected.len() + 2);

@@ -251,7 +251,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Adds a record to a sum; `places` are the row indexes by trace.
+/// Adds a record to a sum; `places` are indexes into `sum.rows` by trace.
 fn add_samples(sum: &mut Samples, places: &mut FxHashMap<TraceSerial, usize>, record: &CpuSamples<'_>) {
     sum.total = sum.total.saturating_add(u64::from(record.total));
     for row in record.samples() {

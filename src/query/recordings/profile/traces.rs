@@ -20,7 +20,7 @@ pub struct Trace {
     frames: Range<usize>,
 }
 
-/// Place of the frames of a trace.
+/// Range of a trace's frames in [`Traces`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoredFrames(Range<usize>);
 
@@ -37,7 +37,7 @@ pub struct Traces {
     by_serial: HashMap<TraceSerial, usize>,
 }
 
-/// Without the tables for finding what is listed, whose order is another in each process.
+/// Omits the tables for lookups, whose order differs between processes.
 impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { traces, frames, table, numbers: _, names: _, by_serial: _ } = self;

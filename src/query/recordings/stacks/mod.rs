@@ -174,7 +174,7 @@ pub struct Stacks {
 pub struct Baseline {
     /// Sum of the baseline's weights.
     pub total: u64,
-    /// Weight of stacks with a frame at a place where no stack of the new recording has it.
+    /// Weight of stacks with a frame at a position where no stack of the new recording has it.
     pub gone: u64,
 }
 
@@ -247,7 +247,7 @@ pub fn stacks(profile: &Profile, question: &StackQuery) -> Result<Stacks, TooLar
 /// Reason why stacks cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// Error without comparing.
+    /// The tree of one profile would be too large.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// CPU times have different units.

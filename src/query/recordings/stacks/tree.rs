@@ -26,7 +26,7 @@ const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
 const MAX_STEPS: u64 = 1 << 28;
 /// Label of the sites that the writer left out.
 const BELOW_CUTOFF: &str = "<sites below the cutoff>";
-/// Maximum number of characters of a frame's name. Longer names are truncated: every stack through a frame repeats it.
+/// Maximum number of characters of a frame's name. Longer names are truncated: every stack through a frame repeats them.
 const MAX_NAME: usize = 1000;
 
 fn weight(site: &Site, question: &StackQuery) -> u64 {

@@ -53,7 +53,7 @@ pub(super) struct ThreadChange {
     pub(super) is_end: bool,
 }
 
-/// How events of a type are counted.
+/// Kind of the events of a type, by which they are counted.
 #[derive(Debug, Clone, Copy)]
 enum SumKind {
     Sample(usize),
@@ -68,11 +68,11 @@ enum SumKind {
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
 type SumFields = NumberFields<5>;
 
-/// Name of no field.
+/// Name for a missing field.
 const NONE: &str = "";
 
 impl SumKind {
-    /// Returns how events of a type are counted, with the names of the fields for the class and the amounts.
+    /// Returns the kind of the events of a type, with the names of the fields for the class and the amounts.
     fn from_class(class: &Class) -> Option<(Self, [&'static str; 3])> {
         let name = &*class.name;
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
@@ -163,7 +163,7 @@ pub(super) const MAX_JVM_TEXT: usize = 1 << 21;
 /// Maximum number of starts and ends of threads of a chunk.
 const MAX_THREADS: usize = 1 << 20;
 
-/// Returns what a JVM says of itself.
+/// Returns the JVM's description of itself.
 fn jvm_of(fields: &Record<'_>) -> FlightJvm {
     let text = |name| fields.text(name, MAX_JVM_TEXT).unwrap_or_default().into_owned();
     FlightJvm {
@@ -232,7 +232,7 @@ impl<'c> Counting<'c, '_> {
         }
     }
 
-    /// Returns the index of a stack; of a thread, if there is one.
+    /// Returns the index of a stack, which is separate for each thread if `thread` is given.
     fn stack(&mut self, of: &SumFields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
         let Some(trace) = of.constant(self.chunk, 0, trace) else { return NO_STACK };
         let thread = of.constant(self.chunk, 1, thread).and_then(|thread| self.names.thread(thread));
@@ -249,7 +249,7 @@ impl<'c> Counting<'c, '_> {
     }
 }
 
-/// Returns a number above 0.
+/// Returns the number if it is above 0.
 fn positive(number: Option<i64>) -> Option<u64> {
     u64::try_from(number?).ok().filter(|number| *number > 0)
 }

@@ -1,8 +1,8 @@
 //! Objects by class over time: `jdk.ObjectCount`, which stops the program and is off by default.
 //!
 //! The JVM writes an event for each class that makes up at least half a percent of the heap (`ObjectCountEventSender` in JDK's
-//! `objectCountEventSender.cpp`): of `jdk.ObjectCount` after a collection that it makes for that, of `jdk.ObjectCountAfterGC` after
-//! each collection that looks at all objects.
+//! `objectCountEventSender.cpp`): `jdk.ObjectCount` after a collection made for this purpose, `jdk.ObjectCountAfterGC` after
+//! each collection that visits all objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct ClassOverTime {
     pub first: ClassCount,
     /// Last count.
     pub last: ClassCount,
-    /// Whether the last of all counts contains it. Else there may be none of its objects any more.
+    /// `true` if the last of all counts contains it. Otherwise it may have no objects any more.
     pub is_in_last_count: bool,
 }
 
@@ -48,7 +48,7 @@ impl ClassOverTime {
         Self { class, counts: 1, first: count, last: count, is_in_last_count: true }
     }
 
-    /// Returns by how many bytes it grew, if it was counted more than once, and in the last count.
+    /// Returns its growth in bytes, if it was counted more than once and is in the last count.
     pub fn growth(&self) -> Option<u64> {
         let growth = self.last.bytes.checked_sub(self.first.bytes).filter(|growth| *growth > 0);
         growth.filter(|_| self.counts > 1 && self.is_in_last_count)

@@ -6,7 +6,7 @@
 use hprof_jfr::values::{Constant, ConstantNumber};
 use rustc_hash::FxHashMap;
 
-/// Values by constants. Those that the chunk does not contain have none.
+/// Values by constants. Constants that the chunk does not contain have none.
 #[derive(Debug)]
 pub(super) struct ConstantMap<V>(FxHashMap<ConstantNumber, V>);
 
@@ -23,14 +23,14 @@ impl<V> ConstantMap<V> {
         self.0.get(&constant.number()?)
     }
 
-    /// Sets the value of a constant; nothing of one that the chunk does not contain.
+    /// Sets the value of a constant, if the chunk contains it.
     pub(super) fn insert(&mut self, constant: &Constant<'_>, value: V) {
         if let Some(number) = constant.number() {
             self.0.insert(number, value);
         }
     }
 
-    /// Returns how many values there are.
+    /// Returns the number of values.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -44,13 +44,13 @@ pub(super) struct ConstantTable {
     class: Option<usize>,
     /// First key, if constants of the type are numbered by their keys.
     first: Option<i64>,
-    /// By number of the constant; [`NONE`] for none. It is not much longer than there are constants of the type.
+    /// Numbers by number of the constant; [`NONE`] if missing. Not much longer than there are constants of the type.
     table: Vec<u32>,
-    /// Those of another type.
+    /// Numbers of constants of other types.
     other: ConstantMap<u32>,
 }
 
-/// No number.
+/// Placeholder for a missing number.
 const NONE: u32 = u32::MAX;
 
 impl ConstantTable {
@@ -73,7 +73,7 @@ impl ConstantTable {
         self.other.get(constant).copied()
     }
 
-    /// Sets the number of a constant; nothing of one that the chunk does not contain.
+    /// Sets the number of a constant, if the chunk contains it.
     pub(super) fn insert(&mut self, constant: &Constant<'_>, number: u32) {
         let Some(ConstantNumber { class, number: at }) = constant.number() else { return };
         if self.class.is_none() {
@@ -105,7 +105,7 @@ mod tests {
     const CLASS: i64 = 31;
     const KEYS: usize = 1_000;
 
-    /// A hostile file chooses keys that collide: what it cannot choose is the numbers.
+    /// A hostile file can choose keys that collide, but not the numbers of constants.
     #[test]
     fn tables_are_keyed_by_numbers_that_are_dense() {
         let keys: Vec<i64> = colliding_keys().take(KEYS).collect();

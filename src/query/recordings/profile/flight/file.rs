@@ -19,7 +19,7 @@ impl FlightFile {
     /// has no name.
     ///
     /// # Errors
-    /// If it cannot be opened, or not be unpacked.
+    /// If it cannot be opened or unpacked.
     pub fn open(
         path: &Path,
         scratch: Option<PathBuf>,

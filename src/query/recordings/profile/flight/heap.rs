@@ -1,4 +1,4 @@
-//! Heap over time: what collections left.
+//! Heap over time: its size after each collection.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +109,7 @@ impl HeapEventKind {
         })
     }
 
-    /// Reads an event; `None` if it says nothing about the heap.
+    /// Reads an event; `None` if it contains nothing about the heap.
     fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>, parts: &mut HeapParts) -> Option<HeapEvent> {
         let mut is_after = || parts.part_value(fields, HeapPart::When) == Some(1);
         let gc_id = fields.integer("gcId");
@@ -138,7 +138,7 @@ impl HeapEventKind {
 /// Field of events about the heap that is a value with fields, or a constant, which any number of events can share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapPart {
-    /// When the heap was looked at: 1 for after a collection.
+    /// When the heap was measured: 1 for after a collection.
     When,
     /// Name of a collection: 1 for a full one.
     Name,
@@ -148,7 +148,7 @@ enum HeapPart {
     Metaspace,
 }
 
-/// Values of the constants that events about the heap refer to, by the part that each is. Each is read once.
+/// Values of the constants that events about the heap refer to, by part. Each is read once.
 #[derive(Debug, Default)]
 struct HeapParts {
     when: ConstantMap<Option<u64>>,
@@ -231,7 +231,7 @@ impl HeapEvents {
 #[derive(Debug, Default)]
 pub(super) struct Collecting {
     collections: Vec<PartialCollection>,
-    /// Place of the last collection of each number.
+    /// Index of the last collection with each number.
     last: BTreeMap<i64, usize>,
     memory_limit_bytes: Option<u64>,
     classes: ClassCounts,
@@ -279,7 +279,7 @@ impl Collecting {
         }
     }
 
-    /// Returns the collection of a number; a new one if the known one has the fact.
+    /// Returns the last collection with a number; a new one if there is none, or if `has` is true for it.
     fn collection_without(
         &mut self,
         gc_id: i64,
@@ -296,7 +296,7 @@ impl Collecting {
         &mut self.collections[at]
     }
 
-    /// Returns the collections of which it is known what they left.
+    /// Returns the collections whose size afterwards is known.
     pub(super) fn finish(self) -> HeapOverTime {
         let found = self.collections.into_iter().filter_map(|of| {
             let (nanos, used_bytes, committed_bytes) = of.after?;

@@ -1,4 +1,4 @@
-//! Trend of the heap over time: whether what collections left grows.
+//! Trend of the heap over time: whether its size after collections grows.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use super::heap::{Collection, HeapOverTime};
 
 /// Minimum number of collections, without full ones, to tell a leak from a spike.
 pub const MIN_COLLECTIONS: usize = 12;
-/// Minimum number of full collections, which leave no garbage, to look at these alone.
+/// Minimum number of full collections, which leave no garbage, to consider these alone.
 pub const MIN_FULL_COLLECTIONS: usize = 4;
-/// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is not.
+/// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is left out.
 const PARTS: usize = 4;
 
-/// Trend of the floor: the least that collections of a part of the recording left.
+/// Trend of the floor: the minimum size that collections of a part of the recording left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapTrend {
     /// Verdict.
     pub verdict: HeapVerdict,
-    /// Number of collections that were looked at.
+    /// Number of collections considered.
     pub collections: u64,
     /// `true` if these are full collections.
     pub is_full: bool,
@@ -29,9 +29,9 @@ pub struct HeapTrend {
     pub last_floor_bytes: u64,
     /// Floor of the third part of the recording.
     pub middle_floor_bytes: u64,
-    /// Maximum that a collection of the last three parts left; of all of them if there are too few.
+    /// Maximum size that a collection of the last three parts left; of all parts if there are too few collections.
     pub peak_bytes: u64,
-    /// What the last of them left.
+    /// Size that the last collection left.
     pub end_bytes: u64,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
@@ -74,8 +74,8 @@ impl HeapVerdict {
 }
 
 impl HeapOverTime {
-    /// Returns the least that collections left in each of these equal parts of the time, as far as there were any: of the
-    /// collections that the trend looks at.
+    /// Returns the collection that left the least in each of these equal parts of the time, skipping parts without one. Only
+    /// collections that the trend considers count.
     pub fn floors(&self, parts: usize) -> Vec<Collection> {
         let (looked_at, _) = self.looked_at();
         let time = |at: Option<&&Collection>| at.map_or(0, |collection| i128::from(collection.nanos));
@@ -89,11 +89,11 @@ impl HeapOverTime {
         looked_at.chunk_by(same_part).filter_map(floor).collect()
     }
 
-    /// Returns the collections that the trend looks at, and whether these are full ones.
+    /// Returns the collections that the trend considers, and whether these are full ones.
     ///
     /// Full ones, which leave no garbage, count alone if there are enough, and some in each part of the time that is compared:
-    /// a JVM that runs out of memory makes many at the end, which all leave the same. Else they do not count, as one among others
-    /// is no trend.
+    /// a JVM that runs out of memory makes many at the end, which all leave the same. Otherwise they do not count, as one among
+    /// others is no trend.
     fn looked_at(&self) -> (Vec<&Collection>, bool) {
         let (full, others): (Vec<&Collection>, Vec<&Collection>) =
             self.collections.iter().partition(|of| of.is_full);
@@ -159,7 +159,7 @@ fn min_collections(is_full: bool) -> usize {
     if is_full { MIN_FULL_COLLECTIONS } else { MIN_COLLECTIONS }
 }
 
-/// The sentence about a trend.
+/// Formats a trend as a sentence.
 impl fmt::Display for HeapTrend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, middle, last, peak] =
@@ -335,10 +335,10 @@ mod tests {
         let rising = (0..40).map(|at| 100 + 5 * at);
         let trend = heap(rising.clone().chain([300; 6]), |at| at >= 40).trend().unwrap();
         assert_eq!((trend.verdict, trend.collections, trend.is_full), (HeapVerdict::Rising, 40, false));
-        // That of a dump leaves less than young ones do.
+        // The collection of a dump leaves less than young ones do.
         let trend = heap(rising.chain([90]), |at| at == 40).trend().unwrap();
         assert_eq!((trend.verdict, trend.last_floor_bytes), (HeapVerdict::Rising, 250));
-        // Without others they are all there is.
+        // Without other collections, full ones count.
         let trend = heap([5; 3], |_| true).trend().unwrap();
         assert_eq!(trend.to_string(), "3 full collections: too few to tell a leak from a spike (at least 4)");
         let trend = heap([5; 11], |_| false).trend().unwrap();

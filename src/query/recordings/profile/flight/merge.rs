@@ -32,7 +32,7 @@ pub(super) struct MergedChunks {
     pub(super) facts: FlightFacts,
     version: (u16, u16),
     traces: Traces,
-    /// Places in `stored` of lists of frames.
+    /// Indexes into `stored` by list of frames.
     lists: HashMap<Box<[u32]>, u32>,
     /// The list that is looked up.
     numbers: Vec<u32>,
@@ -50,7 +50,7 @@ pub(super) struct MergedChunks {
     waits: [SiteSums; 3],
     threads: Vec<StartedThread>,
     thread_events: Vec<ThreadEvent>,
-    /// Places in `threads` by serial number.
+    /// Indexes into `threads` by serial number.
     started: HashMap<u32, usize>,
     stack_threads: HashMap<u32, Arc<str>>,
     left_out_threads: u64,
@@ -231,8 +231,7 @@ impl MergedChunks {
         }
     }
 
-    /// Returns the samples of the requested kind; by default of all kinds that may stand for the same, the preferred one
-    /// first.
+    /// Returns the samples of the requested kind; by default of all alternative kinds, the preferred one first.
     fn samples(&self, wanted: Option<SampleEvent>) -> VecDeque<Samples> {
         match wanted {
             Some(event) => self.samples_of(event).into_iter().collect(),
@@ -252,7 +251,7 @@ impl MergedChunks {
         Some(Samples { total, rows, date: self.end_date(), event: Some(event) })
     }
 
-    /// Returns the end: all that is counted was recorded up to it.
+    /// Returns the end of the recording as a date.
     fn end_date(&self) -> Option<String> {
         date_of_nanos(self.facts.end_nanos)
     }
@@ -261,7 +260,7 @@ impl MergedChunks {
         of.get(kind).unwrap_or(&of[0])
     }
 
-    /// Returns waits of the requested kind; by default the first of which there are any.
+    /// Returns waits of the requested kind; by default of the first kind that occurs.
     fn contention(&self, wanted: Option<MonitorEvent>) -> Option<Times> {
         let found = |event: &MonitorEvent| !self.kind(&self.waits, *event as usize).is_empty();
         let event = wanted.or_else(|| MonitorEvent::ALL.into_iter().find(found)).filter(found)?;
@@ -340,7 +339,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// What the file chooses, it could choose to collide without a seed.
+    /// The file chooses the keys: without a seed it could choose those that collide.
     #[test]
     fn hashes_are_seeded() {
         let MergedChunks { lists, by_thread, class_numbers, .. } = MergedChunks::default();

@@ -45,7 +45,7 @@ pub struct FlightReport {
     pub facts: FlightFacts,
     /// Starts and ends of threads, in the order of the file.
     pub thread_events: Vec<ThreadEvent>,
-    /// Samples of other events than those in the profile that stand for the same.
+    /// Samples of other events, alternatives to those in the profile.
     pub other_samples: Vec<Samples>,
     /// Heap over time.
     pub heap: HeapOverTime,

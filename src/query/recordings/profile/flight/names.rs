@@ -34,7 +34,7 @@ pub(super) struct GroupName {
 
 /// Description of the frames of native methods.
 const NATIVE: &str = "Native";
-/// Added to the operating system's ID of a thread that is none of Java.
+/// Bit added to the operating system's ID of a thread that is not a Java thread.
 const NATIVE_THREAD: u32 = 1 << 31;
 
 /// Names by their constants.
@@ -207,7 +207,7 @@ fn symbol(
 
 impl NameBudget {
     /// Returns a name that is not empty, if there are as many bytes left. If not, the texts of the other names are not even
-    /// decoded: each may be long. One that is damaged takes as many bytes as were looked at.
+    /// decoded: each may be long. A damaged one takes as many bytes as were examined.
     fn take(&mut self, text: Option<StringValue<'_>>, make: impl Fn(&str) -> Arc<str>) -> Option<Arc<str>> {
         let text = text.filter(|text| text.stated_len() > 0)?;
         if self.left == 0 {
@@ -232,7 +232,7 @@ mod tests {
     use hprof_jfr::Recording;
     use hprof_writer::flight::{FlightWriter, TEXT, every_kind};
 
-    /// One that fits exactly is read, one that is empty is never left out, and one that is damaged takes what was looked at.
+    /// A name that fits exactly is read, an empty one is never left out, and a damaged one takes what was examined.
     #[test]
     fn names_are_charged_by_what_is_looked_at() {
         let mut made = FlightWriter::new(true);
@@ -267,7 +267,7 @@ mod tests {
             .events()
             .filter(|event| event.fields.class().unwrap().name.starts_with("jdk.Thread"))
             .collect();
-        // Of the thread, its group and the parent of that; in place of the first, the one of the operating system.
+        // Names of the thread, its group and the group's parent; instead of the first, the one in the operating system.
         let all = ["worker", "main", "system"].concat().len();
         for (max_bytes, left_out) in [(all, 0), (all - 1, 1), ("worker".len(), 2), (1, 4)] {
             let mut names = Names::new(max_bytes);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::stacks::{NO_STACK, StackIndex};
 
-/// Number of events, and what they state: bytes or nanoseconds.
+/// Number of events, and the sum of their bytes or nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) events: u64,

@@ -17,7 +17,7 @@ use hprof_model::threads::frames::NATIVE;
 
 /// Index of a stack; [`NO_STACK`] for none.
 pub(super) type StackIndex = u32;
-/// Event without a stack trace.
+/// Index of events without a stack trace.
 pub(super) const NO_STACK: StackIndex = u32::MAX;
 
 /// A stack.
@@ -52,16 +52,16 @@ pub(super) struct FrameLists {
 /// Stacks by their constants.
 #[derive(Debug, Default)]
 pub(super) struct ChunkStacks {
-    /// Those that are not separated by thread.
+    /// Stacks that are not separated by thread.
     by_constant: ConstantTable,
     /// Indices of lists of frames.
     lists: ConstantTable,
-    /// By list: whether outer frames are missing.
+    /// By list: `true` if outer frames are missing.
     are_truncated: Vec<bool>,
     /// By list and thread. The file chooses the numbers of threads, so the hash is seeded.
     by_thread: HashMap<(u32, u32), StackIndex>,
     table: StackTable,
-    /// By index of the type of the frame, and its method, line and kind, which the file chooses, too.
+    /// By index of the type of the frame, and its method, line and kind, which the file chooses, so the hash is seeded.
     by_frame: HashMap<(usize, [i64; 3]), u32>,
     by_bytes: ElementNumbers,
     /// Innermost frames, of stacks of which only that was read.
@@ -210,8 +210,7 @@ impl ChunkStacks {
     }
 }
 
-/// Returns descriptions of the damage to a chunk whose events were read with these stacks and names: for every question, the
-/// same is damage.
+/// Returns descriptions of the damage to a chunk whose events were read with these stacks and names: the same for every query.
 pub(super) fn chunk_problems(
     chunk: &Chunk<'_>,
     span: &ChunkSpan,
@@ -237,7 +236,7 @@ pub(super) fn chunk_problems(
 }
 
 impl ClassTable {
-    /// Returns the number of a class; of none, and of one that the chunk does not contain, that of the class without a name.
+    /// Returns the number of a class; that of the class without a name for `None`, and for one that the chunk does not contain.
     pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
         let known = class.as_ref().and_then(|class| self.by_constant.get(class));
         known.unwrap_or_else(|| self.new_number(class, names))

@@ -66,7 +66,7 @@ impl Class {
     }
 }
 
-/// Way in which a class is named.
+/// Form in which a class is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassNaming {
     Itself,
@@ -221,8 +221,8 @@ impl HeapCounter {
         (self.heap, sites)
     }
 
-    /// Adds class objects as instances of java.lang.Class. No line states their bytes; the difference between the first
-    /// line and all others is theirs, if it includes them, which the agent's does not.
+    /// Adds class objects as instances of java.lang.Class. No line states their bytes: they are the difference between the
+    /// first line and the sum of all others, if the first line includes them, which the agent's does not.
     fn add_class_objects(&self, rows: &mut Vec<TextClass>, by_name: &HashMap<String, usize>) -> u64 {
         let heap = &self.heap;
         if heap.class_objects == 0 {

@@ -1,4 +1,4 @@
-//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table from all of a run.
+//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table of each kind from all tables of a run.
 //!
 //! The agent resets its counters whenever it has written them, so tables of one kind are summed.
 

@@ -16,7 +16,7 @@ use super::super::stacks::{self, ChunkStacks, ClassTable, StackTable, chunk_prob
 use super::old_objects::{OldObject, OldObjects};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
-/// Index of no stack.
+/// Index of events without a stack.
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
 /// ID of the first recording of a JVM.
@@ -136,7 +136,7 @@ struct Reading<'c> {
     names: Names,
     stacks: ChunkStacks,
     classes: ClassTable,
-    /// By kind of event: places of rows.
+    /// Indexes into `found.rows`, by kind of event.
     places: [SiteMap<usize>; AllocationEvent::ALL.len()],
     /// Number of events about old objects.
     old_object_events: u64,
@@ -202,7 +202,7 @@ impl<'c> Reading<'c> {
         }
     }
 
-    /// Returns the place of a row; `None` if there are too many.
+    /// Returns the index of a row; `None` if there are too many.
     fn row(&mut self, key: RowKey) -> Option<usize> {
         let RowKey { event, class, stack } = key;
         let places = self.places.get_mut(event as usize)?;
@@ -232,7 +232,7 @@ impl<'c> Reading<'c> {
     }
 }
 
-/// Returns what a JVM says of itself.
+/// Returns the JVM's description of itself.
 fn jvm_of(fields: &Record<'_>) -> RecordedJvm {
     let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
     let text = |name| fields.text(name, MAX_JVM_TEXT);

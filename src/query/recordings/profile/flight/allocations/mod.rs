@@ -98,7 +98,7 @@ pub struct RecordedJvm {
     pub pid: Option<i64>,
     /// Start, in nanoseconds since 1970.
     pub start_nanos: Option<i64>,
-    /// Whether its options start a recording with it, without delay.
+    /// `true` if its options start a recording with it, without delay.
     pub starts_recording: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct Allocations {
     pub jvm: Option<RecordedJvm>,
     /// Times at which recordings were started in the JVM, in milliseconds since 1970; the first few.
     pub started_ms: Vec<i64>,
-    /// That of the first recording of the JVM, by its ID.
+    /// Start of the first recording of the JVM, by its ID, in milliseconds since 1970.
     pub first_started_ms: Option<i64>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
@@ -181,7 +181,7 @@ struct MergedAllocations {
     class_numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Numbers among all chunks of what a chunk numbers itself, as far as they were looked up.
+/// Numbers in all chunks for the frames, stacks and classes of one chunk, filled as they are looked up.
 struct ChunkNumbers<'c> {
     tables: &'c StackTable,
     frames: Vec<Option<u32>>,
@@ -244,7 +244,7 @@ impl MergedAllocations {
         }
     }
 
-    /// Returns the number of a chunk's class among all; `None` if there are too many.
+    /// Returns the number of a chunk's class in all chunks; `None` if there are too many.
     fn class(&mut self, numbers: &mut ChunkNumbers<'_>, names: &[Arc<str>], class: u32) -> Option<u32> {
         let known = numbers.classes.get_mut(class as usize)?;
         *known.get_or_insert_with(|| {
@@ -259,7 +259,7 @@ impl MergedAllocations {
         })
     }
 
-    /// Returns the number of a chunk's stack among all; `None` if there are too many.
+    /// Returns the number of a chunk's stack in all chunks; `None` if there are too many.
     fn stack(&mut self, numbers: &mut ChunkNumbers<'_>, stack: u32) -> Option<u32> {
         if stack == NO_STACK {
             return Some(NO_STACK);

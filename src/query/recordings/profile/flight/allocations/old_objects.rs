@@ -28,7 +28,7 @@ pub struct OldObject {
     pub chain: Vec<ChainLink>,
 }
 
-/// A reference to the object before, by another.
+/// A reference to the previous object of the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChainLink {
     /// Class of the other object; of a class object, the class that it represents.
@@ -159,7 +159,7 @@ impl<'c> OldObjects<'c> {
         name
     }
 
-    /// Takes `bytes` of those that are left; returns whether there are as many. If not, none is left.
+    /// Subtracts `bytes` from those left. If there are fewer, leaves none and returns `false`.
     fn take(&mut self, bytes: usize) -> bool {
         let rest = self.left.checked_sub(bytes);
         self.left = rest.unwrap_or(0);

@@ -103,7 +103,7 @@ fn events_about_old_objects_are_bounded() {
     }
 }
 
-/// Null, as of a thread that is parked for no object, and constants that the chunk lacks are one class, however many events.
+/// Null (as for a thread parked without a blocker) and constants that the chunk lacks are one class, however many events.
 #[test]
 fn classes_that_the_chunk_does_not_contain_are_one() {
     let mut made = FlightWriter::new(true);
@@ -155,7 +155,7 @@ fn a_recording_without_events() {
     assert_eq!((found.event, found.classes().count(), found.problems.len()), (None, 0, 1));
 }
 
-/// Beside a dump the heap over time is that of `summary`.
+/// Allocations of a recording contain the same heap over time as its report.
 #[test]
 fn heap_over_time_is_that_of_a_report() {
     let bytes = [every_kind(true).finish(), full_collections(&[64, 128, 192, 640], true).finish()].concat();
@@ -170,7 +170,7 @@ fn heap_over_time_is_that_of_a_report() {
     assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
 }
 
-/// What the file chooses, it could choose to collide without a seed.
+/// The file chooses the keys: without a seed it could choose those that collide.
 #[test]
 fn hashes_are_seeded() {
     let MergedAllocations { frames, stacks, rows, class_numbers, .. } = MergedAllocations::default();
