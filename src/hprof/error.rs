@@ -36,9 +36,9 @@ pub enum FormatErrorKind {
         /// Number of bytes left.
         left: u64,
     },
-    /// A heap sub-record with a tag that no version of the format knows.
+    /// A heap sub-record with a tag that no version of the format defines.
     UnknownSubRecord(u8),
-    /// A top-level record with a tag that no version of the format knows.
+    /// A top-level record with a tag that no version of the format defines.
     UnknownRecord(u8),
     /// The segments of a heap dump that starts here are not followed by HEAP DUMP END.
     NoHeapDumpEnd,

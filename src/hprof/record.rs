@@ -217,7 +217,7 @@ pub struct CpuSamples<'a> {
     samples: &'a [u8],
 }
 
-/// Row of CPU SAMPLES.
+/// A row of CPU SAMPLES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuSample {
     /// Number of samples.

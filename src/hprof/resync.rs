@@ -85,7 +85,7 @@ pub fn find<K: KnownClasses>(
     known: &K,
 ) -> Option<usize> {
     let w = id_size.bytes();
-    // Records that many starts lead to (class dumps of a megabyte) must not be read from each of them.
+    // Records to which many candidate offsets lead (class dumps of 1 MiB) must not be read again from each of them.
     let mut budget = BUDGET + 16 * to.saturating_sub(from);
     (from..to.min(bytes.len())).find(|&at| {
         // A cheap check first: the tag, and a known class.

@@ -93,7 +93,7 @@ pub fn sniff(bytes: &[u8]) -> FileKind {
     FileKind::Other
 }
 
-/// Returns whether a text starts with an object or a list of JSON (RFC 8259), and not, for example, with a section of TOML.
+/// Returns whether a text starts with a JSON object or array (RFC 8259), and not, for example, with a TOML section.
 fn starts_as_json(text: &[u8]) -> bool {
     let Some((first @ (b'{' | b'['), rest)) = text.split_first() else { return false };
     let rest = rest.trim_ascii_start();

@@ -10,8 +10,8 @@ use crate::open::heap::Heap;
 use crate::records::stack_records::StackRecords;
 use hprof_input::progress::{Progress, Quiet};
 
-/// An open dump with its graph, without the bytes of its records: the one argument of queries that read none. A question that
-/// the summary answers takes [`Heap`] or [`Summary`].
+/// An open dump with its graph, without the bytes of its records: the one argument of queries that read none. A query that
+/// needs only the summary takes [`Heap`] or [`Summary`].
 #[derive(Debug, Clone, Copy)]
 pub struct DumpGraph<'a> {
     /// The file, and answers kept in its index.
@@ -26,7 +26,7 @@ pub struct DumpGraph<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Dump<'a> {
     base: DumpGraph<'a>,
-    /// What objects contain.
+    /// Reader of the contents of objects.
     pub objects: ObjectReader<'a>,
 }
 
@@ -36,8 +36,8 @@ impl<'a> DumpGraph<'a> {
         Self { heap, summary: heap.summary(), graph }
     }
 
-    /// Makes the records readable. The unpacked copy of a compressed dump is read once for that, to verify it, and made again
-    /// if it is damaged.
+    /// Returns a view with the records. The unpacked copy of a compressed dump is read once to verify it, and created again if
+    /// it is damaged.
     ///
     /// # Errors
     /// [`Error::Unpack`].
@@ -67,7 +67,7 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// All that needs no records.
+/// Gives access to everything that needs no records.
 impl<'a> Deref for Dump<'a> {
     type Target = DumpGraph<'a>;
 

@@ -188,7 +188,7 @@ fn map(file: &File) -> io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Maps a whole file that no other process knows, for writing.
+/// Maps a whole file that no other process can access, for writing.
 #[allow(unsafe_code)]
 pub fn map_scratch(file: &File) -> io::Result<MmapMut> {
     // SAFETY: The file has no name, so that no other process changes or truncates it, and this is its only map.
@@ -207,7 +207,7 @@ impl TextFile {
     /// Opens the file, if it looks like a text report of the HPROF agent.
     ///
     /// # Errors
-    /// As [`Mapped::open`].
+    /// Those of [`MappedFile::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         let map = MappedFile::open(path)?;
         // Text reports in archives are not supported.

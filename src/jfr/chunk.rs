@@ -19,7 +19,7 @@ pub const CHECKPOINT: i64 = 1;
 /// Maximum number of problems of a chunk that are stored.
 const MAX_PROBLEMS: usize = 8;
 
-/// Maximum number of selected events whose places are stored.
+/// Maximum number of selected events whose offsets are stored.
 const MAX_SELECTED: usize = if cfg!(test) { 4 } else { 1 << 20 };
 
 /// Number of events of a part of a chunk.
@@ -32,8 +32,8 @@ pub struct Chunk<'a> {
     pub(crate) reader: Reader<'a>,
 }
 
-/// What is known about a chunk once all its events have been visited: their types and constants, and where they are. It
-/// borrows nothing, so that parts of a chunk that are read at different times can share it.
+/// Tables of a chunk whose events have all been visited: types, constants, and offsets of the events. They borrow nothing, so
+/// that parts of a chunk that are read at different times can share them.
 #[derive(Debug)]
 pub struct ChunkTables {
     /// Header.
@@ -51,17 +51,17 @@ pub struct ChunkTables {
     pub(crate) selected: SelectedEvents,
 }
 
-/// Events of selected types, whose places are stored when a chunk is visited: their headers are read once.
+/// Events of selected types. Their offsets are stored when a chunk is visited, so that headers are read once.
 #[derive(Debug)]
 pub(crate) struct SelectedEvents {
     /// By index of the type.
     pub(crate) is_selected: Vec<bool>,
     pub(crate) places: Vec<EventPlace>,
-    /// Offset of the first event that can be selected and is not stored. Those from it are visited again.
+    /// Offset of the first selectable event that is not stored. Events from it on are visited again.
     pub(crate) rest: usize,
 }
 
-/// Place of a selected event.
+/// Offsets of a selected event in its chunk, and index of its type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventPlace {
     pub(crate) class: u32,
@@ -98,7 +98,7 @@ impl<'a> Chunk<'a> {
         Self::read_selecting(file, span, |_| false)
     }
 
-    /// Reads the types and constants of a chunk, for [`Chunk::selected`].
+    /// Reads the types and constants of a chunk, for [`Chunk::selected_events`].
     ///
     /// # Errors
     /// As [`Chunk::read`].
@@ -120,7 +120,7 @@ impl<'a> Chunk<'a> {
         self.reader.end()
     }
 
-    /// Returns the tables, for [`Chunk::of`].
+    /// Returns the tables, for [`Chunk::from_tables`].
     pub fn tables(&self) -> &Arc<ChunkTables> {
         &self.tables
     }
@@ -259,7 +259,7 @@ impl Walk {
 }
 
 impl SelectedEvents {
-    /// Creates a list of events of types that are selected, if they are known already.
+    /// Creates an empty list of events of the selected types; with `None`, types are unknown, and nothing is stored.
     fn new(is_selected: Option<Vec<bool>>) -> Self {
         let rest = if is_selected.is_some() { usize::MAX } else { 0 };
         Self { is_selected: is_selected.unwrap_or_default(), places: Vec::new(), rest }
@@ -284,10 +284,10 @@ impl SelectedEvents {
     }
 }
 
-/// What the header of a chunk says about its events.
+/// Metadata and offsets of events, found through the header of a chunk.
 #[derive(Default)]
 struct HeaderFacts {
-    /// Offsets of the metadata, and of the checkpoints, each of which states the offset of the one before; ascending.
+    /// Offsets of the metadata and of the checkpoints, ascending. Each checkpoint states the distance to the previous one.
     starts: Vec<usize>,
     metadata: Option<Metadata>,
 }
@@ -302,7 +302,7 @@ impl HeaderFacts {
     fn read(reader: Reader<'_>, header: &ChunkHeader) -> Self {
         let mut stated = Self::default();
         if let Some((at, event)) = event_at(reader, header.metadata, METADATA) {
-            // Bytes that happen to look like the start of an event are no metadata.
+            // Bytes that happen to look like the start of an event are not metadata.
             stated.metadata = Metadata::read(event).ok();
             stated.starts.extend(stated.metadata.is_some().then_some(at));
         }

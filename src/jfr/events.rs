@@ -6,7 +6,7 @@ use crate::reader::Reader;
 /// Length of the header of a chunk.
 pub(crate) const HEADER: usize = 68;
 
-/// Place of an event in its chunk.
+/// Type and offsets of an event in its chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventHeader {
     /// ID of the type.

@@ -6,7 +6,7 @@
 //! * [`recording`] finds the chunks of a file, including truncated ones and one that the JVM has not finished.
 //! * [`events`] walks over the events of a chunk.
 //! * [`chunk`] reads its types and constants.
-//! * [`metadata`] parses the types. Nothing here knows the fields of an event: newer JVMs add types and fields.
+//! * [`metadata`] parses the types. No fields of events are built in: newer JVMs add types and fields.
 //! * [`NumberFields`] are integers and keys that are read in one walk over an event.
 //! * [`values`] reads fields of events, and of the constants that they refer to, on request.
 //!

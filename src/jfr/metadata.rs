@@ -45,7 +45,7 @@ pub struct Class {
     pub super_name: Arc<str>,
     /// Fields, in the order of their values.
     pub fields: Vec<Field>,
-    /// Indices of the fields, ascending by name: events and constants are looked into by names.
+    /// Indices of the fields, ascending by name: fields of events and constants are looked up by name.
     by_name: Vec<u32>,
 }
 
@@ -239,7 +239,7 @@ impl<'m> Elements<'m> {
     fn name(&mut self, name: Option<&Arc<str>>, at: &Reader<'_>) -> Result<Arc<str>, FlightError> {
         let name = name.unwrap_or(&self.none);
         self.names = self.names.saturating_add(name.len());
-        // What was read, not what is left: the size that the event states can be damaged.
+        // The number of bytes read, not of those left: the size that the event states can be damaged.
         let read = at.position().saturating_sub(self.start);
         if self.names > read.saturating_mul(MAX_NAMES) {
             return Err(at.error(FlightErrorKind::NamesTooLong));
@@ -289,7 +289,8 @@ mod tests {
         assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
     }
 
-    /// A header that states where the metadata is leaves open where it ends: what follows it in the chunk gives no more room.
+    /// A header states where the metadata starts, not where it ends: the bytes that follow it in the chunk must not raise the
+    /// limit.
     #[test]
     fn bytes_after_the_metadata_allow_no_more_names() {
         let name = "n".repeat(10_000);
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn too_many_types_are_an_error() {
         let types: Vec<FlightType<'_>> = (100..).take(MAX_TYPES).map(|id| (id, "T", &[][..])).collect();
-        // The primitive types are more.
+        // With the primitive types there are more than the maximum.
         assert_eq!(read(&types).unwrap_err().kind, FlightErrorKind::TooManyTypes);
     }
 }

@@ -19,17 +19,17 @@ pub enum NumberField<'n> {
 #[derive(Debug, Clone)]
 pub struct NumberFields<const N: usize> {
     class: usize,
-    /// Ascending by field.
+    /// Selected fields, in the order of the values.
     picks: Vec<Pick>,
     /// Steps after the last one.
     rest: Vec<Step>,
-    /// Fields that are selected again: where the number is, and where it belongs as well.
+    /// Fields that are selected more than once: the slot that has the number, and another slot for the same number.
     copies: Vec<(usize, usize)>,
     /// Types of the constants.
     classes: [usize; N],
 }
 
-/// Numbers of elements of arrays, by their bytes: most stacks share most of their frames.
+/// Cache of the numbers of array elements, by their bytes: most stacks share most of their frames.
 #[derive(Debug, Default)]
 pub struct ElementNumbers {
     /// Type of the elements.
@@ -50,7 +50,7 @@ const MAX_INTEGERS: u16 = 8;
 const NO_ELEMENT: u64 = u64::MAX;
 
 impl ElementNumbers {
-    /// Returns the place for an element of a type.
+    /// Returns the table entry for the bytes of an element.
     #[inline]
     fn place(&mut self, bytes: u64) -> Option<&mut (u64, u32)> {
         let at = bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TABLE_BITS);
@@ -72,7 +72,7 @@ impl ElementNumbers {
 /// A selected field.
 #[derive(Debug, Clone)]
 struct Pick {
-    /// Steps from the one before.
+    /// Steps from the previous selected field.
     gap: Vec<Step>,
     read: FieldRead,
     /// Index among the selected fields.
@@ -80,7 +80,7 @@ struct Pick {
 }
 
 impl Chunk<'_> {
-    /// Selects fields of a type. Of one that does not exist, or is of another kind, no number is found in any value.
+    /// Selects fields of a type. If one does not exist or has another type, its number is `None` for all values.
     pub fn numbers<const N: usize>(&self, class: usize, fields: [NumberField<'_>; N]) -> NumberFields<N> {
         let of = self.metadata.classes.get(class);
         let wanted = |(slot, wanted)| {
@@ -121,7 +121,7 @@ impl<const N: usize> NumberFields<N> {
         self.class
     }
 
-    /// Returns the constant of a key in this place.
+    /// Returns the constant of a key that was read from the selected field `slot`.
     pub fn constant<'c>(&self, chunk: &'c Chunk<'c>, slot: usize, key: Option<i64>) -> Option<Constant<'c>> {
         Some(Constant::new(chunk, *self.classes.get(slot)?, key?))
     }
@@ -178,7 +178,7 @@ impl<const N: usize> NumberFields<N> {
 
 impl<'c> Record<'c> {
     /// Returns the numbers in the selected fields, each as [`Record::value`] returns it; `None` for one that is damaged, or
-    /// that comes after damage. In a value of another type there are none.
+    /// that comes after damage. A value of another type has none.
     #[inline]
     pub fn numbers<const N: usize>(&self, fields: &NumberFields<N>) -> [Option<i64>; N] {
         let mut numbers = [None; N];
@@ -196,8 +196,8 @@ impl<'c> Array<'c> {
         self.place.chunk.numbers(self.place.class, fields)
     }
 
-    /// Visits numbers of the first elements, at most `count`, as [`Array::each`]: those that `number` returns for the numbers in
-    /// the selected fields. `number` is not called again for most elements with equal bytes.
+    /// Visits a number for each of the first elements, at most `count`, as [`Array::for_each_element`]: the result of `number`
+    /// for the numbers in the selected fields. `number` is not called again for most elements with equal bytes.
     pub fn each_numbered<const N: usize>(
         &self,
         fields: &NumberFields<N>,
@@ -236,8 +236,8 @@ impl<'c> Array<'c> {
     }
 
     /// Visits the numbers in the selected fields of the first elements, at most `count`, up to the first that is damaged.
-    /// Elements that have no fields are left out, and so are keys of constants: the JVM writes the frames of stacks where they are,
-    /// and each of many keys could refer to one long value.
+    /// Elements without fields are skipped, and so are keys of constants: the JVM writes the frames of stacks inline, and each
+    /// of many keys could refer to one long value.
     pub fn for_each_element<const N: usize>(
         &self,
         fields: &NumberFields<N>,

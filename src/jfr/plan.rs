@@ -1,4 +1,4 @@
-//! How to skip the values of each type: a flat list of steps.
+//! Steps that skip the values of each type, as flat lists.
 
 use crate::error::{FlightError, FlightErrorKind};
 use crate::metadata::{MAX_DEPTH, Metadata};
@@ -6,8 +6,8 @@ use crate::reader::Reader;
 
 /// Maximum number of steps of a type: types of the JVM have at most 60.
 const MAX_STEPS: usize = 4096;
-/// Maximum number of steps of all types together, and as a multiple of the number of fields: values can be nested, so that
-/// each type has twice as many steps as the one in it. Of a JVM, there are about as many steps as fields.
+/// Maximum number of steps of all types together, and as a multiple of the number of fields: values can be nested, so that each
+/// type has twice as many steps as the one in it. Types of a JVM have about as many steps as fields.
 const MAX_ALL_STEPS: usize = 1 << 20;
 const STEPS_OF_FIELD: usize = 16;
 
@@ -82,9 +82,9 @@ struct ClassPlan {
     primitive: Option<Primitive>,
     /// Steps over a value, if the type can be read.
     steps: Option<Vec<Step>>,
-    /// The same, fewer.
+    /// The same steps, with integers of variable length joined.
     joined: Vec<Step>,
-    /// For each field the number of steps before it.
+    /// Number of steps before each field.
     fields: Vec<usize>,
 }
 
@@ -212,7 +212,7 @@ impl Plans {
         self.of_class.iter().flat_map(|plan| &plan.steps).map(Vec::len).sum()
     }
 
-    /// Returns of how many integers of variable length a value consists, if it consists of nothing else.
+    /// Returns the number of integers of variable length in a value; `None` if it contains anything else.
     pub(crate) fn integers(&self, class: usize) -> Option<u16> {
         match self.of_class.get(class).map(|plan| &*plan.joined)? {
             [Step::Variables(integers)] => Some(*integers),
@@ -266,7 +266,7 @@ impl Plans {
         }
     }
 
-    /// Takes steps.
+    /// Skips the values of these steps.
     pub(crate) fn skip_steps(
         &self,
         steps: &[Step],

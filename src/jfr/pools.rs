@@ -28,7 +28,7 @@ const NONE: u32 = 0;
 const TABLE_OF_CONSTANT: usize = 8;
 
 impl Pool {
-    /// `constants` are in the order of the file.
+    /// Creates a pool of constants, given in the order of the file.
     fn new(mut constants: Vec<(i64, usize)>) -> Self {
         // Of constants with one key, the last one in the file counts.
         let keys = constants.iter().map(|(key, _)| *key);

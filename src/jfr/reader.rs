@@ -7,7 +7,7 @@ use crate::error::{FlightError, FlightErrorKind};
 /// Reader of the bytes of a chunk, up to the end of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
-    /// The chunk, up to the end of what may be read.
+    /// The chunk, up to the end of the readable bytes.
     bytes: &'a [u8],
     at: usize,
     /// Offset of the chunk in the file, for errors.
@@ -28,7 +28,7 @@ pub(crate) enum Text<'a> {
 /// A string that is decoded on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InlineText<'a> {
-    /// At the first character.
+    /// Reader at the first character.
     reader: Reader<'a>,
     encoding: TextEncoding,
     /// Number of bytes, or of UTF-16 units.
@@ -49,7 +49,7 @@ impl<'a> InlineText<'a> {
         self.count
     }
 
-    /// Returns the text, cut after the last character that ends within `max_bytes` of UTF-8. What is cut off is not decoded.
+    /// Returns the text, truncated after the last character that ends within `max_bytes` of UTF-8. The rest is not decoded.
     pub(crate) fn decode(&self, max_bytes: usize) -> Result<Cow<'a, str>, FlightError> {
         let mut reader = self.reader;
         // A character of the other encodings has at least one byte of UTF-8.
@@ -59,7 +59,7 @@ impl<'a> InlineText<'a> {
                 let bytes = reader.take(count)?;
                 match str::from_utf8(bytes) {
                     Ok(text) => text.into(),
-                    // The last character is cut.
+                    // The last character is truncated.
                     Err(error) if count < self.count && error.error_len().is_none() => {
                         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
                         str::from_utf8(valid).unwrap_or_default().into()
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the end of what may be read.
+    /// Returns the end offset of the readable bytes (exclusive).
     #[inline]
     pub(crate) fn end(&self) -> usize {
         self.bytes.len()
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         let mut left = count;
         while left >= BLOCK {
             left -= self.skip_blocks(left);
-            // Integers of many bytes, or the end of what may be read.
+            // Integers of many bytes, or the end of the readable bytes.
             let some = left.min(BLOCK);
             self.skip_some_variables(some)?;
             left -= some;
@@ -362,8 +362,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Reads a string up to its first character. To skip the characters takes time, too, if it is done for each reference to a
-    /// long text.
+    /// Reads a string up to its first character. Skipping the characters would take time for each reference to a long text.
     pub(crate) fn text_start(&mut self) -> Result<Text<'a>, FlightError> {
         let at = *self;
         let encoding = match self.u8()? {
@@ -386,7 +385,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Number of bytes that are looked at together where many integers are skipped.
+/// Number of bytes that are examined together where many integers are skipped.
 const BLOCK: usize = 64;
 
 /// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
@@ -517,7 +516,7 @@ mod tests {
         let (mut null, mut constant) = (reader(&[0], true), reader(&[2, 7], true));
         assert!(matches!(null.text(), Ok(Text::Null)) && matches!(constant.text(), Ok(Text::Constant(7))));
         assert_eq!((null.remaining(), constant.remaining()), (0, 0));
-        // What is cut off is not looked at.
+        // The rest is not read.
         let Text::Inline(half) = reader(&[3, 3, 0x61, 0xff, 0xff], true).text().unwrap() else { panic!() };
         assert_eq!(half.decode(1).unwrap(), "a");
         assert_eq!(half.decode(2).unwrap_err().kind, FlightErrorKind::InvalidString);

@@ -44,7 +44,7 @@ pub struct ChunkHeader {
     pub flags: u8,
 }
 
-/// Place of a chunk in the file.
+/// Header of a chunk, and its range in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkSpan {
     /// Header.
@@ -181,7 +181,7 @@ impl<'a> Recording<'a> {
         &self.chunks
     }
 
-    /// Returns the damaged places between and at the end of chunks.
+    /// Returns the damaged regions between and at the end of chunks.
     pub fn problems(&self) -> &[FlightError] {
         &self.problems
     }

@@ -11,7 +11,7 @@ use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, 
 const FIRST: i64 = 10;
 const SAMPLE: i64 = 20;
 
-/// A chunk with two samples: a number, a name that is a constant, and an array of pairs.
+/// Returns a chunk with two samples: a number, a name that is a constant, and an array of pairs.
 fn sample(compressed: bool) -> FlightWriter {
     let mut made = FlightWriter::new(compressed);
     let sample = |body: &mut FlightValues| {
@@ -138,7 +138,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
                     let fields = array.fields([Key("text"), Integer("number")]);
                     let mut together = Vec::new();
                     array.for_each_element(&fields, count, |numbers| together.push(numbers));
-                    // An element whose end is damaged is none.
+                    // An element with a damaged end is omitted.
                     let apart = array.records().map(|record| [None, record.integer("number")]).take(count);
                     assert_eq!(together, apart.collect::<Vec<_>>(), "{damaged:?}");
                 }
@@ -150,7 +150,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
         let numbers = event.numbers(&fields);
         assert_eq!(numbers, [Some(9), Some(8), Some(-7), None]);
         assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.key()), Some(8));
-        // In a value of another type there are none.
+        // A value of another type has no numbers.
         assert_eq!(event.numbers(&chunk.numbers(class - 1, [Integer("number")])), [None]);
     }
 }
@@ -210,7 +210,7 @@ fn selected_events_are_those_of_the_types() {
 fn elements_with_equal_bytes_have_one_number() {
     use NumberField::{Integer, Key};
     let mut made = FlightWriter::new(true);
-    // Of all lengths, and so many different ones that two belong in one place of the table.
+    // Integers of all lengths, and so many different ones that some share an entry of the table.
     let longs = [1, 300, 20_000, 1 << 40, -1];
     let mut seed = 1u32;
     let elements: Vec<[i64; 3]> = (0..5_000)
@@ -423,7 +423,7 @@ fn a_damaged_checkpoint_is_a_problem_at_its_offset() {
     );
 }
 
-/// Chunk with three samples, followed by offsets of events: two samples, the constants and the types.
+/// Returns a chunk with three samples, and the offsets of events: two samples, the constants and the types.
 fn stated() -> (Vec<u8>, [usize; 4]) {
     let mut made = FlightWriter::new(true);
     let sample = |body: &mut FlightValues| (0..2).for_each(|_| body.long(7));
@@ -461,7 +461,7 @@ fn events_after_damage_are_found_where_the_header_says() {
         // Without the checkpoint, only the types are found.
         bytes[16..24].fill(0xff);
         assert_eq!(events(&bytes), (vec![None; found - 1], vec![damaged]));
-        // A header that is wrong helps nothing.
+        // A wrong header is of no use.
         bytes[24..32].copy_from_slice(&(metadata as i64 - 1).to_be_bytes());
         let recording = Recording::new(&bytes).unwrap();
         let error = Chunk::read(&bytes, &recording.chunks()[0]).unwrap_err();
@@ -500,7 +500,7 @@ fn an_event_that_extends_into_a_stated_one_is_damaged() {
     }
 }
 
-/// Each could be read up to the end of the chunk, however small its checkpoint is.
+/// Without the limit, it could be read up to the end of the chunk, however small its checkpoint is.
 #[test]
 fn a_constant_that_exceeds_its_checkpoint_is_none() {
     let mut made = FlightWriter::new(true);
@@ -538,7 +538,7 @@ fn what_is_cut_off_of_a_constant_is_not_skipped() {
     let bytes = made.finish();
     let span = Recording::new(&bytes).unwrap().chunks()[0];
     let tables = Arc::clone(Chunk::read(&bytes, &span).unwrap().tables());
-    // Where the units were, from the third one, there are bytes with which no integer ends: to skip them fails.
+    // From the third unit on, the bytes end no integer: skipping them fails.
     let mut changed = bytes.clone();
     changed[bytes.len() - UNITS + 2..].fill(0xff);
     let chunk = Chunk::from_tables(&changed, &span, tables);
@@ -547,7 +547,7 @@ fn what_is_cut_off_of_a_constant_is_not_skipped() {
     assert_eq!(name(UNITS), None);
 }
 
-/// Frames of the JVM are no constants. Each of many keys could refer to one long value.
+/// Frames of the JVM are not constants. Each of many keys could refer to one long value.
 #[test]
 fn elements_that_are_keys_are_left_out() {
     let mut made = FlightWriter::new(true);

@@ -21,7 +21,7 @@ pub struct Event<'c> {
     pub fields: Record<'c>,
 }
 
-/// Place of one or more values of a type in a chunk.
+/// Range of one or more values of a type in a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'c> {
     pub(crate) chunk: &'c Chunk<'c>,
@@ -97,7 +97,7 @@ pub struct Array<'c> {
     count: usize,
 }
 
-/// How the value of a field is read.
+/// Type of a field, and how its values are encoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldRead {
     /// Type; `usize::MAX` if it is not known.
@@ -113,8 +113,8 @@ impl Chunk<'_> {
         self.events_in(0..usize::MAX)
     }
 
-    /// Returns these events: those that start in a range of offsets, such as one of [`parts`], which starts with an event.
-    /// What is before it is not read.
+    /// Returns the events that start in a range of offsets, such as one of [`parts`], which starts with an event. Earlier bytes
+    /// are not read.
     ///
     /// [`parts`]: crate::chunk::parts
     pub fn events_in(&self, starts: Range<usize>) -> impl Iterator<Item = Event<'_>> {
@@ -135,7 +135,7 @@ impl Chunk<'_> {
         stored.chain(self.events_in(*rest..usize::MAX).filter(is_selected))
     }
 
-    /// Returns how a field is read; `None` if there is no such field.
+    /// Returns the type and encoding of a field; `None` if there is no such field.
     pub(crate) fn field_read(&self, class: usize, index: usize) -> Option<FieldRead> {
         let field = self.metadata.classes.get(class)?.fields.get(index)?;
         // The type of a key can be unknown: then it has no constants.
@@ -274,8 +274,8 @@ impl<'c> StringValue<'c> {
         text.map_or(0, |text| text.stated_len())
     }
 
-    /// Returns the text, cut after the last character that ends within `max_bytes`: no more is decoded. `None` for null, and
-    /// for a text that is damaged.
+    /// Returns the text, truncated after the last character that ends within `max_bytes`: no more is decoded. `None` for null,
+    /// and for a text that is damaged.
     pub fn decode(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
         match self.0 {
             EncodedText::Null => None,

@@ -1,8 +1,8 @@
 //! Text reports of the HPROF agent (`java.hprof.txt`): lines in, events out.
 //!
-//! [`TextReader`] parses the reports of the agents of JDK 1.2 to 8, and of Android's SamplingProfiler,
-//! line by line. It stores one line at a time, and the current section. A line that it cannot parse is an
-//! event (`Event::Malformed`); only that line is lost.
+//! [`TextReader`] parses the reports of the agents of JDK 1.2 to 8, and of Android's SamplingProfiler, line by line. It stores
+//! one line at a time, and the current section. A line that it cannot parse is an event (`TextEvent::Malformed`); only that
+//! line is lost.
 //!
 //! * [`event`] defines the events. Names in them are the file's bytes: [`super::mutf8`] and
 //!   [`super::names`] decode them.

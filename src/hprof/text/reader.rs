@@ -51,8 +51,7 @@ impl Section {
         })
     }
 
-    /// Records that a line is lost: lines that belong to it must not be attributed to the entry before
-    /// it.
+    /// Handles a line that cannot be parsed: lines that belong to it must not be attributed to the entry before it.
     fn lose(&mut self, line: &[u8]) {
         let indented = matches!(line, [b' ' | b'\t', ..]);
         match self {
@@ -182,7 +181,7 @@ fn is_dashes(line: &[u8]) -> bool {
     line.len() >= 8 && line.iter().all(|byte| *byte == b'-')
 }
 
-/// Parses a line that does not truncate a section.
+/// Parses a line, given its section, and updates the section.
 fn read<'a>(section: &mut Section, line: &'a [u8]) -> TextEvent<'a> {
     if line.is_empty() {
         return TextEvent::Nothing;

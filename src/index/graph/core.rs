@@ -29,8 +29,7 @@ pub(crate) struct Core {
     pub(crate) roots: Vec<u32>,
 }
 
-/// Edges of the core that matter, with the results of the depth-first search for each node: whatever reads
-/// one reads the other.
+/// Edges of the core that matter, with the results of the depth-first search for each node: both are read together.
 pub(crate) struct Edges {
     /// Start of the targets of each [`BLOCK`] of core numbers.
     pub(crate) bases: Vec<u64>,

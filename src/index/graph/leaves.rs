@@ -198,7 +198,7 @@ struct Meeting<'a> {
 /// Nodes that a thread processes at a time.
 const SETTLED: usize = 1 << 12;
 
-/// Position of a node of the core in the dominator tree.
+/// A node of the core in the dominator tree, with its heavy path.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct HeavyPathNode {

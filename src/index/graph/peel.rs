@@ -24,7 +24,7 @@ use crate::storage::scratch::{Array, ScratchArena, atomic_u8};
 const ROOT: u8 = 0x80;
 /// Flag of a label's target that has edges that matter: it stays, and so do the nodes with that label.
 const KEPT: u8 = 0x40;
-/// Mask of the level of a peeled node, which is higher than those of the peeled nodes it refers to.
+/// Bits of the level of a peeled node, which is higher than those of the peeled nodes it refers to.
 const LEVEL: u8 = 0x3f;
 /// Level of a peeled node that is the target of a label: lower than those of the label's nodes.
 pub(crate) const HUB: u8 = 1;

@@ -18,8 +18,8 @@ const BUCKET_BITS: u32 = 16;
 pub(crate) const BUCKET: u32 = 1 << BUCKET_BITS;
 /// Edges in a block, the unit in which a thread assigns memory to its buckets.
 const BLOCK: usize = 1 << 10;
-/// Minimum and maximum number of edges in a slab, as powers of two: the unit of allocation from the arena.
-/// Large slabs are on huge pages, which matters because each bucket is written at a different place.
+/// Minimum and maximum number of edges in a slab, as powers of two: the unit of allocation from the arena. Large slabs are on
+/// huge pages, which matters because each bucket is written at a different address.
 const SLAB_BITS: std::ops::RangeInclusive<u32> = 12..=20;
 /// Number of edges that a bucket collects in the cache before they are written to its block.
 const STAGE: usize = 32;
@@ -203,7 +203,7 @@ impl Buckets {
     /// end of the last ones, if there is room); the length of `sources` must be the number of edges. The
     /// sources of a target are in no particular order.
     pub(crate) fn sort(&self, bucket: usize, starts: &mut [u32], sources: &mut [u32]) {
-        // Counted two places further: sums are one place further, and become starts as lists are filled.
+        // Counted two entries further: sums are one entry further, and become starts as lists are filled.
         let mut ends = vec![0u32; BUCKET as usize + 2];
         self.for_each_edge(bucket, |target, _| ends[target + 2] += 1);
         let mut sum = 0;

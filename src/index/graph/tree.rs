@@ -146,13 +146,13 @@ impl Tree {
         self.position(object).filter(|position| position.0 < self.reachable)
     }
 
-    /// Prefetches the position of an object, as far as its place is known without reading.
+    /// Prefetches the position of an object, as far as its offset is known without reading.
     #[inline]
     pub fn prefetch_position(&self, object: ObjectIndex) {
         self.positions.prefetch(object.0);
     }
 
-    /// Prefetches what tells the end and the size of a position.
+    /// Prefetches the data from which the end and the size at a position are computed.
     #[inline]
     pub fn prefetch(&self, position: TreePosition) {
         self.ends.prefetch(position.0);
@@ -283,7 +283,7 @@ impl Tree {
 
     /// Returns the end (exclusive) of the positions that a reachable object dominates.
     pub fn end(&self, position: TreePosition) -> TreePosition {
-        // Most objects dominate nothing, which one number tells.
+        // Most objects dominate nothing, as a single number shows.
         if self.ends_behind(position) > 0 {
             return TreePosition(position.0.saturating_add(1));
         }
@@ -316,7 +316,8 @@ impl Tree {
     /// dominates both.
     pub fn common_dominator(&self, a: TreePosition, b: TreePosition) -> Option<TreePosition> {
         let is_common = |depth: u32| self.dominator_at(a, depth) == self.dominator_at(b, depth);
-        // Depths at which the dominators are the same; beyond the depth of one of them they are not, unless it is the other.
+        // Depths at which both have the same dominator; below the depth of one of them they differ, unless it dominates the
+        // other.
         let (mut same, mut other) = (0, self.depth(a).min(self.depth(b)) + 1);
         while same < other {
             let middle = same + (other - same) / 2;

@@ -61,7 +61,7 @@ pub struct Summary {
     class_table: OnceLock<ClassTable>,
     /// `true` if values of objects are hidden: strings, numbers, names of threads and loaders.
     hides_values: bool,
-    /// Cached results of [`Self::derived`], of different types.
+    /// Cached results of [`Self::get_or_compute`], of different types.
     derived: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -73,7 +73,7 @@ pub const PUBLIC_PROPERTIES: &[&str] = &[
     "java.specification.version",
     "java.vendor",
     "java.version",
-    // By which VisualVM's heap library tells the size of references.
+    // VisualVM's heap library determines the size of references by this.
     "java.vm.compressedOopsMode",
     "java.vm.info",
     "java.vm.name",
@@ -100,8 +100,8 @@ impl Summary {
         Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: Mutex::default() }
     }
 
-    /// Returns the value of a type, which `make` computes from the summary alone. It is kept: tables by class cost each query
-    /// milliseconds if there are tens of thousands of classes. The type has to be one that only its maker can name.
+    /// Returns the value of type `T` that `make` computes from the summary alone. It is cached: tables by class cost each query
+    /// milliseconds if there are tens of thousands of classes. `T` must be a type that no other caller uses.
     pub fn get_or_compute<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let known = |all: &[Arc<dyn Any + Send + Sync>]| {
             all.iter().find_map(|known| Arc::clone(known).downcast::<T>().ok())
@@ -110,7 +110,7 @@ impl Summary {
         if let Some(known) = known(&locked()) {
             return known;
         }
-        // Not locked: `make` may ask for another type. If another thread is faster, both computed the same value.
+        // Not locked: `make` may request another type. If another thread is faster, both computed the same value.
         let made = Arc::new(make());
         let mut all = locked();
         known(&all).unwrap_or_else(|| {

@@ -110,7 +110,7 @@ impl AddressIndex {
         rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit).map(ObjectIndex)
     }
 
-    /// Returns the place of the bit of an ID, if a chunk exists for it.
+    /// Returns the location of the bit of an ID, if a chunk exists for it.
     #[inline(always)]
     fn place(&self, id: u64) -> Option<LinePlace> {
         if id & ((1 << self.shift) - 1) != 0 {
@@ -263,7 +263,7 @@ impl IdReader<'_> {
     }
 }
 
-/// Place of a bit in a line.
+/// Location of a bit in a line.
 #[derive(Debug, Clone, Copy)]
 struct LinePlace {
     /// First word of the line.

@@ -59,7 +59,7 @@ pub(super) struct ChunkDescriptions {
     /// Dangling references.
     pub(super) missing: MissingCounter,
     pub(super) rows: Option<EncodedLists>,
-    /// Places of records, if they were not known.
+    /// Offsets of records, if they were not known.
     pub(super) found: FoundPlaces,
 }
 
@@ -147,14 +147,14 @@ pub(super) struct Describer<'s> {
     pub(super) index: u32,
     class: u32,
     units: u64,
-    /// Cache of recent classes, at a place given by the ID: ID and class number.
+    /// Cache of recent classes, in a slot given by the ID: ID and class number.
     recent: Vec<(ObjectId, u32)>,
     failed: Option<io::Error>,
 }
 
 /// Number of objects whose references are looked up together.
 const BATCH: usize = 64;
-/// Number of places in the cache of classes.
+/// Number of slots in the cache of classes.
 const RECENT: usize = 256;
 
 impl<'s> Describer<'s> {

@@ -1,4 +1,4 @@
-//! Fields of instances: their positions by class and name, and their values.
+//! Fields of instances: their locations by class and name, and their values.
 //!
 //! An instance's bytes contain the fields of its class first, then those of its superclass, and so on.
 //! Superclasses are those of [`crate::model::class_table::ClassTable`]. Nothing here allocates per object.
@@ -61,8 +61,8 @@ impl FieldPlace {
         self.at
     }
 
-    /// Returns the place of the field in an instance of a subclass whose own fields take `bytes` bytes;
-    /// `None` if it exceeds the length of any record.
+    /// Returns the location of the field in an instance of a subclass whose own fields take `bytes` bytes; `None` if it exceeds
+    /// the length of any record.
     pub fn offset_by(self, bytes: u64) -> Option<Self> {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
@@ -83,7 +83,7 @@ pub struct FieldSlot<'a> {
     pub kind: BasicType,
     /// Class that declares the field.
     pub class: ClassNumber,
-    /// Place of the value.
+    /// Location of the value.
     pub place: FieldPlace,
 }
 
@@ -105,9 +105,8 @@ pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Fiel
     })
 }
 
-/// Returns, by class number, the place of the field of this name that the class itself or the nearest
-/// superclass declares. Computed for all classes at once, in time linear in their fields, however long the
-/// chains are.
+/// Returns, by class number, the location of the field of this name that the class itself or the nearest superclass declares.
+/// Computed for all classes at once, in time linear in their fields, however long the chains are.
 pub fn places(summary: &Summary, name: &str) -> Vec<Option<FieldPlace>> {
     let table = summary.class_table();
     table.derive(|class, above: Option<&Option<FieldPlace>>| {
@@ -118,8 +117,8 @@ pub fn places(summary: &Summary, name: &str) -> Vec<Option<FieldPlace>> {
     })
 }
 
-/// Returns the place of the field of this name among those that a class itself declares and that start within
-/// `len` bytes, relative to the first of them.
+/// Returns the location of the field of this name among those that a class itself declares and that start within `len` bytes,
+/// relative to the first of them.
 fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option<FieldPlace> {
     let id_size = summary.id_size();
     let mut at = 0u32;

@@ -119,7 +119,7 @@ impl AddressSet {
         self.shift
     }
 
-    /// Returns the chunks, ascending by address. Must be called after all cursors are dropped.
+    /// Returns the chunks, ascending by address. Must be called after all handles are dropped.
     pub(crate) fn into_chunks(self) -> Vec<(u64, Vec<u64>)> {
         let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut chunks: Vec<_> = chunks
@@ -160,7 +160,7 @@ impl AddressSet {
 /// Number of IDs inserted at a time: enough cache misses to overlap, few enough to stay in the first-level
 /// cache.
 const BATCH: usize = 128;
-/// Number of places in a cursor's table of chunks: as many as a heap of 7 GiB has chunks.
+/// Number of slots in a handle's table of chunks: as many as a heap of 7 GiB has chunks.
 const NEAR: usize = 4096;
 
 /// Handle of one thread on an [`AddressSet`], with a cache of the chunks used so far.

@@ -18,7 +18,7 @@ use crate::storage::scratch::ScratchArena;
 /// Objects, references in both directions, roots and dominators of a heap.
 #[derive(Debug)]
 pub struct ObjectGraph {
-    /// IDs, classes and places of all objects.
+    /// IDs, classes and record offsets of all objects.
     pub objects: ObjectTable,
     /// References of each object, except that to its class object; a thread also refers to its locals.
     pub references: AdjacencyLists,

@@ -20,7 +20,7 @@ use crate::storage::checked_column::CheckedColumn;
 /// Number of objects that share an entry of the block table.
 pub const BLOCK: u32 = 64;
 
-/// Class and place of the record of each object.
+/// Class and record offset of each object.
 #[derive(Debug)]
 pub struct ObjectTable {
     /// Mapping of object IDs to object indices.
@@ -29,13 +29,13 @@ pub struct ObjectTable {
     pub classes: CheckedColumn<u8>,
     /// Size of a class number in `classes`, in bytes.
     pub class_bytes: u8,
-    /// Places of the records.
+    /// Offsets of the records.
     pub places: RecordPlaces,
     /// Object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,
 }
 
-/// Places of all objects' records.
+/// Offsets of all objects' records.
 #[derive(Debug, Default)]
 pub struct RecordPlaces {
     /// Entry of each block: the offset of its first record shifted left by one; or, with bit 0 set, the
@@ -92,8 +92,7 @@ impl RecordPlaces {
                 }
                 None => None,
             };
-            // Places are those of records that were read; if the dump has changed since, they may be
-            // invalid.
+            // The records at these offsets were read before; if the dump has changed since, the offsets may be invalid.
             let next = at.and_then(|at| heap::visit_one(bytes, id_size, at, bytes.len(), visitor).ok());
             if let Some(BlockPlace::Run(_)) = place {
                 place = next.map(BlockPlace::Run);
@@ -103,7 +102,7 @@ impl RecordPlaces {
     }
 }
 
-/// Place of the records of a block.
+/// Offsets of the records of a block.
 #[derive(Debug, Clone, Copy)]
 enum BlockPlace {
     /// Contiguous from this offset on.

@@ -1,4 +1,4 @@
-//! Construction of the table of record places.
+//! Construction of the table of record offsets.
 //!
 //! A [`Placer`] receives the objects in file order and finds runs of contiguous records. Blocks that one run
 //! covers need one offset; the objects of other blocks are stored separately. Where IDs ascend in the file,
@@ -215,7 +215,7 @@ fn put_all(all: &mut [u64], apart: &[(u32, u64)]) {
     }
 }
 
-/// Input for placing.
+/// Input for finding the offsets of records.
 pub(super) struct Placing<'a> {
     pub(super) room: &'a ScratchArena,
     pub(super) source: &'a DumpBytes<'a>,
@@ -224,7 +224,7 @@ pub(super) struct Placing<'a> {
     pub(super) classes: &'a [ClassObjectPlace],
 }
 
-/// Walks over all records in any order, and finds the place of every object.
+/// Walks over all records in any order, and finds the offset of every object's record.
 pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<RecordPlaces> {
     let count = what.addresses.objects() as usize;
     let mut blocks = what.room.zeroed_array::<u64>(count.div_ceil(BLOCK as usize))?;

@@ -25,7 +25,7 @@ pub struct ObjectReader<'a> {
     pub graph: &'a ObjectGraph,
     bytes: &'a [u8],
     id_size: IdSize,
-    /// Class java.lang.String and the places of its fields, cached because Strings are read most often.
+    /// Class java.lang.String and the locations of its fields, cached because Strings are read most often.
     string: Option<(ClassNumber, StringFields)>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> ObjectReader<'a> {
         self.bytes
     }
 
-    /// The record of an object; `None` if it cannot be read.
+    /// Returns the record of an object; `None` if it cannot be read.
     pub fn record(&self, object: ObjectIndex) -> Option<ObjectRecord<'a>> {
         self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }
@@ -120,13 +120,13 @@ impl<'a> ObjectReader<'a> {
         fields::slots(self.summary, class)
     }
 
-    /// Returns, by class number, the place of the field of this name that the class itself or its nearest
-    /// superclass declares. For passes over many objects.
+    /// Returns, by class number, the location of the field of this name that the class itself or its nearest superclass
+    /// declares. For passes over many objects.
     pub fn places(&self, name: &str) -> Vec<Option<FieldPlace>> {
         fields::places(self.summary, name)
     }
 
-    /// Returns the value at a place in an instance's bytes.
+    /// Returns the value at a location in an instance's bytes.
     #[inline]
     pub fn value_at(&self, fields: &[u8], place: FieldPlace) -> Option<Bits> {
         place.value(fields, self.id_size)

@@ -1,4 +1,4 @@
-//! Facts about records that follow from an object's class: size and places of references.
+//! Facts about records that follow from an object's class: size, and offsets of references.
 
 use crate::model::measurements::array_kind;
 use hprof_values::{BasicType, ObjectId, be_u32};

@@ -41,8 +41,7 @@ pub(crate) struct ObjectDescriptions {
 type TakeRows<'r> = Option<&'r mut (dyn FnMut(EncodedLists) -> io::Result<()> + Send)>;
 
 impl Describe<'_> {
-    /// Describes all objects and finds the places of their records. Passes the adjacency lists to `rows`
-    /// in order.
+    /// Describes all objects and finds the offsets of their records. Passes the adjacency lists to `rows` in order.
     ///
     /// If IDs ascend in the file, a single walk over it is enough.
     ///
@@ -69,7 +68,7 @@ impl Describe<'_> {
         Ok((described, in_order.finish(&placing)?))
     }
 
-    /// Describes all objects, given the places of their records.
+    /// Describes all objects, given the offsets of their records.
     ///
     /// # Errors
     /// Returns the errors of `rows`.
@@ -111,7 +110,7 @@ impl Describe<'_> {
         progress.begin("reading references", u64::from(objects));
         let wave = u64::from(WAVE * CHUNK) * rayon::current_num_threads() as u64;
         let mut ready: Vec<ChunkDescriptions> = Vec::new();
-        // Places of the next classes and weights.
+        // Offsets of the next classes and weights.
         let mut at = (0, 0);
         while !units.is_empty() || !ready.is_empty() {
             let mut objects = 0;
@@ -206,7 +205,7 @@ impl RunChunk {
 }
 
 impl DescriberInput<'_> {
-    /// Describes a chunk of objects, given the places of their records.
+    /// Describes a chunk of objects, given the offsets of their records.
     fn chunk(&self, places: &RecordPlaces, objects: &Range<u32>) -> io::Result<ChunkDescriptions> {
         let mut describer = Describer::new(self, objects.start);
         for block in objects.start / BLOCK..objects.end.div_ceil(BLOCK) {

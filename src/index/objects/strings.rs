@@ -106,7 +106,7 @@ impl StringPart {
     }
 }
 
-/// Places of the fields of a String or of a string builder.
+/// Locations of the fields of a String or of a string builder.
 #[derive(Debug, Clone, Copy)]
 pub struct StringFields {
     value: FieldPlace,
@@ -120,7 +120,7 @@ pub struct StringFields {
 const MAX_FIELDS: usize = 64;
 
 impl StringFields {
-    /// Returns the places of the fields for the instances of a class; `None` if it has no field `value`.
+    /// Returns the locations of the fields for the instances of a class; `None` if it has no field `value`.
     pub fn for_class(summary: &Summary, class: ClassNumber) -> Option<Self> {
         let [mut value, mut coder, mut offset, mut count] = [None; 4];
         for slot in slots(summary, class).take(MAX_FIELDS) {

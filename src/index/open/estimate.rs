@@ -28,8 +28,8 @@ pub(crate) fn arrays(objects: u64) -> u64 {
     objects.saturating_mul(ARRAYS_OF_AN_OBJECT).saturating_add(ARRAYS_ANYWAY)
 }
 
-/// Returns a lower bound of the size of an index, in bytes: address index, class numbers, places of
-/// records, and the tables of groups.
+/// Returns a lower bound of the size of an index, in bytes: address index, class numbers, record offsets, and the tables of
+/// groups.
 pub(crate) fn index_at_least(objects: u64, ids_bytes: u64) -> u64 {
     objects.saturating_mul(2).saturating_add(ids_bytes)
 }

@@ -78,8 +78,7 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds the missing stages of a dump's permanent index, except answers that the queries keep
-    /// ([`Heap::keep_answer`]).
+    /// Builds the missing stages of a dump's permanent index, except answers that queries store ([`Heap::keep_answer`]).
     ///
     /// # Errors
     /// Those of [`Heap::open_graph`]; [`Error::WriteIndex`] also if no permanent index can be written.
@@ -168,9 +167,9 @@ impl Heap {
         self.file.read(stage, |file| kept_file::read(file, key)).flatten()
     }
 
-    /// Writes an answer to the index, in the place of the last one of its stage ([`Stage::is_answer`]), if there is an index
-    /// that can be written to and that no other process works on. The key stands for everything that the answer depends on
-    /// except the dump.
+    /// Writes an answer to the index, replacing the last one of its stage ([`Stage::is_answer`]), if there is an index that can
+    /// be written to and that no other process works on. The key stands for everything that the answer depends on except the
+    /// dump.
     pub fn keep_answer(&self, stage: Stage, key: u64, answer: &[u8]) {
         let Some((directory, _lock)) = self.file.directories.idle() else { return };
         if stage.is_answer() && self.file.check_unchanged().is_ok() {
@@ -252,7 +251,7 @@ impl Heap {
                 })
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
-            // No command misses it.
+            // A missing answer is not reported: commands compute it again.
             if stage.is_answer() && found.is_empty() {
                 continue;
             }

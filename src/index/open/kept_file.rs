@@ -1,4 +1,5 @@
-//! The stages `places`, `overview` and `containers` on disk: an answer that the queries keep, in bytes that only they understand.
+//! The stages `places`, `overview` and `containers` on disk: answers that queries store, in bytes that only the queries
+//! interpret.
 
 use std::io;
 
@@ -12,7 +13,7 @@ const MAX_ANSWER: usize = 64 << 20;
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 2;
 
-/// Writes both sections: the key of the question, and the answer.
+/// Writes both sections: the key of the answer, and the answer.
 pub(crate) fn write<W: io::Write + io::Seek>(
     key: u64,
     answer: &[u8],
@@ -25,7 +26,7 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     writer.rows::<u8>(2, answer)
 }
 
-/// Reads the answer, if it is to the question with this key.
+/// Reads the answer, if it has this key.
 pub(crate) fn read(file: &StageFile, key: u64) -> Result<Option<Vec<u8>>, Unusable> {
     let known = file.column::<U64>(1)?.first().ok_or(Unusable::Damaged)?.get();
     if known != key {

@@ -58,8 +58,7 @@ fn read_marked<T>(
     move |file| Ok((read(file)?, file.damage()))
 }
 
-/// Does what [`marked`] does after checking the whole file: damage in a stage would persist in the stages
-/// built from it.
+/// Does what [`read_marked`] does after checking the whole file: damage in a stage would persist in the stages built from it.
 fn read_verified<T>(
     read: impl Fn(&StageFile) -> Result<T, Unusable>,
 ) -> impl Fn(&StageFile) -> Result<MarkedStage<T>, Unusable> {

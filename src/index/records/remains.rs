@@ -251,7 +251,7 @@ pub struct HeapRemains {
 }
 
 impl HeapRemains {
-    /// Adds what was found in the next heap dump record.
+    /// Adds the contents of the next heap dump record.
     fn add(&mut self, records: WholeRecords, found: Self) {
         self.segments.push(records);
         self.counts.add(&found.counts);
@@ -355,7 +355,7 @@ pub fn read_heap(part: &DumpPart<'_>, preview: &ClassPreview, progress: &dyn Pro
     all
 }
 
-/// Reads one heap dump record: the ranges of its whole sub-records, and what they are.
+/// Reads one heap dump record: the ranges of its whole sub-records, and their contents.
 fn read_segment(
     part: &DumpPart<'_>,
     ClassPreview(known): &ClassPreview,
@@ -376,7 +376,7 @@ fn read_segment(
     let mut collector = RemainsCollector::new(known);
     let mut at = start;
     while at < limit {
-        // One walk if the record is not giant: a region that is damaged is one region.
+        // One walk if the record is not giant, so that a damaged region is not divided.
         let end = if limit - at <= 2 * STEP { limit } else { at + STEP };
         let chunk = RecordChunk { start: at, end, limit };
         let (bytes, id_size) = (part.bytes, part.header.id_size);

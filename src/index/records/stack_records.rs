@@ -1,6 +1,6 @@
 //! STACK TRACE and STACK FRAME records, and the STRING records with the names in them.
 //!
-//! The index has only the offsets of these records: a dump has few, and a question reads few of them.
+//! The index has only the offsets of these records: a dump has few, and a query reads few of them.
 
 use hprof_parser::mutf8;
 use hprof_parser::record::{BodyReader, FrameRecord, Record};

@@ -151,8 +151,7 @@ impl Contents {
         placed.filter(|(_, offset)| **offset < end).map(|(load, _)| load.id.0).collect()
     }
 
-    /// Returns `true` if an agent recorded something besides a heap dump: such files need not contain
-    /// one.
+    /// Returns `true` if an agent recorded something other than a heap dump: such files need not contain one.
     pub(crate) fn has_recordings(&self) -> bool {
         let offsets = [&self.alloc_sites, &self.cpu_samples, &self.heap_summaries, &self.control_settings];
         offsets.iter().any(|offsets| !offsets.is_empty())

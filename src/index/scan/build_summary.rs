@@ -1,6 +1,6 @@
-//! Construction of the summary of a dump, in steps. Each step creates a value that the next does not
-//! change: [`Contents`] (the top level) → [`Scanned`] (counts of the heap dump) → the class table
-//! ([`class_rows::ClassRowBuilder`]) → [`SummaryParts`] → [`Summary`].
+//! Construction of the summary of a dump, in steps. Each step creates a value that the next does not change: [`Contents`] (the
+//! top level) → [`ScanResult`] (counts of the heap dump) → the class table ([`class_rows::ClassRowBuilder`]) → [`SummaryParts`]
+//! → [`Summary`].
 //!
 //! The last step needs the class table to read objects by the names of their fields.
 

@@ -441,7 +441,7 @@ impl<'a> ClassRowBuilder<'a> {
         rows
     }
 
-    /// Returns the place of the field `size` of a StackChunk, which the class itself declares.
+    /// Returns the value of the field `size` of a StackChunk, which the class itself declares.
     fn stack_words(&self, chunk: &Instance<'_>) -> Option<u32> {
         let class = self.rows.get(*self.numbers.get(&chunk.class)? as usize)?;
         let first = class.first_field.get() as usize;

@@ -47,7 +47,7 @@ pub struct OrderedChunks<'a> {
     segment: Option<RecordChunk>,
     at: usize,
     segments: &'a [SegmentRow],
-    /// Current long array: place, next element, and length.
+    /// Current long array: its record, next element, and length.
     array: Option<(RecordChunk, u32, u32)>,
     classes: &'a Classes,
 }
@@ -118,7 +118,7 @@ impl<'a> OrderedChunks<'a> {
     }
 }
 
-/// Walks chunks.
+/// Walker of chunks.
 #[derive(Clone, Copy)]
 pub struct ChunkWalk<'a> {
     bytes: &'a [u8],
@@ -218,7 +218,7 @@ mod tests {
         out.extend_from_slice(&number.to_be_bytes());
     }
 
-    /// Size of a byte array with its tag and fixed part, with 4-byte IDs.
+    /// Returns the sub-record of a byte array, with 4-byte IDs.
     fn bytes_of(id: u32, length: u32) -> Vec<u8> {
         let mut out = vec![heap_tag::PRIMITIVE_ARRAY];
         for number in [id, 1, length] {
@@ -238,7 +238,7 @@ mod tests {
         out
     }
 
-    /// Class of all arrays of references in these tests.
+    /// Returns the class dump of all arrays of references in these tests.
     fn class() -> Vec<u8> {
         let mut out = vec![heap_tag::CLASS];
         u4(&mut out, CLASS as u32);
@@ -246,7 +246,7 @@ mod tests {
         out
     }
 
-    /// Adds this number of kilobytes of byte arrays of a thousand bytes.
+    /// Returns this number of sub-records of byte arrays, about a kilobyte each.
     fn kilobytes(count: u32) -> Vec<u8> {
         (1..=count).flat_map(|number| bytes_of(number * 0x1000, 1000)).collect()
     }

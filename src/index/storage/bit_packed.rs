@@ -49,7 +49,7 @@ impl BitPackedColumn {
         Some(frame.base.get().wrapping_add(self.difference(frame, row as usize % FRAME_LEN)?))
     }
 
-    /// Prefetches the frame of a row, which tells where its bits are.
+    /// Prefetches the frame of a row, which has the offset of its bits.
     #[inline]
     pub(crate) fn prefetch(&self, row: u32) {
         self.frames.prefetch(row as usize / FRAME_LEN);
@@ -89,7 +89,7 @@ impl BitPackedColumn {
     }
 
     /// Calls `visit` with each row of a range and its number, in order. Faster than [`Self::range`] where that is not inlined
-    /// whole.
+    /// completely.
     #[inline]
     pub(crate) fn visit(&self, rows: std::ops::Range<u32>, mut visit: impl FnMut(u32, u32)) {
         let mut numbers = [0; FRAME_LEN];

@@ -83,7 +83,7 @@ pub fn available(given: Option<u64>) -> Option<Available> {
     min_available(min_available(free, data), addresses())
 }
 
-/// Returns the rest of `ulimit -v`, for which mapped files count as much as memory.
+/// Returns the address space left by `ulimit -v`, for which mapped files count as much as memory.
 pub(crate) fn addresses() -> Option<Available> {
     let limit = system::address_limit()?;
     let used = Own::now().addresses.saturating_sub(reserved_bytes());
@@ -204,8 +204,8 @@ mod group {
     const SECOND: Version =
         Version { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
 
-    /// Returns the rest of the limits of a process's groups. `own` is its `/proc/self/cgroup`, `mount`
-    /// the mount point of control groups.
+    /// Returns the memory left by the limits of a process's groups. `own` is its `/proc/self/cgroup`, `mount` the mount point
+    /// of control groups.
     pub(crate) fn available(mount: &Path, own: &str) -> Option<u64> {
         let lines = own.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':');
@@ -219,7 +219,7 @@ mod group {
         lines.filter_map(|(mount, path, version)| least_above(&mount, path, version)).min()
     }
 
-    /// Returns the smallest rest of a group and its parents.
+    /// Returns the least memory left by the limit of a group or of one of its parents.
     fn least_above(mount: &Path, path: &str, version: &Version) -> Option<u64> {
         // In a container, the path may be that outside it: then the mount itself is the group. A path
         // that leads out of the mount is ignored.
@@ -232,8 +232,7 @@ mod group {
         groups.filter_map(|group| remaining_bytes(group, version)).min()
     }
 
-    /// Returns the rest of one group's limit: the page cache charged to it is released when memory is
-    /// needed.
+    /// Returns the memory left by one group's limit: the page cache charged to it is released when memory is needed.
     fn remaining_bytes(group: &Path, version: &Version) -> Option<u64> {
         let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
         // "max", or a number that exceeds any machine: no limit.

@@ -6,7 +6,7 @@
 pub fn prefetch<T>(slice: &[T], at: usize) {
     if let Some(place) = slice.get(at) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: A prefetch reads nothing that the program can see and cannot fault; the place is in bounds anyway.
+        // SAFETY: A prefetch reads nothing that the program can see and cannot fault; the address is in bounds anyway.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());

@@ -42,8 +42,8 @@ pub(crate) enum Distrust {
     LinkOnPath,
 }
 
-/// Users besides the owner who can remove and rename a directory: those who can change its parent. They
-/// cannot change its contents.
+/// Users other than the owner who can remove and rename a directory: those who can change its parent. They cannot change its
+/// contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exposure {
     /// The owner of the parent directory.
@@ -120,13 +120,13 @@ fn owner(metadata: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::uid(metadata)
 }
 
-/// Files have no owners.
+/// Returns `None`: files have no owners here.
 #[cfg(not(unix))]
 fn other_user(_: u32) -> Option<u32> {
     None
 }
 
-/// Files have no owners.
+/// Returns 0: files have no owners here.
 #[cfg(not(unix))]
 fn owner(_: &fs::Metadata) -> u32 {
     0
@@ -157,9 +157,9 @@ impl PrivateDir {
         Self::from_open(path, parent, dir.into())
     }
 
-    /// Makes one of an open directory.
+    /// Creates one from an open directory.
     pub(crate) fn from_open(path: &Path, parent: Arc<OpenDir>, dir: Arc<OpenDir>) -> io::Result<Self> {
-        // What was checked by name may have been replaced.
+        // The directory that was checked by name may have been replaced.
         check(&dir.entry()?)?;
         Ok(Self { path: path.to_owned(), parent, dir })
     }
@@ -247,7 +247,7 @@ impl PrivateDir {
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Returns `true` if the open file still has that name. Where an open file cannot be removed, it has.
+    /// Returns `true` if the open file still has that name, which is always so where an open file cannot be removed.
     pub(crate) fn is_at(&self, file: &File, name: &str) -> bool {
         let there = self.dir.entry_of(name.as_ref()).map(|entry| entry.id);
         there.is_ok_and(|there| OpenDir::id_of(file).is_ok_and(|open| open == there))

@@ -183,7 +183,7 @@ impl ScratchArena {
         Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
-    /// Does what [`ScratchArena::make`] does; returns none if the memory does not suffice.
+    /// Does what [`ScratchArena::make`] does; returns `None` if the memory does not suffice.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
             return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));
@@ -196,7 +196,7 @@ impl ScratchArena {
         Array { place, arena: self.clone(), bytes, kind: PhantomData }
     }
 
-    /// Returns memory of the budget; none if it does not suffice.
+    /// Returns memory of the budget; `None` if it does not suffice.
     fn memory(&self, bytes: usize) -> io::Result<Option<FoundPages>> {
         let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let Spare { large, small } = &mut *spare;
@@ -544,7 +544,7 @@ mod tests {
         assert!(!in_memory(&arena.array::<u8>(1).unwrap()));
         drop(reserved);
         assert_eq!(arena.remaining_bytes(), 4 << 20);
-        // Little is never refused.
+        // Small amounts are never refused.
         assert!(ScratchArena::new(dir.path().to_owned(), 0).reserve().take(FREE_BYTES));
     }
 

@@ -1,7 +1,7 @@
 //! Tables that grow in the scratch arena: a vector, and a map of hashes to numbers.
 //!
-//! A query that keeps something for each row it has seen cannot know how much that will be. What grows beyond the memory
-//! budget is moved to a file by the arena; the table then takes longer, but not more memory.
+//! A query that stores something for each row that it has read does not know the total size in advance. A table that exceeds
+//! the memory budget is moved to a file by the arena: it is then slower, but takes no more memory.
 
 use std::collections::hash_map::Entry;
 use std::io;
@@ -21,7 +21,7 @@ const FEW_KEYS: usize = 1 << 10;
 pub struct ScratchVec<T> {
     arena: ScratchArena,
     few: Vec<T>,
-    /// All elements, once they are not few.
+    /// All elements, once they exceed `FEW_BYTES`.
     many: Array<T>,
     len: usize,
 }
@@ -94,12 +94,12 @@ struct KeySlot {
     number: u32,
 }
 
-/// A map of keys to numbers. Keys are hashes of 128 bits of which every bit is as good as any other.
+/// A map of keys to numbers. Keys are uniformly distributed hashes of 128 bits.
 #[derive(Debug)]
 pub struct KeyTable {
     arena: ScratchArena,
     few: FxHashMap<u128, u32>,
-    /// All keys, once they are not few.
+    /// All keys, once they exceed `FEW_KEYS`.
     many: Array<KeySlot>,
     len: usize,
 }
@@ -129,7 +129,7 @@ impl KeyTable {
         many.get(place(many, key)?)?.number.checked_sub(1)
     }
 
-    /// Inserts a key with its number, unless it is there already: then its number is returned.
+    /// Inserts a key with its number, unless it already exists: then its number is returned.
     ///
     /// # Errors
     /// The scratch arena has neither memory nor disk space.

@@ -1,8 +1,8 @@
-//! Paths of directories, resolved as far as nobody but root and this process's user can change what they lead to.
+//! Paths of directories, resolved as far as only root and this process's user can change their targets.
 //!
 //! Whoever can write to a directory decides what a name in it leads to: a moment after it was checked, it may be a link, or
-//! another directory. So a path is walked with open directories from `/`, and the walk ends at the first directory that
-//! others can change. What is below that is theirs: it is not resolved here, or without following any link.
+//! another directory. So a path is walked with open directories from `/`, and the walk ends at the first directory that others
+//! can change. Everything below that is under their control: it is not resolved here, or without following any link.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ pub struct TrustedPrefix {
     /// The last directory that was resolved: the first one that others may change, or the end of the path. Where there is
     /// `O_PATH`, it is opened with that.
     pub dir: OwnedFd,
-    /// Its real path.
+    /// Real path of `dir`.
     pub path: PathBuf,
     /// Components that were not resolved: those below a directory that others may change. Empty if `dir` is the end.
     pub rest: PathBuf,
@@ -46,7 +46,7 @@ pub struct TrustedPrefix {
 ///
 /// # Errors
 ///
-/// If a component before that does not exist, is no directory, or cannot be read, and if there are more than 40 links.
+/// If a component before that does not exist, is not a directory, or cannot be read, and if there are more than 40 links.
 pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
     let mut names = components(dir);
     if !dir.has_root() {
@@ -92,9 +92,9 @@ pub fn resolve(dir: &Path) -> io::Result<TrustedPrefix> {
 
 /// Opens a directory in which files will be created, renamed and removed.
 ///
-/// If this process's user is root, links below a directory that others may change are not followed: they would lead root to
-/// a directory of their choice. A link that root made, in a directory of root that others cannot change, is followed also
-/// there. Other users may write only where the system lets them, and links are followed.
+/// If this process's user is root, links below a directory that others may change are not followed: they would lead root to a
+/// directory of their choice. A link that root made, in a directory of root that others cannot change, is also followed there.
+/// Other users may write only where the system lets them, and links are followed.
 ///
 /// # Errors
 ///
@@ -114,10 +114,10 @@ pub fn open_for_writing(dir: &Path) -> io::Result<OwnedFd> {
     Err(Errno::LOOP.into())
 }
 
-/// Where a path leads below a directory that others may change.
+/// Result of following a path below a directory that others may change.
 enum BelowOthers {
     Opened(OwnedFd),
-    /// To a link that may be followed: the path from the same directory with its target.
+    /// A link that may be followed: the path from the same directory with its target.
     Link(PathBuf),
 }
 
@@ -132,8 +132,8 @@ fn open_below(dir: OwnedFd, rest: &Path) -> io::Result<BelowOthers> {
         use rustix::fs::{ResolveFlags, openat2};
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(&dir, rest, FIND, Mode::empty(), resolve) {
-            // Kernels before 5.6 lack this call, some containers forbid it, and it gives up if something is
-            // renamed meanwhile. Whose a link is, it does not say.
+            // Kernels before 5.6 lack this call, some containers forbid it, and it gives up if something is renamed meanwhile.
+            // It does not report the owner of a link.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::LOOP) => {}
             opened => return Ok(BelowOthers::Opened(opened?)),
         }
@@ -202,7 +202,7 @@ fn components(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(name).collect()
 }
 
-/// Returns `true` if a user besides root and this process's user can change the entries of a directory.
+/// Returns `true` if a user other than root and this process's user can change the entries of a directory.
 fn others_can_change(stat: &Stat) -> bool {
     is_of_another(stat) || Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
@@ -277,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory whose path only root and this user may change, if there is one.
+    /// Returns a directory whose path only root and this user may change, if there is one.
     fn trusted_dir() -> Option<tempfile::TempDir> {
         let places = [std::env::current_dir().unwrap(), PathBuf::from("/root"), PathBuf::from("/var/cache")];
         let made = places.iter().filter(|place| resolve(place).is_ok_and(|place| place.owner.is_none()));

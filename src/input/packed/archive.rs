@@ -78,7 +78,7 @@ fn slice(
     }
 }
 
-/// Sets the error of an archive that ends before the dump in it does, unless there was an earlier one.
+/// Sets the error for an archive that ends within its dump, unless there was an earlier one.
 fn cut(mut unpacked: UnpackOutcome, is_cut: bool, text: &str) -> UnpackOutcome {
     if is_cut {
         unpacked.error.get_or_insert_with(|| text.to_owned());
@@ -86,8 +86,8 @@ fn cut(mut unpacked: UnpackOutcome, is_cut: bool, text: &str) -> UnpackOutcome {
     unpacked
 }
 
-/// Returns the name of a sparse file, which tar has stored without its holes: its bytes are not where the dump has
-/// them.
+/// Returns the name of a sparse file, with a hint how to extract it: tar stores it without its holes, so that its bytes are not
+/// at their offsets in the dump.
 fn sparse(name: &str) -> String {
     format!("{name} (sparse: extract it with tar -xf)")
 }
@@ -143,8 +143,7 @@ pub(super) fn tar(
     }
 }
 
-/// Sets an error after the dump, unless there was an earlier one: whether the archive contains another dump is then
-/// unknown.
+/// Sets the error for damage after the dump, unless there was an earlier one: the archive may contain another dump.
 fn with_damage(mut unpacked: UnpackOutcome, damage: Option<String>) -> UnpackOutcome {
     unpacked.error = unpacked.error.or(damage);
     unpacked
@@ -264,7 +263,7 @@ struct Glances {
 impl Glances {
     const fn for_archive(archive_bytes: usize) -> Self {
         Self {
-            // Members that do not overlap have no more.
+            // Members that do not overlap have no more packed bytes in total.
             packed_left: archive_bytes as u64,
             unpacked_left: LOOKED_AT_IN_ALL,
             members_left: LOOKED_INTO,
@@ -278,7 +277,7 @@ impl Glances {
             return None;
         }
         self.members_left = self.members_left.checked_sub(1)?;
-        // Even an empty one has a header.
+        // An empty member has a header, too.
         self.packed_left = self.packed_left.checked_sub(packed.len() as u64 + zip::LOCAL as u64)?;
         let Some(mut reader) = reader(entry, CountingReader { rest: packed, progress: &|_| {} }) else {
             return Some(Vec::new());
@@ -323,7 +322,7 @@ pub(super) fn zip(
     };
     let is_cut = !entry.is_whole && entry.bytes.is_some();
     if entry.method == 0 && inner == Some(Compression::Gzip) {
-        // It has its own checksums, and may be in blocks.
+        // An inner gzip file has its own checksums, and may be in blocks.
         let unpacked = cut(slice(entry.packed, inner, out, progress)?, is_cut, ZIP_CUT);
         return Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY));
     }

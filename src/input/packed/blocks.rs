@@ -1,9 +1,9 @@
 //! gzip in blocks: a file of many members, as HotSpot writes it (`jcmd PID GC.heap_dump -gz=1`), unpacked by all cores.
 //!
-//! No header states where the next member starts. Threads take places that look like a member's header and unpack from
-//! there; their result counts only if the members before it, verified by their checksums, end exactly there. So data
-//! that looks like a header costs a moment and changes nothing. Each thread holds one run of members in memory and
-//! waits for its turn before it takes the next place.
+//! No header states where the next member starts. Threads take offsets that look like a member's header and unpack from there;
+//! their result counts only if the members before it, verified by their checksums, end exactly there. So data that looks like a
+//! header costs a moment and changes nothing. Each thread holds one run of members in memory and waits for its turn before it
+//! takes the next offset.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,9 +18,9 @@ use super::{Output, ProgressCallback, UnpackOutcome};
 pub(super) const LARGE: usize = 8 << 20;
 /// Number of unpacked bytes after which a thread stops before the next member; it also stops after [`STRIDE`].
 const ENOUGH: usize = 1 << 20;
-/// Minimum distance between places that threads take: tiny members are unpacked in runs.
+/// Minimum distance between offsets that threads take: tiny members are unpacked in runs.
 const STRIDE: usize = 4096;
-/// Maximum distance by which the search for places is ahead.
+/// Maximum distance of the search for headers from the end of the finished members.
 const AHEAD: usize = 64 << 20;
 /// Maximum number of bytes that are unpacked in vain, or filled with zeros, for damaged members. Otherwise a malicious
 /// file could take forever.
@@ -35,11 +35,11 @@ const MARK: &[u8] = b"HPROF BLOCKSIZE=";
 /// Maximum number of packed bytes of a member that are examined before it is unpacked: fewer yield [`LARGE`] bytes,
 /// unless it was made to yield nothing.
 const LOOKED_AT: usize = 2 * LARGE;
-/// Number of places at which [`estimate`] examines blocks, and number of consecutive ones at each: where small and
-/// large ones alternate, the block found first is always a small one.
+/// Number of offsets at which [`estimate`] examines blocks, and number of consecutive blocks at each: where small and large
+/// ones alternate, the block found first is always a small one.
 const SAMPLES: usize = 8;
 const IN_A_ROW: usize = 2;
-/// Minimum number of places with blocks for an estimate.
+/// Minimum number of offsets with blocks for an estimate.
 const ENOUGH_SAMPLES: usize = 4;
 
 /// Returns whether the members of `packed` are small enough to be unpacked as blocks, by HotSpot's mark or by the first
@@ -60,7 +60,7 @@ fn inflate_first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
     look(packed, &mut Inflater::new(), &mut vec![0; LARGE])
 }
 
-/// Does the same as [`first`], with given buffers.
+/// Does the same as [`inflate_first`], with given buffers.
 fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop, usize, usize)> {
     let packed = packed.get(..LOOKED_AT).unwrap_or(packed);
     let Head::Whole(mut at) = member::head(packed) else { return None };
@@ -79,7 +79,7 @@ pub(super) fn estimate(packed: &[u8]) -> Option<u64> {
     let (mut inflater, mut out) = (Inflater::new(), vec![0; LARGE]);
     let (mut samples, mut behind) = (Vec::new(), 0);
     for sample in 0..SAMPLES {
-        // Not what was examined before.
+        // Blocks that were examined before are skipped.
         let from = behind.max(packed.len() / SAMPLES * sample);
         let near = packed.get(from..packed.len().min(from + LARGE)).unwrap_or_default();
         let Some(start) = finder.find(near).map(|at| from + at) else { continue };
@@ -109,9 +109,9 @@ fn is_padding(rest: &[u8]) -> bool {
 struct UnpackState {
     /// End of the finished members.
     turn: usize,
-    /// Offset at which the search for the next place continues.
+    /// Offset at which the search for the next header continues.
     ahead: usize,
-    /// Places that were taken and are not before `turn`.
+    /// Offsets that were taken and are not before `turn`.
     taken: BTreeSet<usize>,
     /// Number of finished bytes.
     len: u64,
@@ -242,14 +242,14 @@ impl UnpackShared<'_> {
         }
     }
 
-    /// Takes the next place that looks like a header. Waits if the search is far enough ahead.
+    /// Takes the next offset that looks like a header. Waits if the search is far enough ahead.
     fn take(&self) -> Option<usize> {
         let mut state = self.lock();
         loop {
             if state.done {
                 return None;
             }
-            // A place that must be a member is unpacked whatever it looks like.
+            // The offset at which a member must start is taken whatever its bytes look like.
             let place = if state.ahead <= state.turn { Some(state.turn) } else { self.find(&mut state) };
             let Some(place) = place else {
                 state = self.wait(state);
@@ -262,7 +262,7 @@ impl UnpackShared<'_> {
         }
     }
 
-    /// Finds the next place that looks like a header, within [`AHEAD`].
+    /// Finds the next offset that looks like a header, within [`AHEAD`].
     fn find(&self, state: &mut UnpackState) -> Option<usize> {
         let (from, to) = (state.ahead, self.packed.len().min(state.turn.saturating_add(AHEAD)));
         let looks = |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
@@ -274,7 +274,7 @@ impl UnpackShared<'_> {
         found.map(|at| from + at)
     }
 
-    /// Waits for the turn of the run that starts at `start`. `None` if that turn will not come: it is not a member.
+    /// Waits for the turn of the run that starts at `start`. Returns `None` if no member starts there.
     fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, UnpackState>> {
         let mut state = self.lock();
         while state.turn < start && !state.done {
@@ -293,7 +293,7 @@ impl UnpackShared<'_> {
                 if run.end == start {
                     return MemberRun { start, end, filled, stop };
                 }
-                // The next run starts with it, with an empty buffer.
+                // The next run starts with this member, with an empty buffer.
                 return run;
             }
             (run.end, run.filled) = (end, filled);
@@ -361,7 +361,7 @@ impl UnpackShared<'_> {
             state.head = self.packed.get(run.start..).and_then(|head| head.first_chunk().copied());
         }
         self.advance(state, run.end);
-        // Outside of the turn: others pass on theirs meanwhile.
+        // Written after the turn has passed: other threads pass on their bytes meanwhile.
         self.out.write_at(at, bytes)
     }
 
@@ -424,7 +424,7 @@ impl UnpackShared<'_> {
     ) -> io::Result<()> {
         let mut other = vec![0; LARGE];
         let Some(gap) = self.gap(&mut state, run.start, inflater, &mut other) else {
-            // The readable part is used, as of a truncated one.
+            // The readable part is used, as for a truncated member.
             let bytes = buffer.get(..run.filled).unwrap_or_default();
             let at = self.pass(&mut state, bytes)?;
             self.end(state, damaged_block_message(run.start, why));
@@ -459,9 +459,9 @@ impl UnpackShared<'_> {
         Ok(())
     }
 
-    /// Returns the damaged members from `start` on, up to the next one that is valid from its header to its checksum,
-    /// and that is not a gzip file within a damaged one: another one follows, or the end, and its header is like the
-    /// others', or that one is valid, too. `None` if there is none, or the search is too expensive.
+    /// Returns the damaged members from `start` up to the next valid one; `None` if there is none, or if the search is too
+    /// expensive. Valid means: from its header to its checksum, and not a gzip file within a damaged member. So another member
+    /// or the end must follow, and its header must be like the others', or the member after it must be valid, too.
     fn gap(
         &self,
         state: &mut MutexGuard<'_, UnpackState>,

@@ -83,7 +83,7 @@ impl Compression {
     /// Returns a reader that decompresses `input`; for a compressed archive, only the outer compression.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If there is not enough memory.
     pub fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip | Self::TarGzip => Box::new(gzip::GzipReader::new(input)),
@@ -247,8 +247,8 @@ impl Members {
 
 /// Unpacks `packed` into `out`, and calls `progress` with each step's packed bytes.
 ///
-/// A truncated or damaged input is not an error: the readable part is written, and [`Unpacked::error`] describes what
-/// is missing. gzip of many members is unpacked by all threads of the pool.
+/// A truncated or damaged input is not an error: the readable part is written, and [`UnpackOutcome::error`] describes what is
+/// missing. gzip of many members is unpacked by all threads of the pool.
 ///
 /// # Errors
 /// If the output fails, there is no memory, or an archive does not contain exactly one dump.

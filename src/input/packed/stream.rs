@@ -11,7 +11,7 @@ const CHUNK: usize = 1 << 20;
 /// Number of chunks in memory.
 const PARTS: usize = 4;
 
-/// Copies everything from `reader`. An error of the reader ends it like the end of the stream; [`Unpacked::error`]
+/// Copies everything from `reader`. An error of the reader ends it like the end of the stream; [`UnpackOutcome::error`]
 /// contains it.
 ///
 /// # Errors
@@ -85,13 +85,13 @@ fn copy_by_two(
     })
 }
 
-/// Adds the position to an error.
+/// Adds the offset to an error.
 fn after(error: &str, len: u64) -> String {
     format!("{error}, after {len} unpacked bytes")
 }
 
-/// Maximum number of bytes that are unpacked and discarded, per packed byte of a file, and in any case. Zstandard makes
-/// 128 KiB of four bytes: skipping the output of a file of 100 MB could take hours.
+/// Maximum number of bytes that are unpacked and discarded: a number per packed byte of a file, plus a constant. Zstandard
+/// makes 128 KiB of four bytes: skipping the output of a file of 100 MB could take hours.
 const BESIDE: u64 = 1000;
 const BESIDE_AT_LEAST: u64 = 1 << 30;
 

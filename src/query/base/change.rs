@@ -1,4 +1,4 @@
-//! What changed between two files: numbers, and the status of a row.
+//! Changes between two files: numbers, and the status of a row.
 
 /// A number in an old and a new dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Creates it from the figures of a row, which a dump may lack.
+    /// Creates a change from the figures of a row that may exist in only one of the dumps.
     pub fn from_rows<R>(old: Option<&R>, new: Option<&R>, figure: fn(&R) -> u64) -> Self {
         Self { old: old.map_or(0, figure), new: new.map_or(0, figure) }
     }

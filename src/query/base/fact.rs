@@ -1,7 +1,7 @@
-//! Facts of rows: each is declared once, with its name, its value, and the condition under which there is none.
+//! Facts of rows: each is declared once, with its name, its value, and the condition under which it has no value.
 //!
-//! JSON and CSV show the facts of a row in the order of their declaration. SQL and exported tables list the names that they
-//! have. What depends on an option of a command is added by the command.
+//! JSON and CSV show the facts of a row in the order of their declaration. SQL and exported tables select them by name. A
+//! command adds the facts that depend on its options.
 
 use std::borrow::Cow;
 
@@ -67,7 +67,7 @@ impl<'r, T: Into<FactValue<'r>>> From<Option<T>> for FactValue<'r> {
 pub struct Fact<R> {
     /// Name, which has a type and a meaning.
     pub name: Name,
-    /// Condition under which there is no value, if there may be none.
+    /// Condition under which there is no value; `None` if there always is one.
     pub null: Option<&'static str>,
     /// `true` if it contains data of the heap, such as the text of a String, which may be secret.
     pub is_secret: bool,

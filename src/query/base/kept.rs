@@ -1,4 +1,4 @@
-//! Answers that are kept in the index of a heap: finding them takes a pass over all of it.
+//! Answers stored in the index of a heap because finding them takes a pass over all of it.
 
 use hprof_index::storage::store::Stage;
 use hprof_index::{DumpGraph, Heap, ObjectGraph};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// An answer about a heap, in its index.
+/// An answer about a heap, stored in its index.
 #[derive(Debug)]
 pub struct KeptAnswer<'h> {
     heap: &'h Heap,
@@ -16,13 +16,13 @@ pub struct KeptAnswer<'h> {
 }
 
 impl<'h> KeptAnswer<'h> {
-    /// Creates the place of an answer, which depends on the dump, the version of this program, and `depends_on`.
+    /// Creates a handle of an answer, which depends on the dump, the version of this program, and `depends_on`.
     pub fn new(dump: &DumpGraph<'h>, stage: Stage, depends_on: &[u8]) -> Self {
         let all = [depends_on, env!("CARGO_PKG_VERSION").as_bytes()].concat();
         Self { heap: dump.heap, graph: dump.graph, stage, key: xxh3_64_with_seed(&all, 0) }
     }
 
-    /// Returns the answer, if it is there. It may contain values of objects: if those are hidden, none is read.
+    /// Returns the answer, if it is stored. It may contain values of objects: `None` if those are hidden.
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         if self.heap.hides_values() {
             return None;
@@ -30,7 +30,7 @@ impl<'h> KeptAnswer<'h> {
         serde_json::from_slice(&self.heap.kept_answer(self.stage, self.key)?).ok()
     }
 
-    /// Keeps an answer, unless values are hidden in it or it was found with a damaged index.
+    /// Stores an answer, unless values are hidden or the index is damaged.
     pub fn write<T: Serialize>(&self, answer: &T) {
         if self.heap.hides_values() || self.graph.is_damaged() {
             return;
@@ -41,7 +41,7 @@ impl<'h> KeptAnswer<'h> {
         }
     }
 
-    /// Keeps an answer as bytes.
+    /// Stores an answer as bytes.
     pub fn write_bytes(&self, answer: &[u8]) {
         self.heap.keep_answer(self.stage, self.key, answer);
     }

@@ -1,12 +1,12 @@
-//! Keyed functions that look random to who does not have the key: SipHash-1-3 and the key stream of ChaCha8. Redaction maps
-//! values with them, and texts of exported tables are hashed with them.
+//! Keyed functions whose output looks random without the key: SipHash-1-3 and the key stream of ChaCha8. Redaction maps values
+//! with them, and texts of exported tables are hashed with them.
 
 use std::fmt;
 
 /// Size of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// A secret key. Who has that of a redaction can undo it; who has that of hashes can confirm a guessed text.
+/// A secret key. With the key of a redaction, it can be undone; with that of hashes, a guessed text can be confirmed.
 #[derive(Clone)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -31,7 +31,7 @@ impl Key {
         words
     }
 
-    /// Returns a pseudorandom function for one purpose. Those of different purposes are independent.
+    /// Returns the pseudorandom function for a purpose. Functions for different purposes are independent.
     pub fn prf(&self, purpose: u64) -> Prf {
         let [a, b, c, d] = self.words();
         let derive = |key: (u64, u64), part: u64| {
@@ -40,7 +40,7 @@ impl Key {
             state.word(part);
             state.finish().next_word()
         };
-        // Both halves of the key count.
+        // The result depends on both halves of the key.
         Prf::from_key((derive((a, b), 0) ^ derive((c, d), 1), derive((a, b), 2) ^ derive((c, d), 3)))
     }
 }
@@ -49,7 +49,7 @@ impl Key {
 #[derive(Debug, Clone, Copy)]
 pub struct Prf([u64; 4]);
 
-/// State of a [`Prf`] that is given its input.
+/// State of a [`Prf`] that receives its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Absorb([u64; 4]);
 
@@ -122,10 +122,9 @@ impl Squeeze {
     }
 }
 
-/// Number of blocks of the key stream that are made at once: their words fit into the vector registers of all
-/// processors.
+/// Number of blocks of the key stream that are computed at once: their words fit into the vector registers of all processors.
 const LANES: usize = 4;
-/// Number of bytes of the key stream that are made at once.
+/// Number of bytes of the key stream that are computed at once.
 pub const STREAM_BYTES: usize = LANES * 64;
 
 /// Key stream of ChaCha8.
@@ -162,7 +161,7 @@ impl Stream {
         Self { state }
     }
 
-    /// Makes the next bytes.
+    /// Computes the next bytes.
     #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
     pub fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];
@@ -200,7 +199,7 @@ impl Stream {
     }
 }
 
-/// A word of each block.
+/// The same word of each block.
 type Lanes = [u32; LANES];
 
 #[inline(always)]

@@ -1,5 +1,5 @@
-//! What all queries of hprof-cli build on: parallel work, sorting, answers kept in the index, keyed functions, the dictionary
-//! of all names of facts, and names: patterns, suggestions, names that mean the same in several dumps.
+//! Basics of all queries of hprof-cli: parallel work, sorting, answers stored in the index, keyed functions, the dictionary of
+//! all names of facts, and names: patterns, suggestions, names that mean the same in several dumps.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -1,6 +1,6 @@
 //! Loaders of generated classes, one loader for each class or a few: the JDK's accessors for reflective calls, scripts,
-//! expressions, statements of a database, proxies. They say nothing about the program one by one, so lists have one row for
-//! all of a class.
+//! expressions, statements of a database, proxies. Single ones are of no interest, so lists have one row for all loaders of a
+//! class.
 
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,7 @@ pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
     loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
 }
 
-/// Number of loaders of one class from which lists have one row for all of them.
+/// Minimum number of loaders of one class that share a row in lists.
 const MANY_GENERATED: usize = 100;
 /// Maximum number of classes that such a loader defines: a script and its lambdas, a class and its proxy.
 const MAX_CLASSES: u64 = 4;
@@ -39,7 +39,7 @@ pub(super) fn is_accessor_loader(class: &str) -> bool {
 #[derive(Debug)]
 pub struct GeneratedLoaders<'a> {
     by_class: FxHashMap<&'a str, GeneratedClasses>,
-    /// Number of classes of each of them.
+    /// Number of classes that each of these loaders defines.
     classes: FxHashMap<ObjectId, u64>,
     summary: &'a Summary,
 }
@@ -82,8 +82,7 @@ impl<'a> GeneratedLoaders<'a> {
         Self { by_class, classes, summary }
     }
 
-    /// Returns the class for whose loaders lists have one row, given the class of a loader and the number of classes that it
-    /// defines.
+    /// Returns the class whose loaders share a row, given the class of a loader and the number of classes that it defines.
     pub(super) fn class_of(&self, class: &str, classes: u64) -> Option<&'a str> {
         let (known, _) = self.by_class.get_key_value(key(class))?;
         (is_accessor_loader(known) || classes <= MAX_CLASSES).then_some(*known)
@@ -95,7 +94,8 @@ impl<'a> GeneratedLoaders<'a> {
         class.and_then(|class| self.by_class.get(key(class))).map_or(loader, |of_class| of_class.first)
     }
 
-    /// Returns the class with most loaders, without those of accessors: its name, the number of loaders and of their classes.
+    /// Returns the class with most loaders, except those of accessors: its name, and the numbers of loaders and of their
+    /// classes.
     pub fn largest(&self) -> Option<(&'a str, u64, u64)> {
         let own = self.by_class.iter().filter(|(class, _)| !is_accessor_loader(class));
         let rows = own.map(|(class, of)| (*class, of.loaders as u64, of.classes));

@@ -1,4 +1,4 @@
-//! Facts about a heap besides its suspects: the thread that ran out of memory, the finalizer queue.
+//! Facts about a heap other than leak suspects: the thread that ran out of memory, the finalizer queue.
 
 use crate::objects::reader::ObjectReader;
 use crate::threads::frames::Frame;
@@ -22,12 +22,12 @@ pub const MUCH_GARBAGE: u64 = 20;
 /// Maximum number of frames of the thread that ran out of memory.
 const FRAMES: usize = 32;
 
-/// Returns whether direct buffers of this many bytes are unusual beside a heap of `heap_bytes`.
+/// Returns whether direct buffers of this many bytes are unusual for a heap of `heap_bytes`.
 pub fn is_much_direct(direct_bytes: u64, heap_bytes: u64) -> bool {
     direct_bytes >= MUCH_DIRECT && is_share(direct_bytes, heap_bytes, MUCH_DIRECT_PERCENT)
 }
 
-/// Facts about a heap besides its suspects.
+/// Facts about a heap other than leak suspects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapFacts {
     /// Thread with an OutOfMemoryError, with its stack.

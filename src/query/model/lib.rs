@@ -1,5 +1,5 @@
-//! What a heap dump has, as its users see it: objects and their contents, classes, threads, paths from GC roots, the
-//! dominator tree and retained sizes. No analysis and no judgement.
+//! Contents of a heap dump: objects and their values, classes, threads, paths from GC roots, the dominator tree and retained
+//! sizes. Analyses and verdicts are elsewhere.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

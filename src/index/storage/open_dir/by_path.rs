@@ -11,7 +11,7 @@ fn entry(metadata: &fs::Metadata) -> Entry {
         kind if kind.is_file() => EntryKind::File,
         _ => EntryKind::Other,
     };
-    // Files have no identity that the standard library tells, no owners and no modes.
+    // The standard library provides no identity, owner or mode of files here.
     Entry { kind, id: FileId(0, 0), owner: 0, group: 0, mode: 0, len: metadata.len() }
 }
 

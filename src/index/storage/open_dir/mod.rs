@@ -1,8 +1,8 @@
 //! Open directories, in which files are created, renamed and removed.
 //!
-//! A directory may belong to somebody else, or have one above it that does: its path leads elsewhere as soon as they rename
-//! it, or put a link or a mount in its place. So whatever writes opens the directory once, and then works in that directory,
-//! by single names. No link of such a name is followed, and what is removed is first compared with what was made.
+//! A directory may belong to somebody else, or have one above it that does: its path leads elsewhere as soon as they rename it,
+//! or put a link or a mount in its place. So code that writes opens the directory once, and then works in that directory, by
+//! single names. No link of such a name is followed, and an entry is removed only if it is the one that was created.
 //!
 //! Where directories cannot be opened, files are accessed by path.
 
@@ -48,20 +48,20 @@ pub enum EntryKind {
     Other,
 }
 
-/// What a name in a directory stands for; links are not followed.
+/// An entry of a directory: the file, directory or link with a name. Links are not followed.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Its kind.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Its identity, where files have one.
+    /// Identity, where files have one.
     pub id: FileId,
-    /// Its owner, where files have owners.
+    /// Owner, where files have owners.
     pub owner: u32,
-    /// Its group.
+    /// Group.
     pub group: u32,
-    /// Its permissions, where files have permissions.
+    /// Permissions, where files have permissions.
     pub mode: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub len: u64,
 }
 
@@ -173,7 +173,7 @@ impl OpenDir {
     pub fn create_random_dir(&self, prefix: &str, mode: u32) -> io::Result<(OsString, Self)> {
         let (name, ()) = random(prefix, "", |name| self.create_dir(name, mode))?;
         let dir = self.open_dir(&name)?;
-        // Where others can rename what is here, this may be another one.
+        // Where others can rename entries, this may be another directory.
         if !dir.entry()?.is_of_this_user() {
             return Err(io::Error::other("it was replaced by another user"));
         }
@@ -203,7 +203,7 @@ impl OpenDir {
     /// Removes a file if it is still the one with this identity.
     ///
     /// # Errors
-    /// If it cannot be removed. What has the name by now stays; that is not an error.
+    /// If it cannot be removed. Another file that now has the name stays; that is not an error.
     pub fn remove_made(&self, name: &OsStr, id: FileId) -> io::Result<()> {
         match self.entry_of(name) {
             Ok(entry) if entry.id == id && entry.kind != EntryKind::Directory => self.remove_file(name),
@@ -215,7 +215,7 @@ impl OpenDir {
     /// Removes the directory `dir`, opened before, if it is empty and still has this name here.
     ///
     /// # Errors
-    /// If it cannot be removed. What has the name by now stays; that is not an error.
+    /// If it cannot be removed. Another directory that now has the name stays; that is not an error.
     pub fn remove_made_dir(&self, name: &OsStr, dir: &Self) -> io::Result<()> {
         let entry = self.entry_of(name)?;
         if entry.kind == EntryKind::Directory && entry.id == dir.entry()?.id {
@@ -226,8 +226,8 @@ impl OpenDir {
 
     /// Removes the directory `dir`, opened before, with its contents, if it still has this name here.
     ///
-    /// What is in it is removed through the open directory. Directories in it are entered if they are on the same file
-    /// system, and only this user can change the directory that contains them.
+    /// Its contents are removed through the open directory. Directories in it are entered if they are on the same file system,
+    /// and only this user can change the directory that contains them.
     ///
     /// # Errors
     /// If something cannot be removed: then the directory stays.

@@ -12,7 +12,7 @@ use crate::storage::trusted_path::open_directory;
 /// Flags of everything that is opened: it does not wait for the other end of a FIFO, and follows no link.
 const OPEN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Refuses what is not a single name: it would lead to another directory.
+/// Returns a single name; a path is an error, as it would lead to another directory.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let is_single = !matches!(name.as_bytes(), b"" | b"." | b"..") && !name.as_bytes().contains(&b'/');
     if is_single { Ok(name) } else { Err(io::ErrorKind::InvalidInput.into()) }
@@ -49,33 +49,33 @@ fn permissions(mode: u32) -> Mode {
 }
 
 impl FileId {
-    /// Returns the identity of what is at a path, following links.
+    /// Returns the identity of the file or directory at a path, following links.
     ///
     /// # Errors
-    /// If nothing is there, or the system does not tell.
+    /// If nothing exists there, or the system call fails.
     pub fn of_path(path: &Path) -> io::Result<Self> {
         Ok(entry(&rustix::fs::stat(path)?).id)
     }
 }
 
 impl OpenDir {
-    /// Returns what this directory is.
+    /// Returns the entry of this directory itself.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn entry(&self) -> io::Result<Entry> {
         Ok(entry(&fstat(&self.dir)?))
     }
 
-    /// Returns what has this name. A link is not followed.
+    /// Returns the entry of this name. A link is not followed.
     ///
     /// # Errors
-    /// If nothing has it, or the system does not tell.
+    /// If there is none, or the system call fails.
     pub fn entry_of(&self, name: &OsStr) -> io::Result<Entry> {
         Ok(entry(&statat(&self.dir, single(name)?, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// Returns what an open file is.
+    /// Returns the entry of an open file.
     pub(crate) fn entry_of_open(&self, file: &File) -> io::Result<Entry> {
         Ok(entry(&fstat(file)?))
     }
@@ -83,7 +83,7 @@ impl OpenDir {
     /// Returns the identity of an open file.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn id_of(file: &File) -> io::Result<FileId> {
         Ok(entry(&fstat(file)?).id)
     }
@@ -91,7 +91,7 @@ impl OpenDir {
     /// Returns the target of a link.
     ///
     /// # Errors
-    /// If it is no link.
+    /// If it is not a link.
     pub fn link_target(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.dir, single(name)?, Vec::new())?;
         Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
@@ -134,7 +134,7 @@ impl OpenDir {
         let link = if is_link { OFlags::empty() } else { OFlags::NOFOLLOW };
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | link;
         let file = File::from(openat(&self.dir, single(name)?, flags, Mode::empty())?);
-        // It may have been replaced since it was looked at.
+        // It may have been replaced since it was checked.
         if file.metadata()?.is_file() {
             return Err(io::Error::other("it was replaced by a file"));
         }
@@ -161,7 +161,7 @@ impl OpenDir {
     /// Gives a file without a name its name, unless there is something of that name.
     ///
     /// # Errors
-    /// If it cannot get it.
+    /// If it cannot be linked.
     #[cfg(target_os = "linux")]
     pub fn link(&self, file: &File, name: &OsStr) -> io::Result<()> {
         let own = path_of(file);
@@ -247,7 +247,7 @@ impl OpenDir {
     /// # Errors
     /// If it cannot be listed.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
-        // What was opened with `O_PATH` cannot be listed.
+        // A directory that was opened with `O_PATH` cannot be listed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = openat(&self.dir, ".", flags, Mode::empty())?;
         let mut names = Vec::new();
@@ -261,14 +261,14 @@ impl OpenDir {
         Ok(names)
     }
 
-    /// Returns `true` if it is a directory of `/proc`, whose links may lead to what has no path.
+    /// Returns `true` if it is a directory of `/proc`, whose links may lead to files without a path.
     #[cfg(target_os = "linux")]
     pub fn is_of_processes(&self) -> bool {
         rustix::fs::fstatfs(self.dir.as_fd())
             .is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
     }
 
-    /// Returns `true` if it is a directory of `/proc`, whose links may lead to what has no path.
+    /// Returns `true` if it is a directory of `/proc`, whose links may lead to files without a path.
     #[cfg(not(target_os = "linux"))]
     pub fn is_of_processes(&self) -> bool {
         let _ = self.dir.as_fd();

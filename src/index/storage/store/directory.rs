@@ -145,8 +145,8 @@ impl IndexDirectories {
         Some((directory, lock))
     }
 
-    /// Removes the files that a process left which was killed while it wrote an answer: nothing is missing in such an index,
-    /// so that no process would build it. Nothing is removed while another process works on it.
+    /// Removes the files of a process that was killed while it wrote an answer: such an index is complete, so no process would
+    /// build it and remove them. Nothing is removed while another process works on it.
     pub(crate) fn sweep_idle(&self) {
         let has_left =
             |dir: PrivateDir| dir.names().is_ok_and(|names| names.iter().any(|name| is_temporary(name)));

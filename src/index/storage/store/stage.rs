@@ -16,11 +16,11 @@ pub enum Stage {
     Referrers = 5,
     /// The dominator tree.
     Dominators = 6,
-    /// Places of large objects: an answer that queries keep.
+    /// Places of large objects: an answer that queries store.
     Places = 7,
-    /// What the overview finds in passes over the heap: an answer that queries keep.
+    /// Findings of the overview in passes over the heap: an answer that queries store.
     Overview = 8,
-    /// Containers and their elements: an answer that queries keep.
+    /// Containers and their elements: an answer that queries store.
     Containers = 9,
 }
 
@@ -53,7 +53,8 @@ impl Stage {
         }
     }
 
-    /// Returns whether it is an answer that queries keep ([`crate::Heap::keep_answer`]): without it, it is found again.
+    /// Returns whether this is an answer that queries store ([`crate::Heap::keep_answer`]): if it is missing, it is computed
+    /// again.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Places | Self::Overview | Self::Containers)
     }

@@ -114,7 +114,7 @@ impl RegisteredEntry {
         Self(number)
     }
 
-    /// Removes the entry, and what it stands for.
+    /// Removes the entry, and its file or directory.
     fn remove(self) {
         let mut left = lock_entries();
         if let Some((_, one)) = left.iter().find(|(number, _)| *number == self.0) {
@@ -158,7 +158,7 @@ impl Temporary {
     /// Gives a file without a name a random one in `dir`, as [`Temporary::create`] does.
     ///
     /// # Errors
-    /// If it cannot get one.
+    /// If it cannot be linked.
     #[cfg(target_os = "linux")]
     pub fn link(dir: &Arc<OpenDir>, prefix: &str, suffix: &str, file: &File) -> io::Result<Self> {
         let link = |name: &OsStr| dir.link(file, name).and_then(|()| file.try_clone());

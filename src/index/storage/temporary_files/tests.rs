@@ -1,4 +1,4 @@
-//! Temporary files, also in places that others change.
+//! Temporary files, also in directories that others change.
 
 use std::fs;
 
@@ -147,7 +147,7 @@ fn what_was_put_in_place_of_ours_stays() {
     drop((file, tree));
     assert_eq!(fs::read(path).unwrap(), b"theirs");
     assert_eq!((names(&tree_path), names(&moved)), (vec!["victim".to_owned()], Vec::new()));
-    // What another user put there gets no name from us.
+    // A file that another user put there is not renamed.
     assert!(published.publish(OsStr::new("final")).is_err() && !all.path().join("final").exists());
 }
 

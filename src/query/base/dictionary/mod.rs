@@ -44,7 +44,7 @@ pub struct Name {
     pub key: &'static str,
     /// Type of its values.
     pub kind: ValueKind,
-    /// Meaning: unit, and what is counted.
+    /// Meaning: unit, and subject of the count.
     pub meaning: &'static str,
 }
 

@@ -55,8 +55,8 @@ impl ClassPattern {
         self.matches_as_written(name) || (self.plain && self.matches_nested(name))
     }
 
-    /// Like [`Self::matches`] without nested classes that the pattern does not name by `$`: these come first where one
-    /// class is wanted.
+    /// Like [`Self::matches`], without nested classes that the pattern does not name with `$`: classes that match as written
+    /// come first where a single class is wanted.
     pub fn matches_as_written(&self, name: &str) -> bool {
         if self.matches_all_of(name) {
             return true;
@@ -68,7 +68,7 @@ impl ClassPattern {
     /// Returns whether the pattern matches a class of this name, or one that it is nested in: one whose name is followed
     /// by `$`.
     pub fn matches_with_nested(&self, name: &str) -> bool {
-        /// Maximum number of classes around a class.
+        /// Maximum number of classes that enclose a class.
         const MAX_AROUND: usize = 64;
         let ends = || name.match_indices('$').map(|(at, _)| at).take(MAX_AROUND).chain([name.len()]);
         if self.plain {
@@ -160,8 +160,8 @@ fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
     glob_reached(pattern, name).last().copied().unwrap_or(false)
 }
 
-/// Returns for each number of bytes of the name whether the pattern matches so many. Matches without backtracking: after
-/// each byte of the pattern, tracks which prefixes of the name it can match. The time is at most proportional to the
+/// Returns, for each prefix length of the name in bytes, whether the pattern matches that prefix. Matches without backtracking:
+/// after each byte of the pattern, tracks which prefixes of the name it can match. The time is at most proportional to the
 /// product of both lengths.
 fn glob_reached(pattern: &[u8], name: &[u8]) -> Vec<bool> {
     // `reached[i]`: `true` if the pattern so far can match the first i bytes of the name.

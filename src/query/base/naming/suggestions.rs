@@ -95,8 +95,8 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
 /// Number of IDs suggested on each side.
 pub const IDS: u32 = 2;
 
-/// Returns the name without packages and outer classes; for an anonymous class, whose number identifies nothing, with
-/// the enclosing class: `FileDescriptor$1`.
+/// Returns the name without packages and outer classes; for an anonymous class, whose number identifies nothing, with the
+/// enclosing class: `FileDescriptor$1`.
 fn last_part(name: &str) -> &str {
     let named = name.trim_end_matches(|c: char| c == '$' || c.is_ascii_digit());
     let is_anonymous = name.get(named.len()..).is_some_and(|number| number.starts_with('$'));

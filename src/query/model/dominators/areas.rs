@@ -245,7 +245,7 @@ struct Picture<'a, 'b> {
 }
 
 impl Picture<'_, '_> {
-    /// Returns how many more areas may be made.
+    /// Returns the number of areas that may still be made.
     fn remaining_areas(&self) -> usize {
         self.max_areas.saturating_sub(self.made.len())
     }

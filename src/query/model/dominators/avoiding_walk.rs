@@ -28,7 +28,7 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
     walk_along(graph, start, set, |_, _| true)
 }
 
-/// Like [`walk`], but only along the references that are followed: `is_followed` takes both objects of one.
+/// Like [`walk`], but only along references that `is_followed` accepts, given the referring and the referenced object.
 pub(super) fn walk_along(
     graph: &ObjectGraph,
     start: Start,
@@ -184,7 +184,7 @@ impl<N: Number> Marks<N> {
         self.word(number) & (1 << (number.number() % 64)) != 0
     }
 
-    /// Returns the 64 bits that include `number` as a mask.
+    /// Returns the 64 bits that include the bit of `number`.
     #[inline]
     pub(crate) fn word(&self, number: N) -> u64 {
         self.0.get((number.number() / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed))

@@ -47,7 +47,7 @@ pub fn pass<T: Copy + Default + Send + Sync>(
     mut visit: impl FnMut(TreePosition, u32, T, u64) + Send,
 ) {
     let (tree, labels) = (&graph.tree, graph.labels());
-    // By all threads, and ahead of the pass, which is one thread's.
+    // Looked up by all threads, ahead of the pass, which is single-threaded.
     let look_up = |batch: Range<TreePosition>| -> Vec<T> {
         let mut found = vec![T::default(); (batch.end.0 - batch.start.0) as usize];
         let chunks = TreePosition::chunks(batch, CHUNK);

@@ -27,7 +27,7 @@ const MAX_NODES: usize = 1 << 20;
 const CLASS_OBJECT: u32 = 1 << 31;
 /// Class of objects of unknown class.
 const UNKNOWN: u32 = CLASS_OBJECT - 1;
-/// Represents no node.
+/// No node.
 const NONE: u32 = u32::MAX;
 
 /// Start of the tree.
@@ -146,7 +146,7 @@ pub fn merge_by_class(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> Merge
     })
 }
 
-/// Like [`merged`], but class objects are treated as instances of `java.lang.Class`.
+/// Like [`merge_by_class`], but class objects are treated as instances of `java.lang.Class`.
 pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> MergedDominators {
     merge(graph, question, |_, class| class)
 }

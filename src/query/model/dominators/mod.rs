@@ -1,4 +1,4 @@
-//! Queries on the dominator tree: retained sizes and the objects behind them.
+//! Queries on the dominator tree: retained sizes and retained objects.
 
 pub mod areas;
 pub(crate) mod avoiding_walk;

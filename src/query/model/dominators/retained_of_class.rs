@@ -10,7 +10,7 @@ use super::class_pass::pass;
 /// malicious dumps have more.
 const MAX_SUPERCLASSES: usize = 64;
 
-/// Retained size of each group of objects. `of_class` maps a class number to the group of the class, or [`NONE`].
+/// Returns the retained size of each group of objects. `of_class` maps a class number to the group of the class, or [`NONE`].
 ///
 /// Whatever an object dominates belongs to the object. So the retained size of a group is the sum over those of its
 /// objects that no other object of the group dominates.
@@ -51,7 +51,7 @@ pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: 
 /// A pass over the tree in preorder.
 struct ClassPass {
     retained: Vec<u64>,
-    /// Groups with an object that the current one is dominated by.
+    /// Groups with an object that dominates the current one.
     is_open: Vec<bool>,
     /// The outermost objects of each group: depth, group, shallow bytes of all objects before.
     open: Vec<(u32, u32, u64)>,
@@ -64,7 +64,7 @@ impl ClassPass {
         Self { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 }
     }
 
-    /// The next object, of some groups.
+    /// Processes the next object, of some groups.
     #[inline]
     fn object(&mut self, depth: u32, groups: impl IntoIterator<Item = u32>, shallow_bytes: u64) {
         // Mostly there is nothing to close.
@@ -82,7 +82,7 @@ impl ClassPass {
         self.bytes = self.bytes.saturating_add(shallow_bytes);
     }
 
-    /// Ends what objects of this depth and below dominate.
+    /// Ends the subtrees of objects at this depth and below.
     fn close(&mut self, depth: u32) {
         while let Some((_, group, before)) = self.open.pop_if(|(open, ..)| *open >= depth) {
             if let Some(retained) = self.retained.get_mut(group as usize) {

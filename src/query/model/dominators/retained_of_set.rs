@@ -1,9 +1,9 @@
 //! Joint retained size of objects: the size that would be freed if all of them were.
 //!
 //! For a single object it is in the dominator tree. For several it is not: two maps that share their values retain them
-//! together, though neither does alone. Usually the difference is small, and is found from what the objects dominate
-//! (`jointly`). Otherwise the graph is walked from the roots without stepping on the objects (`walk`); whatever is not
-//! visited is freed with them.
+//! together, though neither does alone. Usually the difference is small, and is found from the objects that they dominate
+//! (`joint_retained_set`). Otherwise the graph is walked from the roots without stepping on the objects (`walk`); whatever is
+//! not visited is freed with them.
 
 use std::ops::Range;
 
@@ -84,17 +84,17 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
     answer
 }
 
-/// What an object retains by strong references alone: weak references to it and to what it leads to keep nothing alive.
+/// Objects that an object retains by strong references alone: weak references to them do not keep them alive.
 pub struct StronglyRetained {
-    /// Objects that are reachable from what dominates the object, and those that are without it.
+    /// Objects that are strongly reachable from a dominator of the object, and those that are so without it.
     with: Marks,
     without: Marks,
-    /// Their size, that of the object included.
+    /// Size of the retained objects, including the object.
     pub bytes: u64,
 }
 
 impl StronglyRetained {
-    /// Takes two walks over what `above` dominates, which dominates the object.
+    /// Computes the retained objects by two walks from `above`, which dominates the object.
     pub fn new(edges: &Edges<'_>, above: TreePosition, object: ObjectIndex) -> Self {
         let graph = edges.dump.graph;
         let is_strong = |from, to| edges.is_followed(from, to, Exclusions::all_but_strong());
@@ -113,7 +113,7 @@ impl StronglyRetained {
         found
     }
 
-    /// Returns whether an object would be freed with it.
+    /// Returns whether an object would be freed with this one.
     pub fn contains(&self, object: ObjectIndex) -> bool {
         self.with.contains(object) && !self.without.contains(object)
     }
@@ -229,8 +229,8 @@ fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<
 
 /// Returns the common dominator of the objects at two positions, which dominates all objects between them.
 ///
-/// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
-/// dominates. Therefore a walk can start here.
+/// The objects retain nothing that it does not dominate, and a path from it to an object that it dominates contains only such
+/// objects. Therefore a walk can start here.
 fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Start {
     tree.common_dominator(first, last).map_or(Start::Roots, Start::Object)
 }

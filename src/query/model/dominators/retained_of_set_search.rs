@@ -7,13 +7,13 @@
 //!
 //! 1. No path that leads past S steps on D: every path to an object of D steps on S. And what is neither alive nor in D
 //!    is in X.
-//! 2. A path to an object of X has a last object in D, for it steps on S. All objects behind that are in X: they are not
+//! 2. A path to an object of X has a last object in D, for it steps on S. All objects after that are in X: they are not
 //!    in D, and were one alive, the object would be too. So X is found by a walk from D that steps on no object that is
 //!    known to be alive. Let E be what such a walk visits.
 //! 3. So what is reachable and neither in D nor in E is alive. An object of E is alive if it is known to be, if such an
 //!    object refers to it, or if an object of E does that is alive. There is no other way: of a path to it past S, the
-//!    first object is a root, which is known to be alive, and none is in D; what comes behind the last that is not in E
-//!    is as said.
+//!    first object is a root, which is known to be alive, and none is in D; the objects after the last that is not in E
+//!    are as said.
 //!
 //! X is what is left of E. Class objects lead to class loaders, and those to nearly everything. So before an object is
 //! visited, a search along a few referrers outside of D looks for a root or an object known to be alive: then all objects
@@ -54,7 +54,7 @@ const MAX_REFERRERS: usize = 64;
 pub struct WalkLimits {
     /// Maximum number of dominated objects: the more they are, the fewer a walk from the roots visits.
     pub dominated: u32,
-    /// Maximum number of objects visited besides the dominated ones.
+    /// Maximum number of objects visited in addition to the dominated ones.
     pub visited: u32,
     /// Maximum number of referrers examined in searches for a root; without them, more objects are visited.
     pub looked_at: u32,
@@ -83,7 +83,7 @@ pub(super) struct JointRetainedSet {
     pub(super) bytes: u64,
 }
 
-/// Computes what the objects at the marked positions retain. They are reachable, all between `first` and `last`, and
+/// Computes the objects that those at the marked positions retain. They are reachable, all between `first` and `last`, and
 /// `start` dominates them. Returns `None` if a walk from there should be used instead.
 pub(super) fn joint_retained_set(
     graph: &ObjectGraph,

@@ -1,9 +1,9 @@
 //! Numeric fields that rules about frameworks compute with, found in the rules that are compiled in.
 //!
-//! A rule names a class, and its facts have paths from its instances: `this.pool.counter.value`. The classes on the way are
-//! those of the framework, which differ between its versions. So a field is one that the rules read if the last part of a
-//! path is its name, and its class is in a package of the rules' classes. If the path ends in the field of a counter of the
-//! JDK, the part before it is the name of a field that holds one.
+//! A rule names a class, and its facts have paths from its instances: `this.pool.counter.value`. The other classes on a path
+//! belong to the framework and differ between its versions. So a field counts as read by the rules if its name is the last part
+//! of a path, and its class is in a package of the rules' classes. If a path ends in the field of a JDK counter, the part
+//! before it is the name of a field that holds the counter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use hprof_base::naming::toml_file::{self, TomlTable};
 pub struct FrameworkNumbers {
     /// Name of the framework.
     pub framework: String,
-    /// Starts of the names of classes, up to a dot.
+    /// Prefixes of class names, up to and including a dot.
     pub packages: BTreeSet<String>,
     /// Last names of paths.
     pub fields: BTreeSet<String>,
@@ -24,17 +24,17 @@ pub struct FrameworkNumbers {
     pub counters: BTreeSet<String>,
 }
 
-/// Fields of counters by which rules about frameworks read them.
+/// Fields of JDK counters that rules about frameworks read.
 const COUNTED: [&str; 2] = ["value", "base"];
 
-/// Number of parts of a class name that are its package here, and in packages of several libraries.
+/// Number of parts of a class name that count as its package, and that number in packages of several libraries.
 const PARTS: usize = 3;
 const MORE_PARTS: usize = 4;
 /// Packages of several libraries.
 const LIBRARIES: [&str; 3] = ["org.apache.commons.", "org.apache.tomcat.", "com.google.common."];
-/// Starts of the names of classes whose fields are listed one by one instead.
+/// Prefixes of the names of classes whose fields are listed one by one instead.
 const PLATFORM: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "android."];
-/// Functions whose arguments are objects, and what precedes a set of objects.
+/// Functions whose arguments are objects, and keywords before a set of objects.
 const OF_OBJECTS: [&str; 8] =
     ["classof", "inbounds", "outbounds", "frame", "locals", "chain", "OBJECTS", "DISTINCT"];
 
@@ -99,7 +99,7 @@ fn numbers(root: &TomlTable<'_>) -> FrameworkNumbers {
     numbers
 }
 
-/// Returns the package of a class with its last dot, or its start if it is longer.
+/// Returns the package of a class with its last dot, limited to a number of parts; `None` for classes of the platform.
 fn package(class: &str) -> Option<String> {
     if PLATFORM.iter().any(|start| class.starts_with(start)) {
         return None;
@@ -110,8 +110,8 @@ fn package(class: &str) -> Option<String> {
     class.get(..=end).map(str::to_owned)
 }
 
-/// Calls `visit` with the last name of each path of an expression, and the name before it. Paths to objects are left
-/// out: those in which a method is called, an attribute is read or an element is taken, and arguments of functions of objects.
+/// Calls `visit` with the last name of each path in an expression, and the name before it. Paths to objects are skipped: those
+/// in which a method is called, an attribute is read or an element is taken, and arguments of functions of objects.
 fn each_path(expression: &str, visit: &mut dyn FnMut(Option<&str>, &str)) {
     let mut rest = expression;
     let mut before = "";

@@ -67,7 +67,7 @@ pub struct Listing {
     pub others: u64,
     /// Retained size of the omitted objects.
     pub others_bytes: u64,
-    /// The object below which everything is, and the number of objects that it dominates immediately.
+    /// The start, if it is an object, and the number of objects that it dominates immediately.
     start: Option<(TreePosition, u64)>,
 }
 

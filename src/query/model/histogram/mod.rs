@@ -94,7 +94,7 @@ pub struct HistogramRow {
     pub name: Arc<str>,
     /// Class loader; `None` if grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
-    /// Object ID of the class object, if the row stands for one class that has one.
+    /// Object ID of the class object, if the row represents one class that has one.
     pub class_object: Option<ObjectId>,
     /// Number of classes in the row.
     pub classes: u64,

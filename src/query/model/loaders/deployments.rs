@@ -1,10 +1,10 @@
-//! Deployments of one application: class loaders that define the same classes, each its own.
+//! Deployments of one application: class loaders that define classes of the same names.
 //!
-//! Of loaders that are known to be closed, the smaller one's classes are among those of the larger one: how many classes a
-//! deployment loads depends on how long it ran, and on what it was asked to do. That holds for the classes that all have in common,
-//! and for the others: applications share libraries. Of others, the classes are the same: different
-//! applications may share most of their libraries. Generated classes (lambdas, proxies) have other names each time and are
-//! ignored.
+//! Loaders that are known to be closed belong to one application if most classes of the smaller one are among those of the
+//! larger one: the number of classes that a deployment loads depends on how long it ran and what it was used for. That must
+//! hold for all classes, and for those alone that not all applications share: applications share libraries. Other loaders must
+//! define exactly the same classes: different applications may share most of their libraries. Generated classes (lambdas,
+//! proxies) have other names each time and are ignored.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -33,18 +33,18 @@ pub(crate) struct Deployments {
     pub(crate) group: LoaderSet,
     /// `true` if they are closed.
     pub(crate) are_closed: bool,
-    /// Loader of the deployment that runs, beside closed ones.
+    /// Loader of the running deployment of this application, if the others are closed.
     pub(crate) running: Option<ObjectId>,
 }
 
-/// A loader and what it defines.
+/// A loader and the classes that it defines.
 struct DefiningLoader {
     id: ObjectId,
-    /// Names by number, ascending, each with a class.
+    /// Numbers of class names, ascending, each with the class.
     classes: Vec<(u32, ClassNumber)>,
 }
 
-/// Returns the applications of which there are several reachable deployments. Those that are known to run are none of them.
+/// Returns the applications with several reachable deployments. Deployments that are known to be running do not count.
 pub(crate) fn deployments(objects: &ObjectReader<'_>) -> Vec<Deployments> {
     let summary = objects.summary;
     let defined = defining_loaders(summary);
@@ -74,8 +74,8 @@ pub(crate) fn deployments(objects: &ObjectReader<'_>) -> Vec<Deployments> {
     found
 }
 
-/// Returns the loaders that can be freed, with the classes that each defines: without arrays and generated classes, and the
-/// names with a number for each class of loaders.
+/// Returns the loaders that can be freed, with the classes that each defines, except arrays and generated classes. A name has
+/// one number for each class of loaders.
 fn defining_loaders(summary: &Summary) -> Vec<DefiningLoader> {
     let mut numbers: FxHashMap<(&str, &str), u32> = FxHashMap::default();
     let mut of_loader: FxHashMap<ObjectId, Vec<(u32, ClassNumber)>> = FxHashMap::default();
@@ -132,7 +132,7 @@ fn closed_applications(
     }
     let mut running_of: FxHashMap<usize, ObjectId> = FxHashMap::default();
     for loader in running {
-        // It may have run for longer than any before.
+        // A running deployment may have run for longer than any closed one.
         let Some(of) = most_common(&of_name, &shared, loader) else { continue };
         let largest = applications.get(of.application).and_then(|loaders| loaders.first());
         let [all, of_it] = largest.map_or([0; 2], |largest| [largest.classes.len(), own(largest)]);

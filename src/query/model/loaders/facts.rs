@@ -1,4 +1,4 @@
-//! What is known of class loaders.
+//! Facts of class loaders.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;

@@ -1,4 +1,4 @@
-//! Whether class loaders are closed, by their own fields: then nothing should refer to them any more.
+//! States of class loaders, read from their fields. Nothing should refer to a closed loader any more.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::fields::{Bits, FieldPlace};
@@ -6,7 +6,7 @@ use hprof_values::BasicType;
 
 use crate::objects::reader::ObjectReader;
 
-/// Constants of a container's states from which an application does not come back.
+/// Constants for the final states of a container: its application does not run again.
 const CLOSED: [&str; 5] = ["STOPPING", "STOPPED", "DESTROYING", "DESTROYED", "FAILED"];
 const RUNNING: [&str; 2] = ["STARTING", "STARTED"];
 /// Maximum number of characters of a constant.
@@ -15,24 +15,24 @@ const MAX_NAME: usize = 32;
 /// State of a class loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoaderState {
-    /// It has been closed, or its application has been stopped.
+    /// The loader was closed, or its application was stopped.
     Closed,
-    /// Its application runs.
+    /// The application is running.
     Running,
-    /// Its fields do not say.
+    /// The fields do not contain the state.
     Unknown,
 }
 
-/// Places of a field, by class number.
+/// Location of a field, by class number.
 type FieldPlaces = Vec<Option<FieldPlace>>;
 
 /// Reader of the states of class loaders.
 pub(super) struct LoaderStates<'o, 'a> {
     objects: &'o ObjectReader<'a>,
-    /// The state that a container's loader has, and the name of an enum's constant.
+    /// Fields `state` of a container's loader, and `name` of an enum constant.
     constant: FieldPlaces,
     name: FieldPlaces,
-    /// The path of a `java.net.URLClassLoader`, and whether that is closed.
+    /// Fields `ucp` of a `java.net.URLClassLoader`, and `closed` of that object.
     path: FieldPlaces,
     closed: FieldPlaces,
 }

@@ -1,9 +1,8 @@
 //! Names of fields for the maximum number of elements that something may have.
 
-/// Words of which a bound's name has one. Never `size`, `count`, `threshold` or `mask`: these are what is there.
+/// Words of which the name of a bound contains one. Not `size`, `count`, `threshold` or `mask`: these are current values.
 const BOUNDS: [&str; 6] = ["max", "maximum", "limit", "capacity", "bound", "maxsize"];
-/// Words beside them in a name that is about the number of elements. Not `active`: `maxActive` is how many there were at
-/// most.
+/// Other words in the name of a bound on the number of elements. Not `active`: `maxActive` is the maximum that was reached.
 const OF_ELEMENTS: [&str; 28] = [
     "size",
     "sized",

@@ -108,8 +108,8 @@ impl ClassSet {
             .map(|(object, _)| object)
     }
 
-    /// Returns the objects of these classes in a range of all objects as bits: the first object of each block that has
-    /// any, and a mask of its objects.
+    /// Returns the objects of these classes in a range of all objects as bits: the first object of each block that has any, and
+    /// one bit for each of its objects.
     pub fn blocks<'s>(
         &'s self,
         graph: &'s ObjectGraph,

@@ -1,8 +1,8 @@
-//! What stands for hidden values, and which numbers are none.
+//! Placeholders for hidden values, and numeric fields that are exempt from hiding.
 //!
-//! Whether values are hidden is a property of the opened heap ([`hprof_index::Heap::hides_values`]). Queries that show
-//! contents of objects ask here at the place where a value becomes output, or an operand of a condition: computations that
-//! show only counts, such as those of duplicates, read everything.
+//! The opened heap determines whether values are hidden ([`hprof_index::Heap::hides_values`]). Queries that show contents of
+//! objects call this module where a value becomes output, or an operand of a condition: computations that show only counts,
+//! such as those of duplicates, read everything.
 
 pub mod fields;
 
@@ -13,10 +13,10 @@ use self::fields::is_structure;
 use super::reader::{Characters, FieldSlot};
 use crate::secret_rules::kind;
 
-/// Stands for a hidden value.
+/// Placeholder for a hidden value.
 pub const HIDDEN: &str = "*";
 
-/// Returns what stands for a hidden text: its length, and its kind if it contains a credential that
+/// Returns the placeholder for a hidden text: its length, and the ID of the rule if it contains a credential that
 /// `hprof_analyses::secrets` recognizes.
 pub fn mask_text(characters: &Characters<'_>) -> String {
     let length = characters.len();
@@ -24,19 +24,19 @@ pub fn mask_text(characters: &Characters<'_>) -> String {
     format!("{HIDDEN} ({length} character{}{kind})", if length == 1 { "" } else { "s" })
 }
 
-/// Returns a text, or what stands for it.
+/// Returns a text, or its placeholder if values are hidden.
 pub fn text(characters: &Characters<'_>, most: usize, hides: bool) -> String {
     if hides { mask_text(characters) } else { characters.text(most) }
 }
 
-/// Returns whether the number in a static field of a class is shown although values are hidden: sizes of collections,
-/// states of threads and other numbers that `redact` leaves in a dump.
+/// Returns whether the number in a static field of a class is shown even if values are hidden: sizes of collections, states of
+/// threads and other numbers that `redact` leaves in a dump.
 pub fn is_shown(summary: &Summary, class: ClassNumber, field: &str, kind: BasicType) -> bool {
     let name = summary.class(class).map(|class| summary.class_name(class));
     name.is_some_and(|name| is_structure(name, name, field, kind))
 }
 
-/// Like [`is_shown`], of a field of an instance of a class.
+/// Like [`is_shown`], for a field of an instance.
 pub fn is_slot_shown(summary: &Summary, instance: ClassNumber, slot: &FieldSlot<'_>) -> bool {
     let name = |class| summary.class(class).map(|class| summary.class_name(class));
     let (instance, declaring) = (name(instance), name(slot.class));

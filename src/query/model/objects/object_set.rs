@@ -60,7 +60,7 @@ impl<N: Number> Bits<N> {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns as a bit mask which of 64 numbers the set contains.
+    /// Returns the bits of 64 numbers: `number` is the index of the word.
     #[inline]
     pub fn word(&self, number: u32) -> u64 {
         self.0.get(number as usize).copied().unwrap_or(0)

@@ -1,6 +1,6 @@
 //! Names of references: the field, slot or static field, read from the record of the object that holds them.
 //!
-//! The graph contains that one object references another; by which fields is only in the dump. Several may hold the
+//! The graph has the information that one object references another; only the dump has the fields. Several fields may hold the
 //! same object.
 
 use rustc_hash::FxHashSet;
@@ -129,7 +129,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Like [`Edges::each`], for the stack of a thread.
+    /// Like [`Edges::for_each_reference`], for the stack of a thread.
     pub fn for_each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         for root in self.roots.locals_of(thread) {
             if let Some(id) =
@@ -145,7 +145,7 @@ impl<'a> Edges<'a> {
         self.dump.graph.objects.addresses.id_of(self.dump.graph.class_object_of(object)?)
     }
 
-    /// Like [`Edges::each`], for the objects of a block whose bits are set, counted from `first`, which is the first of
+    /// Like [`Edges::for_each_reference`], for the objects of a block whose bits are set, counted from `first`, which is the first of
     /// the block; without their references to class objects. Finding them in sequence is faster than one by one.
     pub fn for_each_in_block(
         &self,

@@ -1,9 +1,9 @@
 //! Selections by users: objects by ID or class, threads by name or ID.
 //!
-//! An object ID is hexadecimal with `0x`, and decimal without, as in tables for other engines and OQL's
-//! `@objectAddress`. Digits mixed with letters can only be hexadecimal, as the agent's texts print them: without `0x`
-//! they must begin with a digit, or be long and contain one, since `cafe` is a class name. An ambiguous text
-//! (`decade20`) is the class if the dump contains one of that name, else the object: [`Selection::settled`].
+//! An object ID is hexadecimal with `0x`, and decimal without, as in tables for other engines and OQL's `@objectAddress`.
+//! Digits mixed with letters can only be hexadecimal, as the agent's texts print them: without `0x` they must begin with a
+//! digit, or be long and contain one, since `cafe` is a class name. An ambiguous text (`decade20`) is the class if the dump
+//! contains one of that name, else the object: [`Selection::resolve`].
 
 use std::fmt;
 use std::ops::Range;
@@ -115,7 +115,6 @@ impl Selection {
     }
 }
 
-/// Returns whether an ID could also be a class name.
 /// Returns whether the dump contains a class of this name.
 pub fn is_class(summary: &Summary, name: &str) -> bool {
     let Ok(pattern) = name.parse::<ClassPattern>();

@@ -1,4 +1,4 @@
-//! What is known of GC roots.
+//! Facts of GC roots.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;

@@ -1,6 +1,6 @@
 //! Shortest paths from the GC roots to many objects at once, merged into trees.
 //!
-//! The paths are those of `super::forest`; this module chooses what is shown of them.
+//! The paths are those of `super::forest`; this module selects the nodes that are shown.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

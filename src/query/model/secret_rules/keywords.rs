@@ -1,5 +1,5 @@
-//! Search for many keywords at once: the first three bytes of each position are looked up in a bitmap, which stays in the
-//! nearest cache, and only where it says so keywords are compared.
+//! Search for many keywords at once: the first three bytes at each position are looked up in a bitmap, which stays in the
+//! nearest cache. Keywords are compared only where their bit is set.
 
 use rustc_hash::FxHashMap;
 
@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 const BITS: u32 = 16;
 /// Number of bytes that are looked up.
 const GRAM: usize = 3;
-/// Sets the bit by which letters differ in case, in each byte; other bytes that become equal are told apart later.
+/// Bit by which letters differ in case, in each byte; other bytes that become equal by it are distinguished later.
 const FOLD: u32 = 0x0020_2020;
-/// Mask of three bytes.
+/// Bits of the lower three bytes.
 const THREE: u32 = 0x00ff_ffff;
-/// Number of positions of eight bytes that have three.
+/// Number of positions in eight bytes from which three bytes can be read.
 const STEP: usize = 6;
 
 /// Keywords of two bytes or more, which match in either case.
@@ -30,7 +30,7 @@ fn gram(bytes: [u8; GRAM]) -> u32 {
     u32::from_le_bytes([first, second, third, 0]) | FOLD
 }
 
-/// Returns the bit of three bytes: a word of the bitmap, and a mask.
+/// Returns the location of the bit for three bytes: index of a word of the bitmap, and the bit in it.
 #[inline(always)]
 fn bit(gram: u32) -> (usize, u64) {
     let hash = gram.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS);
@@ -47,7 +47,7 @@ impl KeywordSet {
         for (number, keyword) in (0u32..).zip(&keywords) {
             match keyword.as_slice() {
                 [first, second, third, ..] => set.add(number, [*first, *second, *third]),
-                // Whatever is after it.
+                // Any byte may follow.
                 [first, second] => (0..=u8::MAX).for_each(|third| set.add(number, [*first, *second, third])),
                 _ => {}
             }
@@ -67,8 +67,8 @@ impl KeywordSet {
         }
     }
 
-    /// Calls `found` with the number and the start of each keyword, by start; with those that overlap, too. A keyword of
-    /// two bytes at the very end is not found.
+    /// Calls `found` with the number and the start of each keyword, by start, including overlapping ones. A keyword of two
+    /// bytes at the very end is not found.
     #[inline]
     pub(super) fn for_each_match(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut candidate = |start: usize, gram: u32| {
@@ -119,7 +119,7 @@ mod tests {
         };
         assert_eq!(found("my PassWord"), [("pass", 3), ("password", 3), ("sw", 6), ("wor", 7)]);
         assert_eq!(found("A\0b _X_ sw? sw"), [("a\0b", 0), ("_x_", 4), ("sw", 8)]);
-        // Bytes that differ in the bit of the case, and are no letters.
+        // Bytes that differ in the bit of the case, but are not letters.
         assert_eq!(found("\u{7f}x\u{7f} a b p"), []);
         assert_eq!(found(""), []);
     }

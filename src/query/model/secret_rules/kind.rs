@@ -1,4 +1,4 @@
-//! The kind of a text that is not shown: which rule recognizes a credential in it.
+//! Kind of a hidden text: the rule that recognizes a credential in it.
 
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -17,8 +17,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Returns the ID of the rule, of those that are compiled in, that recognizes a credential in a text: the first in it.
-/// Credentials that only their holder or their name tells are not recognized.
+/// Returns the ID of the built-in rule that recognizes the first credential in a text. Credentials that are recognizable only
+/// by their holder or their name are not found.
 pub(crate) fn of_text(characters: &Characters<'_>) -> Option<&'static str> {
     let (element, elements) = match characters {
         Characters::Latin1(bytes) | Characters::Utf16Le(bytes) => (BasicType::Byte, *bytes),

@@ -1,4 +1,4 @@
-//! What of a secret is shown, and whether a text is one.
+//! Masking of secrets, and tests whether a text is a secret.
 
 /// Number of characters below which nothing is shown, and below which the end is not.
 const SHORT: usize = 12;
@@ -7,10 +7,10 @@ const MIDDLE: usize = 20;
 const HEAD: usize = 4;
 const TAIL: usize = 2;
 const LITTLE: usize = 2;
-/// Stands for what is hidden.
+/// Placeholder for the hidden part.
 pub const HIDDEN: &str = "…";
 
-/// Returns a secret without all but at most its first four and its last two characters.
+/// Returns the mask of a secret, which shows at most its first four and its last two characters.
 pub fn mask(secret: &str) -> String {
     let count = secret.chars().count();
     let (head, tail) = match count {
@@ -43,7 +43,7 @@ pub fn is_mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_digit) && text.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// Words that stand for a value.
+/// Words that are placeholders for a value.
 const PLACEHOLDERS: [&str; 17] = [
     "null",
     "true",
@@ -69,10 +69,10 @@ const BEGINNINGS: [&[u8]; 7] = [b"${", b"#{", b"{{", b"%{", b"<", b"@{", b"***"]
 const EXAMPLES: [&[u8]; 7] =
     [b"example", b"xxxxx", b"your_", b"your-", b"placeholder", b"changeme", b"abcdefghijklmnop"];
 
-/// Returns whether a text stands for a value, or is nothing but one repeated character.
+/// Returns whether a text is a placeholder for a value, or nothing but one repeated character.
 pub fn is_placeholder(text: &[u8]) -> bool {
     let Some(first) = text.first() else { return true };
-    // Of a format, or encrypted: `{0}`, `ENC(...)`, `ENC[...]`.
+    // A parameter of a format, or an encrypted value: `{0}`, `ENC(...)`, `ENC[...]`.
     let is_within = |start: &[u8], end: u8| text.starts_with(start) && text.ends_with(&[end]);
     text.iter().all(|byte| byte == first)
         || is_within(b"{", b'}')
@@ -85,7 +85,7 @@ pub fn is_placeholder(text: &[u8]) -> bool {
 /// Beginnings of the hashes of an empty text: MD5, SHA-1, SHA-256.
 const EMPTY_HASHES: [&[u8]; 3] = [b"d41d8cd98f00b204", b"da39a3ee5e6b4b0d", b"e3b0c44298fc1c14"];
 
-/// Returns whether a text is an example of documentation, or the hash of nothing.
+/// Returns whether a text is an example from documentation, or the hash of an empty text.
 pub fn is_example(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     EMPTY_HASHES.iter().any(|hash| lower.starts_with(hash))
@@ -161,8 +161,8 @@ const PROSE: [&[u8]; 48] = [
 const MAX_WORDS: usize = 8;
 const MAX_PHRASE: usize = 80;
 
-/// Returns whether a text that a name calls a password may be one: no label, no word of a description, and if it has several
-/// words, no sentence.
+/// Returns whether a text whose name indicates a password may be one: it is not a label or a word of a description, and several
+/// words are not a sentence.
 pub fn is_password(text: &[u8]) -> bool {
     if text.iter().any(|byte| byte.is_ascii_control()) {
         return false;

@@ -1,4 +1,4 @@
-//! Rules about credentials: files in TOML, compiled in or of the user, parsed and checked.
+//! Rules about credentials: TOML files, compiled in or written by the user, parsed and checked.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -76,7 +76,7 @@ pub struct TextRule {
     pub(super) is_password: bool,
     /// `true` if the secret is bytes of a key, of which nothing is shown.
     pub is_key: bool,
-    /// `true` if a finding of another rule at the same place takes precedence.
+    /// `true` if a finding of another rule at the same position takes precedence.
     pub(super) is_generic: bool,
     /// Number of bytes before and after a keyword that are searched.
     pub(super) before: u32,
@@ -114,13 +114,13 @@ pub struct HeldRule {
     pub(super) about: SecretRule,
     /// Classes whose instances hold a value.
     pub classes: Vec<String>,
-    /// Names of the fields; empty for those whose names say so.
+    /// Names of the fields; if empty, all fields whose names indicate a secret.
     pub fields: Vec<String>,
-    /// What is read of them.
+    /// Kind of their values.
     pub kind: HeldKind,
 }
 
-/// A name for the values of keys whose names say so.
+/// A rule about the values of keys whose names indicate a secret.
 #[derive(Debug)]
 pub struct NamedRule {
     pub(super) about: SecretRule,
@@ -128,7 +128,7 @@ pub struct NamedRule {
     pub holders: Vec<String>,
 }
 
-/// Names that say that a value is secret.
+/// Names that indicate a secret value.
 #[derive(Debug)]
 pub struct SecretNames {
     pub(super) keywords: Vec<String>,
@@ -138,13 +138,13 @@ pub struct SecretNames {
 }
 
 impl SecretNames {
-    /// Returns whether a name says that its value is secret.
+    /// Returns whether a name indicates a secret value.
     pub fn contain(&self, name: &[u8]) -> bool {
         let words = words(name);
         self.pattern.is_match(&words) && !self.except.as_ref().is_some_and(|except| except.is_match(&words))
     }
 
-    /// Returns whether the names of a class's fields do not count.
+    /// Returns whether the names of a class's fields are ignored.
     pub fn except_class(&self, class: &str) -> bool {
         self.except_classes.iter().any(|pattern| is_like(pattern, class))
     }
@@ -159,7 +159,7 @@ pub struct SecretRules {
     pub held: Vec<Arc<HeldRule>>,
     /// Rules about values that have names.
     pub named: Vec<Arc<NamedRule>>,
-    /// Names whose values are looked up.
+    /// Names that indicate secret values.
     pub names: Option<Arc<SecretNames>>,
 }
 
@@ -212,7 +212,7 @@ impl SecretRules {
         self
     }
 
-    /// Adds older rules whose IDs these do not have.
+    /// Adds older rules, except those whose IDs these rules have.
     fn add_after(self, mut older: Self) -> Self {
         let ids: Vec<String> = self.rules().map(|rule| rule.id.clone()).collect();
         let is_kept = |about: &SecretRule| !ids.contains(&about.id);
@@ -267,7 +267,7 @@ fn secret_rule(table: &TomlTable<'_>) -> Option<SecretRule> {
     Some(SecretRule { id: id.text.to_owned(), name: name.chars().take(200).collect(), level })
 }
 
-/// Returns a list that is not empty; one text is a list of one.
+/// Returns a list of texts, or a single text as a list. Reports an empty list, and empty texts.
 fn list<'r>(table: &TomlTable<'r>, key: &str) -> Vec<TomlText<'r>> {
     let expected = format!("expected 1 to {MAX_KEYWORDS} texts, none of them empty");
     let texts = table.text_or_texts(key);
@@ -365,7 +365,7 @@ fn words(name: &[u8]) -> Vec<u8> {
     words
 }
 
-/// Returns whether a name is like a pattern, in which `*` stands for any text.
+/// Returns whether a name matches a pattern, in which `*` stands for any text.
 pub fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -399,7 +399,7 @@ mod tests {
         assert!(ids.len() > 100, "{}", ids.len());
         ids.sort();
         assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
-        // What is only looked at after a secret is not part of it.
+        // Text that is only examined after a secret is not part of it.
         let texts = SecretRules::builtin().texts;
         let ends = |rule: &TextRule| rule.written.ends_with("|$)") && !rule.written.contains("(?P<secret>");
         assert!(!texts.iter().any(|rule| ends(rule)));

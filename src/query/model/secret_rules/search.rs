@@ -11,7 +11,7 @@ use hprof_values::BasicType;
 
 /// Maximum number of units that are searched at a time. Windows overlap by what a rule needs around a keyword.
 const MAX_WINDOW: usize = 1 << 16;
-/// Maximum number of findings of a rule in an array, and of all rules. What is around more keywords is not searched.
+/// Maximum number of findings of a rule in an array, and of all rules. Text around further keywords is not searched.
 const MAX_OF_RULE: u32 = 1 << 13;
 const MAX_OF_ARRAY: usize = 1 << 16;
 /// Maximum number of units of a name.
@@ -22,7 +22,7 @@ const MAX_NAME: usize = 128;
 pub struct TextFinding {
     /// Number of the rule among those about texts.
     pub rule: u16,
-    /// How the bytes of the array were read.
+    /// View in which the bytes of the array were read.
     pub view: TextView,
     /// Object index of the array.
     pub array: u32,
@@ -107,7 +107,7 @@ impl<'r> TextSearch<'r> {
                 User::Rule(number, exact) => User::Rule(*number, exact.clone()),
                 User::Names => User::Names,
             });
-            // Contained in UTF-16 of both byte orders.
+            // Bytes that the keyword has in UTF-16 of either byte order.
             let wide: Vec<u8> = keyword.iter().flat_map(|byte| [0, *byte]).skip(1).collect();
             keywords.push(Keyword { is_wide: true, bytes: wide.len(), users: again.collect() });
             patterns.push(wide);
@@ -117,8 +117,8 @@ impl<'r> TextSearch<'r> {
         Self { rules, set: KeywordSet::new(patterns), keywords, seed }
     }
 
-    /// Calls `found` with the secrets in an array, without overlaps, and returns whether the array is a name that says
-    /// that its value is secret.
+    /// Calls `found` with the secrets in an array, without overlaps, and returns whether the array is a name that indicates a
+    /// secret value.
     pub fn array(
         &self,
         element: BasicType,
@@ -291,11 +291,11 @@ impl<'r> TextSearch<'r> {
     }
 }
 
-/// Returns whether what an expression found is a secret by the other conditions of its rule.
+/// Returns whether a match of an expression meets the other conditions of its rule.
 fn is_secret(rule: &TextRule, secret: &[u8]) -> bool {
     !mask::is_placeholder(secret)
         && (!rule.is_mixed || mask::is_mixed(secret))
-        // Of several words, whatever the rule: no other secret has blanks.
+        // Applies to several words under any rule: no other secret has blanks.
         && (!(rule.is_password || secret.contains(&b' ')) || mask::is_password(secret) || rule.is_key)
         && (!rule.is_pair || mask::is_base64_pair(secret))
         && (!rule.is_generic || !mask::is_name(secret))

@@ -1,6 +1,6 @@
-//! Texts in arrays: one byte a character, or two, the low one or the high one first.
+//! Texts in arrays: one byte per character, or two, with the low or the high byte first.
 
-/// A text in the elements of an array, which is not copied.
+/// Encoding in which the elements of an array are read as text, without a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextView {
     /// Latin-1 or UTF-8.
@@ -16,7 +16,7 @@ impl TextView {
     pub(super) const COUNT: usize = 3;
     const ALL: [Self; Self::COUNT] = [Self::Narrow, Self::LowFirst, Self::HighFirst];
 
-    /// Returns the view of a number.
+    /// Returns the view with this number.
     pub(super) fn from_number(number: usize) -> Self {
         Self::ALL.get(number).copied().unwrap_or(Self::Narrow)
     }
@@ -26,7 +26,7 @@ impl TextView {
         if self == Self::Narrow { 1 } else { 2 }
     }
 
-    /// Puts the units of a range into `buffer`, a byte for each: those beyond Latin-1 become 0xff.
+    /// Writes the units of a range into `buffer`, one byte each: those beyond Latin-1 become 0xff.
     pub(super) fn narrow(self, elements: &[u8], (start, end): (usize, usize), buffer: &mut Vec<u8>) {
         buffer.clear();
         let bytes = elements.get(start * self.width()..end * self.width()).unwrap_or_default();
@@ -36,7 +36,7 @@ impl TextView {
         }
     }
 
-    /// Returns the text of a range. Bytes that are no UTF-8 are Latin-1.
+    /// Returns the text of a range. Bytes that are not valid UTF-8 are read as Latin-1.
     pub fn text(self, elements: &[u8], (start, end): (usize, usize)) -> String {
         let bytes = elements.get(start * self.width()..end * self.width()).unwrap_or_default();
         match (self, str::from_utf8(bytes)) {

@@ -47,7 +47,7 @@ impl StringEncoding {
     }
 }
 
-/// Returns the characters of a String by their place: the offset of the array's record, shifted left by two, and the
+/// Returns the characters of a String given their location: the offset of the array's record, shifted left by two, and the
 /// [`StringEncoding`]. `None` only if the dump has changed since.
 pub fn characters_at<'a>(
     objects: &ObjectReader<'a>,

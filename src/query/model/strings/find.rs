@@ -61,7 +61,7 @@ pub(super) struct StringItem {
 }
 
 impl StringItem {
-    /// Returns the place and form of the characters; of a part of an array the place of the array.
+    /// Returns the location and encoding of the characters; for a part of an array, the location of the array.
     pub(super) fn place(&self) -> u64 {
         self.place
     }
@@ -71,7 +71,7 @@ impl StringItem {
         self.place == other.place && self.place & 3 != StringEncoding::Part as u64
     }
 
-    /// Creates a String of which only the place is known.
+    /// Creates a String of which only the location is known.
     #[cfg(test)]
     pub(super) fn of_test(form: StringEncoding, at: usize, string: u32) -> Self {
         Self { hash: 0, place: (at as u64) << 2 | form as u64, array_bytes: 0, string, length: 0 }

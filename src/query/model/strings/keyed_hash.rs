@@ -1,4 +1,4 @@
-//! Keyed hashes of texts, for tables that leave the machine: only who has the key can confirm a guessed text.
+//! Keyed hashes of texts, for tables that leave the machine: a guessed text can be confirmed only with the key.
 
 use crate::objects::reader::Characters;
 use crate::strings::contents::is_latin;

@@ -98,7 +98,7 @@ pub enum DumpSide {
 struct DumpTexts<'s, 'a> {
     answer: &'s StringReport,
     grouping: Grouping<'s, 'a>,
-    /// Texts that several Strings have, by share and place.
+    /// Texts that several Strings have, by share and position.
     groups: Array<EqualStrings>,
 }
 
@@ -135,7 +135,7 @@ impl<'s, 'a> DumpTexts<'s, 'a> {
         }
     }
 
-    /// Returns the Strings of the text whose first one is at a place of a share.
+    /// Returns the Strings of the text whose first one is at a position of a share.
     fn group(&self, share: u32, at: usize) -> Option<EqualStrings> {
         let start = u32::try_from(at).ok()?;
         match self.groups.binary_search_by_key(&(share, start), |group| (group.share, group.start)) {

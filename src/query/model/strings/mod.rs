@@ -1,7 +1,7 @@
 //! Strings of a heap: their texts, duplicates, and the holders of those.
 //!
-//! Texts are not stored: each String takes 32 bytes, the hash of its text and its place in the dump. Texts with the
-//! same hash are compared, so that none counts for another. `StringReader` makes rows with their texts on demand.
+//! Texts are not stored: each String takes 32 bytes, the hash of its text and its location in the dump. Texts with the same
+//! hash are compared, so that none counts for another. `StringReader` makes rows with their texts on demand.
 
 pub mod contents;
 mod find;
@@ -110,7 +110,7 @@ pub struct StringTotals {
 struct EqualStrings {
     /// Number of the share.
     share: u32,
-    /// Place of the first String in the share; the others follow by object ID.
+    /// Position of the first String in the share; the others follow by object ID.
     start: u32,
     /// Number of Strings.
     count: u32,
@@ -118,8 +118,8 @@ struct EqualStrings {
     first: u32,
     /// Length in UTF-16 units.
     length: u32,
-    /// Place in the share of the first String of this text, which other rows may have; after sorting by text, the rank
-    /// of the text.
+    /// Position in the share of the first String of this text, which other rows may have; after sorting by text, the rank of
+    /// the text.
     text: u32,
     /// Size of all in bytes.
     bytes: u64,
@@ -252,7 +252,7 @@ pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringRepo
     Ok(answer)
 }
 
-/// Finds Strings as [`strings`] does, for [`matched`].
+/// Finds Strings as [`strings`] does, for [`match_texts`].
 pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
     let objects = dump.objects;
     let found = find::find(&objects, question, basis)?;
@@ -557,7 +557,7 @@ fn cut_shared(answer: &StringReport, most: usize, mut left: u64) -> IdMap<usize,
         if length <= ALWAYS {
             continue;
         }
-        // Other forms of an array, and parts of it, count as the same place here.
+        // Other encodings of an array, and parts of it, count as the same location here.
         let Some(place) = item(&answer.shares, group).map(|item| item.place() >> 2) else { continue };
         if shown.insert(place) {
             continue;

@@ -1,7 +1,7 @@
 //! Groups Strings of one hash by text.
 //!
-//! Texts with the same hash are nearly always equal, but only a comparison is certain. Strings may share their arrays,
-//! and arrays may be long: each place is compared once, regardless of the number of Strings there.
+//! Texts with the same hash are nearly always equal, but only a comparison is certain. Strings may share their arrays, and
+//! arrays may be long: each location is compared once, regardless of the number of Strings with it.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::objects::reader::Characters;
 use super::contents;
 use super::find::StringItem;
 
-/// Length up to which texts are compared String by String: grouping by place would take longer.
+/// Length up to which texts are compared String by String: grouping by location would take longer.
 const SHORT: u32 = 256;
 
 /// Sorts Strings of the same hash by text, usually one, and object ID; `counts` receives the number of Strings of each
@@ -42,7 +42,7 @@ pub(super) fn by_text<'a>(
         items.sort_unstable_by_key(|item| item.string);
         return;
     }
-    // For each place, by text: start and number of its Strings.
+    // For each location, by text: start and number of its Strings.
     let mut start = 0;
     let mut places: Vec<(Option<Characters<'a>>, usize, usize)> = of_places()
         .map(|items| {
@@ -84,7 +84,7 @@ mod tests {
     use super::super::contents::StringEncoding;
     use super::*;
 
-    /// Returns Strings at these places: number of each text, object IDs, and number of texts read.
+    /// Returns Strings at these locations: number of each text, object IDs, and number of texts read.
     fn run(places: &[(StringEncoding, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
         let mut items: Vec<StringItem> = places
             .iter()

@@ -1,4 +1,4 @@
-//! What is known of threads, of the frames of their stacks, and of the objects that these hold.
+//! Facts of threads, of the frames of their stacks, and of the objects that the frames hold.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;

@@ -40,11 +40,11 @@ pub struct ThreadGroup {
     pub objects: Vec<ObjectId>,
     /// Innermost frame outside the JDK that the stacks share.
     pub frame: Option<Frame>,
-    /// Stack frames, innermost first; of [`ThreadGrouping::Frame`] those that the stacks share, from [`Self::frame`] on.
+    /// Stack frames, innermost first; for [`ThreadGrouping::Frame`] those that the stacks share, from [`Self::frame`] on.
     pub frames: Vec<Frame>,
     /// Number of omitted frames.
     pub frames_left_out: u64,
-    /// Objects held by the stacks, if requested; most retained bytes first. Of [`ThreadGrouping::Frame`] those held by
+    /// Objects held by the stacks, if requested; most retained bytes first. For [`ThreadGrouping::Frame`] those held by
     /// [`Self::frame`] and the frames outside the JDK that led to it.
     pub locals: Vec<LocalsOfClass>,
 }
@@ -283,8 +283,8 @@ impl Threads<'_> {
         }
     }
 
-    /// Returns the objects held by the stacks of some threads, by class; of `are_own` only those held by frames outside
-    /// the JDK.
+    /// Returns the objects held by the stacks of some threads, by class; with `are_own`, only those held by frames outside the
+    /// JDK.
     fn held_by_all(&self, threads: &[Member<'_>], stacks: &Stacks, are_own: bool) -> Vec<LocalsOfClass> {
         // Class, object, stack and position of the frame.
         let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32, u32)> = Vec::new();

@@ -262,7 +262,7 @@ pub struct Threads<'a> {
     out_of_memory: Vec<ObjectIndex>,
 }
 
-/// Maximum number of threads whose first frames are looked at.
+/// Maximum number of threads whose first frames are examined.
 const MAX_STARTS: usize = 1000;
 
 /// Error that the JVM throws when the heap is full.

@@ -15,7 +15,7 @@ use source::TomlSource;
 pub use source::{TomlErrors, position, quoted};
 pub use table::{TomlTable, TomlText};
 
-/// Maximum size of a file in bytes: nobody writes a longer one.
+/// Maximum size of a file in bytes, far above that of a real one.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// Parses a file and calls `read` with the table that contains all others.

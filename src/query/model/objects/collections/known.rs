@@ -271,8 +271,8 @@ pub(super) const OLDER: &[(&str, CollectionKind, CollectionForm)] = &[
     ("java.util.SubList", CollectionKind::List, PartOf("l")),
 ];
 
-/// Static fields whose objects represent something that cannot be stored as such: null, or for the first that there is
-/// nothing.
+/// Static fields whose objects represent something that cannot be stored as such: null, or, for the first field, a missing
+/// value.
 pub(super) const MASKS: [(&str, &str); 4] = [
     ("java.util.ImmutableCollections", "EMPTY"),
     ("java.util.IdentityHashMap", "NULL_KEY"),

@@ -360,8 +360,8 @@ impl<'o, 'a> Collections<'o, 'a> {
         starts.map(|start| Collection { rows: (start, start.saturating_add(rows)), ..*collection }).collect()
     }
 
-    /// Returns the number of elements that an instance of a class stores itself, given its fields; `None` if it may be
-    /// anything.
+    /// Returns the number of elements that an instance of a class stores itself, given its fields; `None` if it cannot be
+    /// determined from these.
     pub fn stored_count(&self, fields: &Fields<'_>) -> Option<u64> {
         let (_, form, known) = self.forms.by_class.get(fields.class().0 as usize).copied().flatten()?;
         let size = match form {

@@ -77,7 +77,7 @@ impl SlotRule {
     }
 }
 
-/// Way in which a class stores the number of elements.
+/// Location of the number of elements in the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// In a field.
@@ -104,7 +104,7 @@ pub struct Usage {
     pub array: Option<FieldPlace>,
     /// Number of slots of the array that it needs.
     pub needs: SlotRule,
-    /// What is counted.
+    /// Location of the number of elements.
     pub count: Count,
     /// Location of the load factor.
     pub load: Option<FieldPlace>,
@@ -308,7 +308,7 @@ impl Collections<'_, '_> {
         }
     }
 
-    /// Returns the only entry of a collection with one entry, in a few steps besides a scan of its own table.
+    /// Returns the only entry of a collection with one entry, in a few steps in addition to a scan of its own table.
     pub fn only_entry(&self, object: ObjectIndex) -> Option<Entry> {
         let (_, form, class) = self.form(object)?;
         let field = |node, name| self.objects.field(node, name);

@@ -165,7 +165,7 @@ impl<'a> Filter<'a> {
 }
 
 impl Condition {
-    /// Checks that the condition can hold for objects of some classes. `places` are those of each field of its path.
+    /// Checks that the condition can hold for objects of some classes. `places` has the locations of each field of its path.
     fn check(
         &self,
         summary: &Summary,

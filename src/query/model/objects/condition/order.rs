@@ -176,13 +176,13 @@ fn fraction(number: f64) -> FieldKey {
     FieldKey::Number(Reverse((place(number), number as i64)))
 }
 
-/// Returns a number that ascends with a double; both zeros have the same.
+/// Returns an integer that ascends with the number; both zeros have the same.
 fn place(number: f64) -> u64 {
     let bits = (number + 0.0).to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-/// Returns the double for such a number.
+/// Returns the number for such an integer.
 fn number_at(place: u64) -> f64 {
     f64::from_bits(if place >> 63 == 1 { place & !(1 << 63) } else { !place })
 }

@@ -17,7 +17,7 @@ const NAMED: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath(Vec<String>);
 
-/// By step of a path: location of the field, by class number.
+/// Locations of the fields of a path: by step, then by class number.
 pub type StepPlaces = Vec<Vec<Option<FieldPlace>>>;
 
 impl FieldPath {

@@ -1,4 +1,4 @@
-//! Numeric fields that stay because an answer needs them, and what becomes of all others.
+//! Numeric fields that keep their values because an answer needs them, and the treatment of all others.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use hprof_values::{BasicType, names};
 use crate::framework_rules::numbers;
 use crate::objects::bound_names::is_bound;
 
-/// The list of fields: what stays, for which command.
+/// List of the fields that keep their values, with the commands that need them.
 const LIST: &str = include_str!("kept_fields.txt");
 
 /// A rule of the list.
@@ -20,15 +20,15 @@ pub struct KeptField {
     pub fields: Vec<&'static str>,
     /// Classes in whose instances the fields stay; all if empty.
     pub instances: Vec<&'static str>,
-    /// What it keeps.
+    /// Kind of the numbers that the rule keeps.
     pub kind: KeptKind,
     /// Commands whose answers need them.
     pub commands: &'static str,
-    /// What the answer says by them.
+    /// Part of the answer that depends on them.
     pub answer: &'static str,
 }
 
-/// What a rule of the list keeps.
+/// Kind of the numbers that a rule of the list keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptKind {
     /// Numbers without which an answer is wrong.
@@ -44,11 +44,11 @@ pub enum KeptKind {
 pub struct FieldList {
     /// The rules.
     pub kept: Vec<KeptField>,
-    /// Numbers of the rules about a class.
+    /// Indices of the rules about the fields that a class declares.
     by_class: HashMap<&'static str, Vec<usize>>,
-    /// Numbers of the rules about instances of some classes.
+    /// Indices of the rules that apply only to instances of some classes.
     of_instances: Vec<usize>,
-    /// Names that are read only to show the value.
+    /// Names of fields that are read only to show their values.
     pub shown: Vec<&'static str>,
 }
 
@@ -114,7 +114,7 @@ pub enum FieldTreatment {
     InInstances(u8),
     /// A counter of `java.util.concurrent.atomic`: it stays if a field of the list holds it.
     Counter,
-    /// A boolean, whose equality in all objects `waste` reads.
+    /// A boolean: `waste` reports whether it is equal in all objects.
     Boolean,
     /// A cached hash.
     Hash,
@@ -127,8 +127,8 @@ pub enum FieldTreatment {
 }
 
 impl FieldTreatment {
-    /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends
-    /// on the class, or on whether all numbers go that only make answers more precise.
+    /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends on
+    /// the class, or on `is_strict`, which maps numbers that only make answers more precise.
     #[inline(always)]
     pub fn in_instance(self, rules: u32, is_strict: bool) -> Self {
         let stays = match self {
@@ -158,8 +158,7 @@ const COUNTERS: [(&str, &str); 3] = [
     ("java.util.concurrent.atomic.Striped64", "base"),
 ];
 
-/// Returns whether the value of a field that a class declares says nothing but how the heap is built, in an instance of
-/// a class.
+/// Returns whether the value of a field in an instance of a class describes only the structure of the heap.
 pub(crate) fn is_structure(instance: &str, class: &str, field: &str, kind: BasicType) -> bool {
     match treatment(class, field, kind) {
         FieldTreatment::Reference
@@ -204,12 +203,12 @@ pub fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreatment {
     }
 }
 
-/// Returns whether a number is a bound by its name, in any class outside the JDK: verdicts follow from it.
+/// Returns whether a number is a bound by its name, in any class outside the JDK: verdicts depend on it.
 fn is_kept_bound(class: &str, field: &str, kind: BasicType) -> bool {
     matches!(kind, BasicType::Int | BasicType::Long) && !names::is_of_jdk(class) && is_bound(field)
 }
 
-/// Returns the rules about instances of a class, a bit each: [`FieldTreatment::InInstances`] has their numbers.
+/// Returns the rules about instances of a class, one bit each, numbered as in [`FieldTreatment::InInstances`].
 pub fn instance_rules(class: &str) -> u32 {
     static RULES: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
         let mut rules = HashMap::new();
@@ -224,7 +223,7 @@ pub fn instance_rules(class: &str) -> u32 {
     RULES.get(&*names::java_class_name(class)).copied().unwrap_or_default()
 }
 
-/// Returns whether a rule makes answers only more precise.
+/// Returns whether a rule only makes answers more precise.
 pub(crate) fn is_finer(rule: u8) -> bool {
     let rule = FIELDS.of_instances.get(usize::from(rule)).and_then(|rule| FIELDS.kept.get(*rule));
     rule.is_some_and(|rule| rule.kind == KeptKind::Finer)
@@ -238,16 +237,16 @@ pub fn holds_counter(class: &str, field: &str) -> bool {
         || numbers::holds_counter(&class, field)
 }
 
-/// Who needs a number that stays.
+/// Use of a number that stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberNeed {
-    /// Commands.
+    /// Commands that use it.
     pub commands: &'static str,
-    /// What the answer says by it, or the framework whose rules compute with it.
+    /// Part of the answer that depends on it, or the framework whose rules compute with it.
     pub answer: String,
 }
 
-/// Returns who needs a number that stays.
+/// Returns the use of a number that stays.
 pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
     let class = names::java_class_name(class);
     let of = |commands, answer: &str| NumberNeed { commands, answer: answer.to_owned() };
@@ -272,7 +271,7 @@ pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
     }
 }
 
-/// Returns the answers that are less precise without the numbers of rules that make them finer.
+/// Returns the answers that are less precise without the numbers that rules of [`KeptKind::Finer`] keep.
 pub fn finer_answers() -> Vec<String> {
     let finer = FIELDS.kept.iter().filter(|rule| rule.kind == KeptKind::Finer);
     let mut answers: Vec<String> = finer.map(|rule| format!("{}: {}", rule.commands, rule.answer)).collect();

@@ -1,8 +1,7 @@
 //! Meaning of objects of well-known classes: the text of a String, the number of a BigInteger, the day of a LocalDate.
 //!
-//! This is the only place that defines the fields of these classes. Labels are the same, truncated ([`super::label`]).
-//! Reading is bounded, whatever the dump contains: by the number of characters, the number of objects read, and their
-//! nesting depth.
+//! Only this module defines the fields of these classes. Labels are the same texts, truncated ([`super::label`]). Reading is
+//! bounded, whatever the dump contains: by the number of characters, the number of objects read, and their nesting depth.
 
 mod known;
 mod number;
@@ -40,7 +39,7 @@ pub struct Meaning {
     pub is_cut: bool,
 }
 
-/// By class number: how its instances are read, and the known class that determines this.
+/// Method of reading the instances of each class, and the known class that determines it; by class number.
 #[derive(Debug)]
 struct KnownClasses(Vec<Option<(ReadMethod, ClassNumber)>>);
 
