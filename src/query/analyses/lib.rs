@@ -1,5 +1,5 @@
-//! Analyses of a heap: OQL, what frameworks call their objects, containers, waste, credentials, comparison of dumps, leaks,
-//! and limits that a dump is checked against.
+//! Analyses of a heap: OQL, framework-specific names of objects, containers, waste, credentials, comparison of dumps,
+//! leaks, and limits that a dump is checked against.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -26,7 +26,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::threads::{JavaThread, Threads};
 
-/// Number of loaders of generated classes from which they are unusual.
+/// Minimum number of loaders of generated classes that is unusual.
 const MANY_GENERATED: u64 = 1000;
 /// Number of rows for the largest holders.
 const LARGEST: usize = 5;
@@ -48,11 +48,11 @@ pub struct Overview {
     pub class_loaders: u64,
     /// Thread with an OutOfMemoryError, with its innermost frames.
     pub out_of_memory: Option<JavaThread>,
-    /// What passes over the heap find.
+    /// Findings of passes over the heap.
     pub found: HeapFindings,
 }
 
-/// What passes over the heap find. The other facts of an overview are read from the index.
+/// Findings of passes over the heap. The other facts of an overview are read from the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapFindings {
     /// Largest holders, by retained size.
@@ -90,7 +90,7 @@ pub struct Odd {
 }
 
 impl HeapFindings {
-    /// Passes over the heap.
+    /// Computes the findings by passes over the heap.
     ///
     /// # Errors
     /// Those of [`estimate`].
@@ -103,8 +103,8 @@ impl HeapFindings {
     }
 }
 
-/// Creates the overview of a dump from what passes over its heap found, with `depth` frames of the thread that ran out of
-/// memory.
+/// Creates the overview of a dump from the findings of passes over its heap, with `depth` frames of the thread that
+/// ran out of memory.
 pub fn overview(dump: &Dump<'_>, depth: usize, found: HeapFindings) -> Overview {
     let summary = dump.summary;
     let info = info::info(dump.heap, &Sizes::new(summary, None));

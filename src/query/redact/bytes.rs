@@ -1,10 +1,10 @@
-//! Short sequences of bytes: most Strings. Eight bytes are treated at once.
+//! Short sequences of bytes, such as most Strings. Eight bytes are processed at once.
 
 use super::symbol::Symbol;
 use hprof_base::keyed::{Absorb, Squeeze};
 
-/// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
-/// before it.
+/// Maximum length of a block in bytes. Longer arrays are mapped block by block; the image of a block depends on the
+/// previous ones.
 pub(super) const BLOCK: usize = 8 << 20;
 
 /// One in each byte.
@@ -18,7 +18,7 @@ const LOW: u64 = 0x7f * ONES;
 fn add(bytes: u64, noise: u64, used: u64) -> u64 {
     let high = bytes & !LOW;
     let is_low = (high >> 7 ^ ONES) & used;
-    // Places in the class plus up to 127: no byte overflows.
+    // Indices in the class plus up to 127: no byte overflows.
     let sum = (bytes & LOW) - is_low + (noise & LOW & used);
     // 1 where the sum is not less than the size: 127 or 128.
     let is_over = (sum + is_low) >> 7 & ONES;
@@ -37,7 +37,7 @@ pub(super) fn add_to<S: Symbol>(noise: u64, values: &mut [S]) {
     }
 }
 
-/// Returns a byte plus a number below the size of its class, made of `noise`.
+/// Returns a byte plus a number below the size of its class, derived from `noise`.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // Bytes, and the upper half of a product.
 pub(super) fn advance(byte: u64, noise: u16) -> u8 {
@@ -87,7 +87,7 @@ impl SequenceHalf {
         }
     }
 
-    /// Adds what a function makes of the other half.
+    /// Adds the result of a function of the other half.
     #[inline(always)]
     fn add(&mut self, mut state: Absorb, other: &Self) {
         state.word(other.words[0]);
@@ -102,8 +102,7 @@ impl SequenceHalf {
     }
 }
 
-/// Replaces at most 32 bytes, none of which is 0, by their image: a Feistel network of as many rounds as there are
-/// states.
+/// Replaces at most 32 bytes, none of which is 0, by their image: a Feistel network with one round per state.
 pub(super) fn permute(starts: &[Absorb], values: &mut [u8]) {
     let (left, right) = values.split_at_mut(values.len() / 2);
     let mut halves = (SequenceHalf::new(left), SequenceHalf::new(right));

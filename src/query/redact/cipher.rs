@@ -1,8 +1,9 @@
-//! Keyed permutations: of the sequences of values whose classes are given, and of the values of a class.
+//! Keyed permutations: of the sequences of values with given classes, and of the values of a class.
 //!
-//! Every step adds, at each position, a number that depends on the other positions only, modulo the size of the
-//! position's class. Who has the key can subtract it again, whatever the function is that makes the numbers: two
-//! sequences never become one, short ones included. That the function is pseudorandom makes them unpredictable.
+//! Every step adds to each position a number that depends only on the other positions, modulo the size of the
+//! position's class. With the key it can be subtracted again, whatever the function that computes the numbers: two
+//! sequences never get the same image, not even short ones. Since the function is pseudorandom, images are
+//! unpredictable.
 
 use hprof_values::BasicType;
 
@@ -15,11 +16,11 @@ use hprof_base::keyed::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 pub(super) const ROUNDS: usize = 8;
 /// Number of rounds of a Feistel network of values with many bits.
 const FEW_ROUNDS: usize = 6;
-/// Number of bits of such values.
+/// Minimum number of bits of such values.
 const MANY_BITS: u32 = 24;
-/// Maximum number of values that pass a Feistel network of two halves.
+/// Maximum number of values that are permuted by a Feistel network of two halves.
 pub(super) const SHORT: usize = 32;
-/// Number of values of the first part of longer sequences: the nonce of the rest.
+/// Number of values of the first part of longer sequences: the nonce for the rest.
 const NONCE: usize = 16;
 
 /// Permutations for one key.
@@ -34,8 +35,8 @@ pub(super) struct Cipher {
     tables: Tables,
 }
 
-/// Returns the number of rounds for two halves of at least so many bits each. What one half adds to the other repeats
-/// only if a half does: the more bits it has, the fewer texts of a dump share it.
+/// Returns the number of rounds for two halves of at least this many bits each. The number that one half adds to the
+/// other repeats only if the half does: the more bits it has, the fewer texts of a dump share it.
 fn rounds(bits_of_half: usize) -> usize {
     match bits_of_half {
         0..21 => ROUNDS,
@@ -57,7 +58,7 @@ impl Cipher {
         Self { tables: Tables::new(&key), bytes: bytes.collect(), key, values, patterns, sequences }
     }
 
-    /// Starts a tweak: what else the permutation of a sequence depends on.
+    /// Starts a tweak: additional input of the permutation of a sequence.
     pub(super) fn tweak(&self) -> Absorb {
         self.patterns.start()
     }
@@ -81,7 +82,7 @@ impl Cipher {
             *value = S::of_bits(self.value(class, tweak.unwrap_or_default(), value.bits()));
             return;
         }
-        // Number and position of the words that follow are known from these.
+        // Number and position of the words that follow follow from these.
         let start = |round: usize| {
             let mut state = start(self.sequences, kind, count, round);
             tweak.into_iter().for_each(|tweak| state.word(tweak));
@@ -130,8 +131,8 @@ impl Cipher {
         start.word(tweak);
         let rounds = if bits < MANY_BITS { ROUNDS } else { FEW_ROUNDS };
         let mut place = class.place(value);
-        // A permutation of a power of two, of which the radix is more than half: it is applied until the place is
-        // one of the class.
+        // A permutation of a power of two, of which the radix is more than half: it is applied until the result is an
+        // index of the class.
         loop {
             let (mut left, mut right) = (place >> low, place & mask(low));
             for round in (0..rounds as u64).step_by(2) {

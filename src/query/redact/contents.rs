@@ -1,10 +1,10 @@
-//! Contents of primitive arrays: what they become depends on the key, the type of the elements, their number and their
-//! values, and not on who holds the array. Equal arrays stay equal, and different ones different.
+//! Mapping of the contents of primitive arrays. Images depend on the key, the type of the elements, their number and
+//! their values, but not on the holder of the array. Equal arrays stay equal, and different ones different.
 //!
 //! Let D be all arrays of a type and length whose elements have the same classes, position by position. `cipher` is a
-//! permutation of D. Some arrays must stay what they are (kept texts), and those of one repeated value must stay such
-//! arrays, for which there is another permutation. An array that would become one of these passes the permutation
-//! again, until it does not: that is a permutation of the other arrays of D.
+//! permutation of D. Some arrays must stay unchanged (kept texts), and those of one repeated value must remain such
+//! arrays, for which there is another permutation. An array whose image would be one of these is permuted again until
+//! it is not: that is a permutation of the other arrays of D.
 
 use hprof_values::BasicType;
 
@@ -17,11 +17,11 @@ use hprof_base::keyed::Key;
 /// Treatment of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// It has no values except zero, or only `true`.
+    /// Not changed: all elements are zero, or all are `true`.
     Nothing,
     /// A text that stays.
     Kept,
-    /// One repeated value, which became another.
+    /// One repeated value, replaced by another.
     Repeated,
     /// Mapped.
     Mapped,
@@ -44,7 +44,7 @@ impl BlockChain {
         Self { length, before: 0, is_single: bytes <= BLOCK as u64, holder: 0 }
     }
 
-    /// Makes the result depend on the object, by [`Contents::holder`].
+    /// Makes the result depend on the object, by [`ContentMapping::holder`].
     pub(super) fn of_holder(self, holder: u64) -> Self {
         Self { before: holder, holder, ..self }
     }
@@ -68,8 +68,8 @@ impl ContentMapping {
         Self { cipher: Cipher::new(key) }
     }
 
-    /// Returns the offset of a field, from the hash of its name: what a number becomes is different in each field, so that
-    /// a known one tells nothing of others.
+    /// Returns the offset of a field, from the hash of its name: the image of a number differs between fields, so a
+    /// known one reveals nothing about others.
     pub(super) fn offset(&self, field: u64) -> u64 {
         let mut offset = self.cipher.tweak();
         offset.word(FIELD);
@@ -77,7 +77,7 @@ impl ContentMapping {
         offset.finish().next_word()
     }
 
-    /// Returns a number for an object, on which its contents may depend.
+    /// Returns a number for an object, on which the image of its contents may depend.
     pub(super) fn holder(&self, id: u64) -> u64 {
         let mut state = self.cipher.tweak();
         state.word(HOLDER);
@@ -128,9 +128,9 @@ impl ContentMapping {
         }
     }
 
-    /// Replaces zeros and ones by others. Those of one value have no other such value, and stay.
+    /// Replaces zeros and ones by others. Arrays of one repeated value stay, since there is no other value.
     fn booleans(&self, chain: &mut BlockChain, data: &mut [u8]) -> Treatment {
-        // Whatever else a byte may hold.
+        // A byte may have any other value.
         data.iter_mut().for_each(|value| *value = u8::from(*value != 0));
         let before = chain.before;
         self.go_on(chain, data);
@@ -156,7 +156,7 @@ impl ContentMapping {
             let mut next = self.cipher.tweak();
             next.word(chain.before);
             absorb::<u8>(&mut next, data);
-            // Never 0, which is the first block.
+            // Never 0, which marks the first block.
             chain.before = next.finish().next_word() | 1;
         }
     }
@@ -196,7 +196,7 @@ impl ContentMapping {
         }
         let is_short = (2..=SHORT).contains(&data.len());
         if kind == BasicType::Byte && is_short && is_single && holder == 0 && !data.contains(&0) {
-            // Most Strings: permuted where they are.
+            // Most Strings are permuted in place.
             while self.cipher.short_bytes(data) {
                 if !is_all_same(data) && !is_kept(data) {
                     return Treatment::Mapped;
@@ -231,7 +231,7 @@ impl ContentMapping {
         }
     }
 
-    /// Returns the values that are not alone in their class, and a number for the places of the others.
+    /// Returns the values that are not alone in their class, and a hash of the positions of the others.
     #[inline(always)]
     fn gather<'v, S: Symbol>(
         &self,

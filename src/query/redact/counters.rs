@@ -1,4 +1,4 @@
-//! Counters that stay: those that fields of the list hold, such as the sizes of queues.
+//! Counters that stay: those held by listed fields, such as the sizes of queues.
 
 use std::ops::Range;
 
@@ -8,28 +8,28 @@ use hprof_values::{IdSize, ObjectId, be_id};
 
 use hprof_base::parallel;
 
-/// Maximum number of counters that stay: of more, sizes of queues are not known.
+/// Maximum number of counters that stay; with more, the sizes of some queues are lost.
 const MAX_COUNTERS: usize = 1 << 20;
 
-/// Which classes and static fields hold counters that stay.
+/// Classes and static fields that hold counters that stay.
 pub(super) trait CounterHolders: Sync {
     fn id_size(&self) -> IdSize;
-    /// Counters to which static fields refer.
+    /// Returns the counters to which static fields refer.
     fn static_counters(&self) -> &[ObjectId];
-    /// Parts of the file with instances that hold counters.
+    /// Returns the parts of the file with instances that hold counters.
     fn counter_ranges(&self) -> &[Range<u64>];
     fn has_holders(&self) -> bool;
-    /// Whether instances of a class hold counters.
+    /// Returns whether instances of a class hold counters.
     fn is_holder(&self, class: ObjectId) -> bool;
-    /// Fields that a class declares.
+    /// Returns the fields that a class declares.
     fn counter_fields(&self, class: ObjectId) -> Option<CounterFields<'_>>;
 }
 
 /// Fields of one class.
 pub(super) struct CounterFields<'p> {
-    /// Places of references to counters.
+    /// Offsets of references to counters.
     pub(super) counters: &'p [u32],
-    /// Length of all.
+    /// Total size in bytes.
     pub(super) bytes: u32,
     pub(super) above: Option<ObjectId>,
 }
@@ -38,7 +38,7 @@ pub(super) struct CounterFields<'p> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptCounters {
     ids: IdSet<ObjectId>,
-    /// `true` if others may be sizes of collections too.
+    /// `true` if other counters may also be sizes of collections.
     pub(super) has_more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of what was done.
+//! Counts of a redaction.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ pub struct RedactCounts {
     pub arrays_mapped: u64,
     /// Arrays of one repeated value, which was mapped.
     pub arrays_repeated: u64,
-    /// Arrays that stay, because they are texts that stay.
+    /// Arrays that stay, because they are kept texts.
     pub arrays_kept: BTreeMap<KeptReason, u64>,
     /// Numbers in fields, statics and constants that were mapped.
     pub numbers_mapped: u64,
-    /// Numbers that answers need, and booleans, which stay.
+    /// Numbers that analyses need, and booleans; they stay.
     pub numbers_kept: u64,
     /// Cached hashes that were mapped.
     pub hashes_mapped: u64,
@@ -32,7 +32,7 @@ pub struct RedactCounts {
     pub symbols_mapped: u64,
     /// Line numbers that were removed.
     pub lines_removed: u64,
-    /// Instances of classes that were not dumped before them: their fields were set to 0.
+    /// Instances that precede their classes in the dump: their fields were set to 0.
     pub unknown_instances: u64,
     /// Number of damaged regions that were not copied.
     pub damaged_regions: u64,

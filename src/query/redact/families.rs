@@ -1,18 +1,18 @@
-//! Families of classes that are found while a dump is read once: some classes and all their subclasses.
+//! Families of classes that are found in a single pass over a dump: some classes and all their subclasses.
 
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_values::ObjectId;
 
-/// Classes of a family, as far as they are read. Each is found once, in whatever order names, superclasses and subclasses
-/// are.
+/// Classes of a family read so far. Each is found once, regardless of the order of names, superclasses and
+/// subclasses.
 #[derive(Default)]
 pub(super) struct ClassFamily {
     pub(super) classes: IdSet<ObjectId>,
-    /// Those that were found since the caller took them.
+    /// Classes found since the caller last took them.
     pub(super) added: Vec<ObjectId>,
-    /// Subclasses of classes that are not in it so far.
+    /// Subclasses of classes that are not yet in the family.
     subclasses: IdMap<ObjectId, Vec<ObjectId>>,
-    /// Classes whose name is not read yet, by its symbol.
+    /// Classes whose name was not read yet, by its symbol.
     unnamed: IdMap<u64, Vec<ObjectId>>,
     /// Names of the classes; a family may have none.
     names: &'static [&'static [u8]],

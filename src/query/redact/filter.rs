@@ -30,7 +30,7 @@ pub(super) struct Filter<'f> {
     pub(super) copy: Vec<u8>,
     /// Called with the number of bytes after each part.
     pub(super) advance: &'f dyn Fn(u64),
-    /// Counters that stay are found on the way.
+    /// `true` if counters that stay are found during the pass.
     pub(super) finds_counters: bool,
 }
 
@@ -52,7 +52,7 @@ impl<'f> Filter<'f> {
         self.write(body)
     }
 
-    /// Returns what a symbol becomes.
+    /// Returns the replacement of a symbol.
     fn symbol<'b>(&mut self, body: &'b [u8]) -> Cow<'b, [u8]> {
         let plan = self.mapping.plan;
         let w = plan.id_size().bytes();
@@ -78,7 +78,7 @@ impl<'f> Filter<'f> {
         Cow::Owned(mapped)
     }
 
-    /// Maps a text in modified UTF-8, as the `char[]` with the same characters. Its length stays: so do the lengths
+    /// Maps a text in modified UTF-8 like the `char[]` with the same characters. Its length stays: so do the lengths
     /// of all characters.
     fn mapped_text(&self, text: &[u8]) -> Vec<u8> {
         let (kind, mut data) = array_of(text);
@@ -96,7 +96,7 @@ impl<'f> Filter<'f> {
     }
 }
 
-/// Returns the array as which a symbol is mapped: its characters, or its bytes if it is invalid.
+/// Returns the array like which a symbol is mapped: its characters, or its bytes if it is invalid.
 pub(super) fn array_of(text: &[u8]) -> (BasicType, Vec<u8>) {
     match units(text) {
         Some(units) => (BasicType::Char, units.iter().flat_map(|unit| unit.to_be_bytes()).collect()),
@@ -120,7 +120,7 @@ fn units(mut text: &[u8]) -> Option<Vec<u16>> {
         };
         let mut encoded = Vec::new();
         push_unit(&mut encoded, unit);
-        // The shortest form only: others would change their length.
+        // Only the shortest encoding: others would change in length.
         if encoded.len() != text.len() - rest.len() {
             return None;
         }
@@ -236,7 +236,7 @@ impl RecordSink for Filter<'_> {
     }
 
     fn class(&self, class: ObjectId) -> Option<Option<u64>> {
-        /// Number of superclasses of a hostile class that are followed.
+        /// Maximum number of superclasses of a hostile class that are followed.
         const MAX_DEPTH: usize = 200;
         let classes = &self.mapping.plan.classes;
         let above = |id: &ObjectId| classes.get(id).and_then(|fields| fields.above);
@@ -247,7 +247,7 @@ impl RecordSink for Filter<'_> {
 
     fn damaged_region(&mut self, bytes: u64) -> io::Result<()> {
         self.counts.damaged_regions += 1;
-        // Zero is no tag: readers find the damage.
+        // Zero is not a tag, so readers find the damage.
         let zeros = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
         self.write(&zeros)
     }

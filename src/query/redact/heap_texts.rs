@@ -1,4 +1,4 @@
-//! Texts of a file that stay: names of threads, and properties that say which JVM it is.
+//! Texts of a file that stay: names of threads, and properties that identify the JVM.
 
 use hprof_index::model::summary::PUBLIC_PROPERTIES;
 use hprof_index::storage::id_map::{IdMap, IdSet};
@@ -12,7 +12,7 @@ use super::plan::Plan;
 
 /// Maximum number of objects of one kind that are looked up.
 const MAX_OBJECTS: usize = 200_000;
-/// Maximum number of nodes in a row in a bucket.
+/// Maximum number of linked nodes in a bucket.
 const MAX_LINKS: usize = 64;
 
 /// Classes that declare the names of threads and of their groups.
@@ -33,7 +33,7 @@ pub(super) fn add(kept: &mut KeptValues, plan: &Plan, options: &RedactOptions, b
     }
 }
 
-/// An object that was found.
+/// A found object.
 #[derive(Debug, Clone, Copy)]
 enum FoundObject<'a> {
     Instance(ObjectId, &'a [u8]),
@@ -170,7 +170,7 @@ impl<'a> Lookup<'a> {
 /// Returns the text of the characters of a String.
 fn text(kind: BasicType, data: &[u8]) -> Option<String> {
     match kind {
-        // UTF-16 in a `byte[]` is one of the readings; names of threads and properties are Latin-1.
+        // A `byte[]` can also be UTF-16, but names of threads and properties are Latin-1.
         BasicType::Byte => Some(data.iter().map(|byte| char::from(*byte)).collect()),
         BasicType::Char => {
             let units = data.as_chunks().0.iter().map(|unit| u16::from_be_bytes(*unit));
@@ -181,7 +181,7 @@ fn text(kind: BasicType, data: &[u8]) -> Option<String> {
 }
 
 struct Finder<'s, 'a> {
-    /// Ascending.
+    /// Object IDs, ascending.
     ids: &'s [ObjectId],
     found: IdMap<ObjectId, FoundObject<'a>>,
 }

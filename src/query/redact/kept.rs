@@ -1,4 +1,4 @@
-//! Texts that stay: contents of arrays that are equal to one of them are not mapped. And the counters that stay.
+//! Texts that stay, and counters that stay. Arrays with the contents of such a text are not mapped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::renames::ClassRenames;
 pub enum KeptReason {
     /// Name of a class, in one of its spellings.
     ClassName,
-    /// Name of a field; enum constants are among them.
+    /// Name of a field; including enum constants.
     FieldName,
     /// Name of a method, its signature, or a source file, in a stack frame.
     FrameName,
-    /// Name or value of a system property that says which JVM it is.
+    /// Name or value of a system property that identifies the JVM.
     Property,
     /// Name that the JDK gives to one of its class loaders.
     LoaderName,
@@ -57,7 +57,7 @@ impl KeptReason {
 /// Maximum length of a text that stays, in bytes.
 const MAX_TEXT: usize = 1 << 12;
 
-/// Patterns of texts: `*` matches any text, everything else itself.
+/// Patterns of texts: `*` matches any text, other characters match themselves.
 #[derive(Debug, Clone, Default)]
 pub struct TextPatterns(Vec<regex::Regex>);
 
@@ -82,13 +82,13 @@ impl TextPatterns {
 pub struct KeptValues {
     /// By text, in UTF-8.
     texts: HashMap<Box<[u8]>, KeptReason>,
-    /// Those that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
+    /// Texts that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
     encoded: HashMap<Box<[u8]>, KeptReason>,
-    /// Bits for the hashes of all texts: most arrays are told to be none of them by one.
+    /// Bits for the hashes of all texts: one lookup excludes most arrays.
     seen: Box<[u64]>,
     patterns: TextPatterns,
     longest: usize,
-    /// Texts with the old names of these do not stay.
+    /// Renamed classes: texts with their old names do not stay.
     renames: Arc<ClassRenames>,
     pub(super) counters: KeptCounters,
 }
@@ -157,8 +157,9 @@ impl KeptValues {
         self.of_text(text.as_bytes()).is_some()
     }
 
-    /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match are no
-    /// collisions: nearly all match some patterns, and to meet a text of the dump is improbable.
+    /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match
+    /// are no collisions: some patterns match nearly all of them, and a collision with a text of the dump is
+    /// improbable.
     #[inline]
     pub fn collides(&self, kind: BasicType, data: &[u8]) -> bool {
         const SHORT: usize = 24;
@@ -168,7 +169,7 @@ impl KeptValues {
         }
     }
 
-    /// Returns why an array with these contents stays.
+    /// Returns the reason for which an array with these contents stays.
     pub fn reason(&self, kind: BasicType, data: &[u8]) -> Option<KeptReason> {
         if data.len() > self.longest {
             return None;

@@ -1,13 +1,13 @@
-//! Redaction of a dump: its structure stays, its values go.
+//! Redaction of a dump: its structure stays, its values are replaced.
 //!
 //! * `symbol` and `cipher` are the keyed permutations, with the functions of [`hprof_base::keyed`]; `contents` maps arrays and
 //!   numbers with them.
 //! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
 //! * `renames` gives classes other names, if requested.
-//! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
-//!   threads and the properties from a file.
+//! * `plan` reads the data needed for the mapping: the fields of classes, and the names. `heap_texts` reads the names
+//!   of threads and the properties from a file.
 //! * `proof` compares a dump with the redacted one.
-//! * `stream` reads the records once; `filter` and `values` write the redacted ones.
+//! * `stream` reads the records in one pass; `filter` and `values` write the redacted ones.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -55,15 +55,15 @@ pub use stream::{DumpBytes, StreamEnd};
 pub struct RedactOptions {
     /// Texts that stay.
     pub keep: TextPatterns,
-    /// Names of threads and groups go.
+    /// `true` if names of threads and groups do not stay.
     pub thread_names: bool,
-    /// Line numbers of frames go.
+    /// `true` if line numbers of frames are removed.
     pub lines: bool,
-    /// Values of counters go.
+    /// `true` if values of counters do not stay.
     pub strict_numbers: bool,
-    /// Numbers become 0.
+    /// `true` if numbers are replaced by 0.
     pub zero: bool,
-    /// Equal contents of two objects become different ones.
+    /// `true` if equal contents of different objects are mapped differently.
     pub break_equality: bool,
     /// Classes that get other names.
     pub classes: Vec<ClassPattern>,
@@ -72,7 +72,7 @@ pub struct RedactOptions {
 /// Result of a redaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RedactReport {
-    /// Counts of what was done.
+    /// Counts of the redaction.
     pub counts: RedactCounts,
     /// End of the input.
     pub end: StreamEnd,
@@ -92,11 +92,11 @@ impl RedactReport {
     }
 }
 
-/// Number of bytes at the start of a pipe from which the plan is read: the classes are in it, unless the writer puts
-/// them among the objects.
+/// Number of bytes at the start of a pipe from which the plan is read: it contains the classes, unless the writer
+/// puts them among the objects.
 pub const HELD_BACK: u64 = 64 << 20;
 
-/// Returns the texts that stay in a dump, as far as the plan has them.
+/// Returns the texts that stay in a dump, as far as the plan contains them.
 pub fn kept_values(plan: &Plan, options: &RedactOptions) -> KeptValues {
     let mut kept = KeptValues::new(options.keep.clone(), plan.renames.clone());
     plan.add_names(&mut kept, options.thread_names);
@@ -129,7 +129,7 @@ pub fn redact(
     write(Filter::new(mapping, to, advance), from)
 }
 
-/// Writes what a filter lets through.
+/// Writes the output of a filter.
 fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<RedactReport> {
     let end = stream::read_records(from, &mut filter)?;
     filter.out.flush()?;
@@ -138,7 +138,7 @@ fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<RedactReport
 }
 
 /// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
-/// threads and all properties go, and counters that come before what holds them.
+/// threads and all properties are mapped, and so are counters that precede their holders.
 ///
 /// # Errors
 /// Those of [`redact`].
@@ -155,7 +155,7 @@ pub fn redact_pipe(
     let options = RedactOptions { thread_names: true, ..options.clone() };
     let mut kept = kept_values(&plan, &options);
     kept.counters = KeptCounters::of_dump(&plan, &start);
-    // What holds a counter may come long after it.
+    // The holder of a counter may come long after it.
     kept.counters.has_more = true;
     let mapping = Mapping::new(&plan, &kept, &options, ContentMapping::new(key));
     let filter = Filter { finds_counters: true, ..Filter::new(mapping, to, advance) };

@@ -1,4 +1,4 @@
-//! What must be known of a dump before its values are mapped: the fields of classes, and the names that stay.
+//! Data about a dump needed before its values are mapped: the fields of classes, and the names that stay.
 
 use std::io;
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub(super) struct ClassFields {
     pub(super) references: Vec<(u32, Box<str>)>,
     /// Starts of references to counters that stay.
     pub(super) counters: Vec<u32>,
-    /// Rules about its instances, a bit each.
+    /// Rules about its instances, one bit each.
     pub(super) rules: u32,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
@@ -46,11 +46,11 @@ pub(super) struct FieldChange {
     pub(super) start: u32,
     pub(super) kind: BasicType,
     pub(super) treatment: FieldTreatment,
-    /// Number of the field, by which its values are mapped differently from those of others.
+    /// Number of the field, which makes the mapping of its values differ from that of other fields.
     pub(super) field: u32,
 }
 
-/// Knowledge of a dump that mapping it needs.
+/// Data about a dump needed to map it.
 #[derive(Debug)]
 pub struct Plan {
     pub(super) header: Header,
@@ -65,7 +65,7 @@ pub struct Plan {
     pub(super) static_names: IdMap<u64, String>,
     /// Ranges of IDs of the objects of each part of the file.
     pub(super) ranges: Vec<IdRange>,
-    /// Texts of these, with the new names of classes.
+    /// Texts of these symbols, with the new names of classes.
     pub(super) texts: Vec<(Vec<u8>, SymbolUse)>,
     pub(super) renames: Arc<ClassRenames>,
     /// Classes of threads and thread groups.
@@ -174,7 +174,7 @@ struct PlanBuilder {
     order: Vec<(u64, SymbolUse)>,
     /// Names of loaded classes by serial number.
     serials: IdMap<u64, u64>,
-    /// Source files and serial numbers of the classes of frames, and those that `sources` has.
+    /// Source files and serial numbers of the classes of frames, and pairs already in `sources`.
     sources: Vec<(u64, u32)>,
     seen_sources: FxHashSet<(u64, u32)>,
     loads: IdMap<ObjectId, u64>,
@@ -188,7 +188,7 @@ struct PlanBuilder {
     thread_classes: ClassFamily,
     /// Classes that hold counters.
     holders: ClassFamily,
-    /// Both.
+    /// Classes of threads and of holders of counters.
     watched: IdSet<ObjectId>,
     watched_ranges: Vec<Range<u64>>,
 }
@@ -238,7 +238,7 @@ impl PlanBuilder {
         }
         self.thread_classes.extends(class.id, class.raw.above);
         self.holders.extends(class.id, class.raw.above);
-        // Readers take the first of several.
+        // Readers use the first of several.
         self.classes.entry(class.id).or_insert(class.raw);
     }
 
@@ -311,7 +311,7 @@ impl PlanBuilder {
                 numeric_fields.extend(text(*field).map(|field| (class, field)));
             }
         }
-        // Links to superclasses without fields are followed once each: those of a class are set when it is met.
+        // Links to superclasses without fields are followed once each: those of a class are set when it is reached.
         let above: Vec<(ObjectId, Option<ObjectId>)> =
             self.classes.iter().map(|(id, raw)| (*id, self.above_with_fields(raw.above))).collect();
         for (id, above) in above {
@@ -319,7 +319,7 @@ impl PlanBuilder {
                 fields.above = above;
             }
         }
-        // If the name of a class came after its instances, any part may have some.
+        // If the name of a class came after its instances, any part may contain some.
         let holders = classes.iter().filter(|(_, fields)| !fields.counters.is_empty());
         let late: Vec<_> =
             holders.map(|(id, _)| *id).filter(|id| !self.holders.classes.contains(id)).collect();
@@ -360,7 +360,7 @@ impl PlanBuilder {
     }
 
     fn above_with_fields(&self, mut class: ObjectId) -> Option<ObjectId> {
-        // Chains of classes of programs are short; a cycle ends the search.
+        // Chains of classes in real programs are short; a cycle ends the search.
         for _ in 0..MAX_DEPTH {
             let raw = self.classes.get(&class)?;
             if !raw.fields.is_empty() {
@@ -377,9 +377,9 @@ fn is_of_platform(class: &str) -> bool {
     ["java", "jdk/", "sun/", "android", "libcore"].iter().any(|start| class.starts_with(start))
 }
 
-/// Maximum number of superclasses without fields in a row.
+/// Maximum number of consecutive superclasses without fields.
 const MAX_DEPTH: usize = 1 << 10;
-/// Returns a hash of the name of a field and its class: the same in all dumps of a program, for a key that is kept.
+/// Returns a hash of the name of a field and its class: the same in all dumps of a program, for the same key.
 pub(super) fn field_hash(class: &str, field: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
 }
@@ -455,7 +455,7 @@ impl RecordSink for PlanBuilder {
             heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);
             (piece, visitor.seen)
         });
-        // Among classes may be some that are watched, with instances that follow.
+        // Some classes may be watched, and their instances may follow.
         let has_classes = seen.iter().any(|(_, seen)| !seen.classes.is_empty());
         for (piece, seen) in seen {
             let bytes = offset + piece.start as u64..offset + piece.end as u64;
@@ -495,7 +495,7 @@ struct SeenClass {
     statics: Vec<(u64, BasicType, u64)>,
 }
 
-/// What a part of the sub-records contains.
+/// Contents of a part of the sub-records.
 #[derive(Default)]
 struct SeenPiece {
     /// Lowest and highest ID.

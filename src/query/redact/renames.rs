@@ -1,8 +1,8 @@
-//! Other names for classes: `c1.C17` for `com.acme.Order`, wherever the dump has the name.
+//! Other names for classes: `c1.C17` for `com.acme.Order`, wherever the name is in the dump.
 //!
-//! Packages and classes are numbered in the order in which the records of the dump name them, so that whoever has the
-//! dump gets the same names again. Nested classes are numbered too, and stay nested (`c1.C17$C18`); what generators of
-//! classes write into names stays (`c1.C17$$Lambda/0x0000000800c03000`), as the analyses read it.
+//! Packages and classes are numbered in the order in which the records of the dump name them, so the same dump always
+//! yields the same names. Nested classes are also numbered, and stay nested (`c1.C17$C18`); parts of names written by
+//! class generators stay (`c1.C17$$Lambda/0x0000000800c03000`), since the analyses read them.
 
 mod embedded;
 
@@ -31,19 +31,19 @@ pub(super) enum SymbolUse {
 const MAX_NAME: usize = 65_535;
 /// Maximum length of a name of a field or method in which names of classes are replaced; longer ones do not stay.
 const MAX_MEMBER: usize = 1024;
-/// Maximum number of classes around a class that are told apart.
+/// Maximum number of enclosing classes that are distinguished.
 const MAX_AROUND: usize = 64;
 /// Extensions of source files.
 const EXTENSIONS: [&str; 6] = ["java", "kt", "scala", "groovy", "clj", "kts"];
 /// Element types of arrays in Java source.
 const PRIMITIVES: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
 
-/// Classes that get other names, and what becomes of the symbols that name them.
+/// Classes that get other names, and the replacements of the symbols that name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassRenames {
     /// New names by old ones, in Java source form, without brackets of arrays and without addresses of hidden classes.
     names: HashMap<String, String>,
-    /// Those with packages, as they are found in other names and in texts.
+    /// Names with packages, for finding them in other names and in texts.
     embedded: EmbeddedNames,
     /// New source files by old ones.
     sources: HashMap<String, String>,
@@ -55,7 +55,7 @@ pub struct ClassRenames {
     unmatched: Vec<String>,
 }
 
-/// What the names of a dump are found by.
+/// Records by which the names of a dump are found.
 pub(super) struct NameRecords<'a> {
     pub(super) strings: &'a IdMap<u64, Box<[u8]>>,
     /// Names of classes and texts of frames, in the order of the records that use them.
@@ -65,8 +65,8 @@ pub(super) struct NameRecords<'a> {
 }
 
 impl ClassRenames {
-    /// Names the classes that one of the patterns matches. Removes from `uses` the names that contain one of theirs and
-    /// are not renamed: they do not stay.
+    /// Names the classes that one of the patterns matches. Removes from `uses` the names that contain a renamed class
+    /// but are not renamed: they do not stay.
     pub(super) fn new(
         patterns: &[ClassPattern],
         records: &NameRecords<'_>,
@@ -83,7 +83,7 @@ impl ClassRenames {
         let names =
             || records.order.iter().filter_map(|(symbol, used)| Some((*symbol, *used, text(symbol)?)));
         names().for_each(|(_, used, text)| namer.keep_apart(used, &text));
-        // Names are given first: other names may contain them.
+        // New names are assigned first: other names may contain them.
         names().for_each(|(_, used, text)| drop(namer.symbol(used, &text)));
         namer.embed();
         for (symbol, used, text) in names() {
@@ -146,32 +146,32 @@ impl ClassRenames {
         if let Some(new) = self.names.get(parts.path) {
             return Some(parts.with(new));
         }
-        // Before what looks like an address, the analyses show a slash.
+        // Before an apparent address, the analyses show a slash.
         let parts = parts.with_address();
         self.names.get(&parts.path.replace('/', ".")).map(|new| parts.with(new))
     }
 
-    /// Returns what a source file becomes.
+    /// Returns the new name of a source file.
     pub(super) fn source(&self, text: &str) -> Option<String> {
         self.sources.get(text).cloned()
     }
 
-    /// Returns what the name of a field or method becomes.
+    /// Returns the new name of a field or method.
     pub(super) fn member(&self, text: &str) -> Option<String> {
         self.names.get(text).cloned().or_else(|| self.embedded.rename(text))
     }
 }
 
-/// A name of a class as a dump has it.
+/// Parts of a class name as stored in a dump.
 #[derive(Debug, Clone, Copy)]
 struct NameParts<'t> {
-    /// The name.
+    /// Complete name.
     text: &'t str,
     /// Brackets and `L` of an array.
     before: &'t str,
     /// Package and class.
     path: &'t str,
-    /// Address of a hidden class, with what separates it.
+    /// Address of a hidden class, with its separator.
     address: &'t str,
     /// End of the name of an array.
     after: &'t str,
@@ -188,7 +188,7 @@ impl<'t> NameParts<'t> {
             (0, if PRIMITIVES.contains(&element) { "" } else { element })
         } else {
             let class = rest.strip_prefix('L').and_then(|rest| rest.strip_suffix(';'));
-            // Of a primitive type otherwise.
+            // Otherwise an array of a primitive type.
             (dimensions + 1, class.unwrap_or_default())
         };
         let end = start + element.len();
@@ -204,7 +204,7 @@ impl<'t> NameParts<'t> {
         Self { text, before, path, address, after: text.get(end..).unwrap_or_default() }
     }
 
-    /// Returns the parts if what looks like an address is the name of the class: `com/acme/77`.
+    /// Returns the parts if an apparent address is the name of the class: `com/acme/77`.
     fn with_address(self) -> Self {
         let (start, end) = (self.before.len(), self.text.len() - self.after.len());
         Self { path: self.text.get(start..end).unwrap_or_default(), address: "", ..self }
@@ -216,13 +216,13 @@ impl<'t> NameParts<'t> {
     }
 }
 
-/// Gives names.
+/// Assigner of new names.
 #[derive(Default)]
 struct Namer<'p> {
     patterns: &'p [ClassPattern],
     /// `true` for patterns that match a class.
     is_used: Vec<bool>,
-    /// Whether the class of this name is renamed.
+    /// By class name: `true` if the class is renamed.
     judged: HashMap<String, bool>,
     /// First parts of names that stay: no new name starts with one.
     taken: HashSet<String>,
@@ -257,7 +257,7 @@ impl Namer<'_> {
         both.into_iter().find(|(_, path)| self.is_matched(path))
     }
 
-    /// Lets no new name meet those of a symbol that stay.
+    /// Reserves the names in a symbol that stay, so no new name equals one.
     fn keep_apart(&mut self, used: SymbolUse, text: &str) {
         let mut keep = |name: &str| {
             if self.judge(name).is_none() {
@@ -282,7 +282,7 @@ impl Namer<'_> {
         }
     }
 
-    /// Returns the new name of a class, if it gets one.
+    /// Returns the new name of a class, if it is renamed.
     fn class(&mut self, name: &str) -> Option<String> {
         let (parts, path) = self.judge(name).or_else(|| {
             let parts = NameParts::new(name);
@@ -301,7 +301,7 @@ impl Namer<'_> {
         Some(parts.with(&if parts.path.contains('/') { new.replace('.', "/") } else { new }))
     }
 
-    /// Returns the new name of a class that is not matched and contains the name of one that is.
+    /// Returns the new name of a class that is not matched but contains the name of a matched one.
     fn embedded_name(&mut self, path: &str) -> Option<String> {
         let mut new = self.renames.embedded.rename(path)?;
         while !self.given.insert(new.clone()) {
@@ -310,9 +310,9 @@ impl Namer<'_> {
         Some(new)
     }
 
-    /// Makes the names that were given known where they are parts of others.
+    /// Registers the new names for replacement within other names.
     fn embed(&mut self) {
-        // Sorted, so that whoever has the dump gets the same.
+        // Sorted, for reproducible results.
         let mut names: Vec<_> = self.renames.names.iter().filter(|(old, _)| old.contains('.')).collect();
         names.sort_unstable();
         names.into_iter().for_each(|(old, new)| self.renames.embedded.add(old, new));
@@ -349,7 +349,7 @@ impl Namer<'_> {
             let word =
                 if at > 0 { part.trim_start_matches(|digit: char| digit.is_ascii_digit()) } else { part };
             let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-            // A hash of a generator, unless it looks like a name that is given.
+            // A generator's hash, unless it looks like an assigned name.
             let is_hash = || {
                 word.bytes().all(|byte| byte.is_ascii_hexdigit())
                     && !word.strip_prefix('C').is_some_and(is_number)
@@ -371,7 +371,7 @@ impl Namer<'_> {
         new
     }
 
-    /// Names a source file by the class that it is named after, or by that of a frame.
+    /// Names a source file after the class that it is named after, or after that of a frame.
     fn source(&mut self, source: &str, class: &str) {
         let Some((_, path)) = self.judge(class) else { return };
         let (stem, extension) = source.rsplit_once('.').unwrap_or((source, ""));
@@ -403,7 +403,7 @@ impl Namer<'_> {
     }
 }
 
-/// Returns the signature of a method with the names that `new` gives to classes; `None` if none gets one.
+/// Returns the signature of a method with the new names that `new` returns for classes; `None` if there are none.
 fn signature(text: &str, new: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
     if !text.starts_with('(') {
         return None;

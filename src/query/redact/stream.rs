@@ -1,4 +1,4 @@
-//! Records of a dump while it is read once, from a file or a pipe, in bounded memory.
+//! Reading of the records of a dump in one pass, from a file or a pipe, in bounded memory.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -34,7 +34,8 @@ pub(super) trait RecordSink {
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Receives the next elements of a primitive array that is larger than a window.
     fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()>;
-    /// Returns the size of the fields of an instance of a class, `None` within if it is unknown; `None` if the class is.
+    /// Returns the size of the fields of an instance of a class, inner `None` if the size is unknown; outer `None` if
+    /// the class is unknown.
     fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
     fn damaged_region(&mut self, bytes: u64) -> io::Result<()>;
@@ -45,7 +46,7 @@ pub(super) trait RecordSink {
 pub struct StreamEnd {
     /// Number of bytes read.
     pub bytes: u64,
-    /// Offset from which nothing was read: the rest is truncated, or not a record.
+    /// Offset after which nothing was read: the rest is truncated, or not a record.
     pub lost_from: Option<u64>,
     /// Number of records whose headers are damaged, but that were read.
     pub damaged_records: u64,
@@ -55,7 +56,7 @@ pub struct StreamEnd {
 pub enum DumpBytes<'r> {
     /// Bytes that are read once.
     Stream(&'r mut dyn Read),
-    /// A mapped file, and what is called for all its bytes, in order, when they are not needed any more.
+    /// A mapped file, and a function called with its bytes, in order, when they are no longer needed.
     Mapped(&'r [u8], &'r mut dyn FnMut(&[u8])),
 }
 
@@ -81,7 +82,7 @@ impl Input<'_> {
             }
         };
         if self.end - self.start < wanted && !self.is_over {
-            // The buffer has twice the size of a window: it is seldom moved.
+            // The buffer has twice the size of a window: its contents are rarely moved.
             if self.start + wanted > self.buffer.len() {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;
@@ -153,7 +154,7 @@ impl Records<'_, '_> {
         Ok(header)
     }
 
-    /// Reads a file, whose records are found as by all other commands. Returns `true` if the end is missing.
+    /// Reads a file, whose records are found as in all other commands. Returns `true` if the end is missing.
     fn read_mapped(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let header = self.header()?;
         let part = DumpPart::read(bytes, header);
@@ -171,7 +172,7 @@ impl Records<'_, '_> {
             if is_heap {
                 let Some(record) = Record::at(bytes, range.start) else { return Ok(true) };
                 is_open |= record.tag != tag::HEAP_DUMP;
-                // A truncated record states a length that is not there.
+                // A truncated record states a length beyond the end.
                 let is_cut = record.end() > bytes.len() as u64 && range.end == bytes.len();
                 let left = if is_cut { record.length.into() } else { (range.len() - RECORD_HEADER) as u64 };
                 if self.heap(&record, left, false)? {
@@ -187,14 +188,14 @@ impl Records<'_, '_> {
             }
         }
         let mut ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
-        // Records that are too short for what they should have are none of the above.
+        // The records above exclude those too short for their contents.
         while let Some(record) = Record::at(bytes, ends).filter(|record| is_complete(record, bytes.len())) {
             if self.other_record(&record)? {
                 return Ok(true);
             }
             ends = self.empty_records(bytes, bytes.len(), &mut is_open)?;
         }
-        // What follows the last record is not read.
+        // Bytes after the last record are not read.
         let is_blank = |byte: &u8| matches!(byte, 0 | b' ' | b'\r' | b'\n');
         let rest = bytes.get(ends..).unwrap_or_default();
         Ok(is_open || !rest.iter().all(is_blank))
@@ -205,7 +206,7 @@ impl Records<'_, '_> {
         usize::try_from(self.input.offset).unwrap_or(usize::MAX)
     }
 
-    /// Passes on what is before the next record: ends of heap dumps, then a damaged region.
+    /// Passes on everything before the next record: ends of heap dumps, then a damaged region.
     fn between(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<()> {
         let at = self.empty_records(bytes, end, is_open)?;
         let lost = end.saturating_sub(at);
@@ -216,12 +217,12 @@ impl Records<'_, '_> {
         Ok(())
     }
 
-    /// Passes on heap dump records without a body up to an offset. Returns the offset of what follows.
+    /// Passes on heap dump records without a body up to an offset. Returns the offset after them.
     fn empty_records(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<usize> {
         loop {
             let at = self.offset();
             let record = Record::at(bytes, at).filter(|record| record.body_offset() <= end);
-            // The tag of an end may be damaged, and its length.
+            // The tag of an end record and its length may be damaged.
             let is_empty = |record: &Record| {
                 is_known(record.tag) && (record.length == 0 || record.tag == tag::HEAP_DUMP_END)
             };
@@ -280,7 +281,8 @@ impl Records<'_, '_> {
         }
     }
 
-    /// Returns `false` if a record that is read as a whole is too long, or its end is missing: its length may be damaged.
+    /// Returns `false` if a record that must be read entirely is too long, or its end is missing: its length may be
+    /// damaged.
     fn is_there(&mut self, record: &Record) -> io::Result<bool> {
         let is_whole = !matches!(
             record.tag,
@@ -291,14 +293,14 @@ impl Records<'_, '_> {
             || length <= WINDOW && self.input.peek(RECORD_HEADER + length)?.len() == RECORD_HEADER + length)
     }
 
-    /// Passes over a damaged region of a pipe, up to a heap dump or many records. Returns `false` if there is none.
+    /// Skips a damaged region of a pipe, up to a heap dump or many records. Returns `false` if there is none.
     fn resynchronize(&mut self) -> io::Result<bool> {
         loop {
             let window = self.input.peek(WINDOW)?;
             let mut budget = MAX_RECORDS;
             let starts_here = |at: &usize| is_start(window, *at, self.id_size, &mut budget);
             let found = (1..window.len()).find(starts_here);
-            // What is known at the end of a window may be the start of a record.
+            // The end of a window may be the start of a record.
             let skipped = found.unwrap_or(window.len().saturating_sub(RECORD_HEADER).max(1));
             let is_over = found.is_none() && window.len() < WINDOW;
             if is_over {
@@ -334,8 +336,8 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes on a record of rows, whose number is the last one of its head. What follows them is not part of it, and
-    /// becomes zeros. Returns `true` if the end is missing.
+    /// Passes on a record with table entries, whose number is the last one in its head. Bytes after them do not
+    /// belong to it, and are replaced by zeros. Returns `true` if the end is missing.
     fn table(&mut self, record: &Record, head: usize, row: u64) -> io::Result<bool> {
         self.sink.head(record)?;
         self.input.advance(RECORD_HEADER);
@@ -374,13 +376,13 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes on a heap dump record with `left` bytes of sub-records; more if it is one of more than 4 GiB.
+    /// Passes on a heap dump record with `left` bytes of sub-records; or more if it is larger than 4 GiB.
     fn heap(&mut self, record: &Record, mut left: u64, is_single: bool) -> io::Result<bool> {
         self.sink.head(record)?;
         self.input.advance(RECORD_HEADER);
         while left > 0 {
             let offset = self.input.offset;
-            // What follows a segment is not needed to read it.
+            // Bytes after a segment are not needed to read it.
             let wanted = if is_single { WINDOW } else { at_most(left, WINDOW) };
             let window = self.input.peek(wanted)?;
             if window.is_empty() {
@@ -406,7 +408,7 @@ impl Records<'_, '_> {
             let is_cut =
                 walked.error.is_some_and(|error| matches!(error.kind(), FormatErrorKind::RecordCut { .. }));
             if is_cut && window.len() < WINDOW && (window.len() as u64) < left {
-                // Truncated: the record states a length that is not there.
+                // Truncated: the record states a length beyond the end.
                 return Ok(true);
             }
             if is_cut
@@ -425,7 +427,7 @@ impl Records<'_, '_> {
                     continue;
                 }
             }
-            // A damaged region: it is passed over, and not passed on.
+            // A damaged region is skipped, and not passed on.
             let known = SinkClasses(self.sink);
             let skipped = resync::find(window, self.id_size, 1, end, end, &known).unwrap_or(end);
             self.sink.damaged_region(skipped as u64)?;
@@ -463,7 +465,7 @@ const MAX_RECORDS: usize = 1 << 20;
 /// Number of consecutive records, or of sub-records of a heap dump, that confirm a start.
 const ENOUGH: usize = 16;
 
-/// Returns `true` if a record that is not a heap dump is complete, whatever its contents are.
+/// Returns `true` if a record that is not a heap dump is complete, regardless of its contents.
 fn is_complete(record: &Record, length: usize) -> bool {
     let is_heap = matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
     is_known(record.tag) && !is_heap && record.end() <= length as u64
@@ -509,7 +511,7 @@ pub(super) struct LargeArray {
     pub(super) length: u64,
     /// Size of the elements in bytes.
     bytes: u64,
-    /// Size of what precedes them.
+    /// Size of the bytes before them.
     head: usize,
 }
 
@@ -530,7 +532,7 @@ impl LargeArray {
     }
 }
 
-/// Cuts sub-records into pieces.
+/// Splitter of sub-records into pieces.
 #[derive(Default)]
 struct Pieces {
     pieces: Vec<Range<usize>>,

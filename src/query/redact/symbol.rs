@@ -1,11 +1,11 @@
-//! Elements of arrays, and the classes that they stay in.
+//! Elements of arrays, and the classes of values within which they are mapped.
 //!
 //! Each value belongs to a class: a set of values that are mapped to one another. Zero is alone in its class.
 
 use hprof_values::BasicType;
 use zerocopy::IntoBytes;
 
-/// A class of values: its number, its size, and the place of a value in it.
+/// A class of values: its number, its size, and the index of a value in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class {
     /// Number of values.
@@ -28,14 +28,14 @@ impl Class {
         Self { radix: first + (b.end - b.start), start: a.start, first, second: b.start }
     }
 
-    /// Returns the place of a value of this class.
+    /// Returns the index of a value in this class.
     #[inline(always)]
     pub(super) const fn place(self, value: u64) -> u64 {
         let at = value.wrapping_sub(self.start);
         if at < self.first { at } else { value.wrapping_sub(self.second).wrapping_add(self.first) }
     }
 
-    /// Returns the value at a place.
+    /// Returns the value with an index.
     #[inline(always)]
     pub(super) const fn value(self, place: u64) -> u64 {
         if place < self.first {
@@ -45,7 +45,7 @@ impl Class {
         }
     }
 
-    /// Returns the value `by` places further, after the last the first.
+    /// Returns the value `by` indices further, wrapping around after the last.
     #[inline(always)]
     pub(super) const fn advance(self, value: u64, by: u64) -> u64 {
         let (place, rest) = (self.place(value), self.radix - by);
@@ -66,7 +66,7 @@ pub(super) const fn class_of(kind: BasicType, value: u64) -> Class {
         return Class::range(0, 1);
     }
     match kind {
-        // Others than 0 and 1 are no booleans.
+        // Values other than 0 and 1 are not booleans.
         BasicType::Boolean if value == 1 => Class::range(1, 2),
         BasicType::Boolean => Class::range(2, 256),
         BasicType::Byte if value < 0x80 => Class::range(1, 0x80),
@@ -191,7 +191,7 @@ macro_rules! symbol {
 
             #[inline(always)]
             fn join(values: &[Self]) -> u64 {
-                // The compiler does not make a load of a loop over eight bytes.
+                // The compiler does not turn a loop over eight bytes into one load.
                 match values.as_bytes().first_chunk() {
                     Some(bytes) => u64::from_le_bytes(*bytes),
                     None => values.iter().rfold(0, |word, value| word << Self::SHIFT | u64::from(*value)),

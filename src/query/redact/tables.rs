@@ -1,7 +1,7 @@
 //! A permutation of numbers of 31 bits: `int` and `float` of one sign, most numbers of a dump.
 //!
-//! A Feistel network whose functions are tables of random numbers, made of the key. A class is treated as a tweak that
-//! is added to the input of each function.
+//! A Feistel network whose functions are tables of random numbers, derived from the key. A class is treated as a
+//! tweak that is added to the input of each function.
 
 use hprof_values::BasicType;
 
@@ -51,7 +51,7 @@ impl Tables {
         Self { functions, tweaks }
     }
 
-    /// Returns `true` if the places of a class have 31 bits.
+    /// Returns `true` if the indices of a class have 31 bits.
     #[inline(always)]
     pub(super) fn has(class: Class) -> bool {
         (1 << 30..=1 << 31).contains(&class.radix)
@@ -64,7 +64,7 @@ impl Tables {
         let number = usize::from(kind.code()) << 1 | (value >> 31 & 1) as usize;
         let tweaks = self.tweaks.get(number % TWEAKS).copied().unwrap_or_default();
         let mut place = class.place(value) as u32;
-        // Applied until the place is one of the class.
+        // Applied until the result is an index of the class.
         loop {
             let (mut left, mut right) = ((place >> LOW) as u16, place as u16 & 0x7fff);
             for (functions, tweaks) in self.functions.as_chunks().0.iter().zip(tweaks.as_chunks().0) {
@@ -80,7 +80,7 @@ impl Tables {
     }
 }
 
-/// Returns a number of a table. All numbers of 16 bits are in it.
+/// Returns an entry of a table, which has one for each 16-bit number.
 #[inline(always)]
 #[allow(clippy::indexing_slicing)] // It has an entry for each number of 16 bits.
 fn at(table: &[u16; HALF], place: u16) -> u16 {

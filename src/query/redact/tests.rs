@@ -79,7 +79,7 @@ fn arrays_of_all_types_and_lengths_keep_their_form() {
                 }
                 let (out, _) = mapped(&contents, &kept, kind, &data);
                 let mut elements = data.chunks(size).zip(out.chunks(size));
-                // Zeros and ones become one another.
+                // Zeros and ones can be exchanged.
                 assert!(
                     kind == BasicType::Boolean
                         || elements.all(|(a, b)| a.iter().all(|x| *x == 0) == b.iter().all(|x| *x == 0))
@@ -105,7 +105,7 @@ fn many_short_texts_and_numbers_are_permuted() {
             assert_eq!(seen.insert(out, data), None);
         }
     }
-    // Each byte is as often in each place as any other, about.
+    // Each byte value is about equally frequent at each position.
     let first: std::collections::HashSet<u8> = seen.keys().map(|text| text[0]).collect();
     assert_eq!(first.len(), 255);
     for (kind, base) in [(BasicType::Int, 0_u64), (BasicType::Int, 1 << 31), (BasicType::Float, 0x3f80_0000)]
@@ -188,9 +188,9 @@ fn blocks_of_a_large_array_depend_on_those_before() {
     assert_ne!(map(&block).0, map(&block).1);
 }
 
-/// Names of numeric fields and statics of the JDK and of Android that the sources and the rules about frameworks read: each
-/// is in the list, so a new one fails. Of the classes of frameworks, the heaps that are made for their rules are checked,
-/// class by class (`frameworks::made`).
+/// Names of numeric fields and statics of the JDK and of Android that the sources and the rules about frameworks
+/// read: each is in the list, so a new one fails. Classes of frameworks are checked by the test heaps of their rules
+/// (`frameworks::made`).
 #[test]
 fn fields_that_the_analyser_reads_are_in_the_list() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
@@ -271,7 +271,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
     assert!(missing.is_empty(), "in neither list of kept_fields.txt: {missing:#?}");
 }
 
-/// The list in the documentation is the list that is used.
+/// The list in the documentation equals the list in use.
 #[test]
 fn the_list_is_in_the_documentation() {
     use std::fmt::Write as _;
@@ -320,7 +320,7 @@ fn the_list_is_in_the_documentation() {
     }
 }
 
-/// Numbers of the program stay in no class of the JDK, of another class of a framework, or of its own.
+/// Numbers of the program do not stay in its own classes, nor in unlisted fields of the JDK and of frameworks.
 #[test]
 fn numbers_stay_only_in_listed_fields() {
     let stays = |class: &str, field: &str, kind: BasicType| {
@@ -373,7 +373,8 @@ fn numbers_stay_only_in_listed_fields() {
     assert_eq!(is_open.in_instance(0, true), FieldTreatment::Mapped);
 }
 
-/// Zeros and ones are permuted: each array of up to 12 has an image of its own, and hardly one is its own.
+/// Zeros and ones are permuted: each array of up to 12 elements has a different image, and hardly any is mapped to
+/// itself.
 #[test]
 fn arrays_of_booleans_are_permuted() {
     let (contents, kept) = (contents(8), KeptValues::default());
@@ -399,7 +400,7 @@ fn arrays_of_booleans_are_permuted() {
     assert!(mapped(&contents, &kept, BasicType::Boolean, &hostile).0.iter().all(|value| *value < 2));
 }
 
-/// Keys that are numbers, by the rules of `secrets`, never stay.
+/// Numeric keys by the rules of `secrets` never stay.
 #[test]
 fn numbers_that_are_secrets_do_not_stay() {
     let rules = include_str!("../model/secret_rules/rules/structure.toml");
@@ -440,7 +441,7 @@ fn a_known_number_tells_nothing_of_other_fields() {
         ];
         (0..4).any(|a| (0..a).any(|b| images[a] == images[b]))
     });
-    // By chance, within the cache of boxes only.
+    // Only by chance, within the cache of boxes.
     assert!(same.count() < 10);
     // The largest offsets stay in the class.
     for offset in [0, 1, u64::MAX, i64::MAX as u64, 1 << 63] {

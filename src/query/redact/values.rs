@@ -13,7 +13,7 @@ use super::kept::KeptValues;
 use super::plan::{FieldChange, Plan, field_hash};
 use hprof_model::objects::hiding::fields::{FieldTreatment, treatment};
 
-/// What mapping needs.
+/// Data needed for the mapping.
 #[derive(Debug)]
 pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
@@ -36,7 +36,7 @@ impl<'a> Mapping<'a> {
         Self { plan, kept, contents, offsets, options, counters: kept.counters.clone() }
     }
 
-    /// Returns what becomes of a field of an object whose class has these rules.
+    /// Returns the treatment of a field of an object whose class has these rules.
     #[inline(always)]
     fn treatment(&self, treatment: FieldTreatment, id: ObjectId, rules: u32) -> FieldTreatment {
         match treatment {
@@ -63,7 +63,7 @@ impl<'a> Mapping<'a> {
         counts.array(result, if result == super::contents::Treatment::Kept { reason(data) } else { None });
     }
 
-    /// Returns what the contents of an object depend on besides themselves.
+    /// Returns a number for an object, on which the image of its contents depends in addition to them.
     #[inline(always)]
     pub(super) fn holder(&self, id: ObjectId) -> u64 {
         if self.options.break_equality { self.contents.holder(id.0) } else { 0 }
@@ -110,9 +110,9 @@ impl<'a> Mapping<'a> {
                 counts.numbers_mapped += 1;
                 match treatment {
                     FieldTreatment::Boxed => self.contents.box_value(kind, bits, holder),
-                    // There is no other value but false.
+                    // The only other value is false.
                     _ if kind == BasicType::Boolean => 0,
-                    // It may be the size of a queue. A negative one is not known, another one would be wrong.
+                    // It may be the size of a queue. A negative number means unknown; any other would be wrong.
                     FieldTreatment::Counter if kind == BasicType::Int && self.counters.has_more => {
                         let sign = 1 << 31;
                         let image = self.contents.number(kind, bits | sign, offset ^ holder);
@@ -190,7 +190,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 break;
             }
         }
-        // What no class declares, or one that is missing.
+        // Bytes that no class declares, or whose class is missing.
         if at < record.end {
             let rest = out.part(at, record.end);
             counts.unknown_instances += u64::from(rest.iter().any(|byte| *byte != 0));

@@ -195,8 +195,8 @@ impl Values {
         Some(number)
     }
 
-    /// Removes the distinct values of a column of names without rows if they are longer than so many bytes, where a reader of
-    /// more and more different names added them all.
+    /// Removes the distinct values of a column of names without rows if they are longer than `max_bytes`: a reader of
+    /// ever new names accumulates them.
     pub(super) fn forget_names(&mut self, max_bytes: usize) {
         if let Self::Names { names, known, .. } = self
             && names.bytes() > max_bytes
@@ -261,11 +261,11 @@ pub struct Batch {
     pub rows: usize,
     /// Values by column.
     pub columns: Vec<Values>,
-    /// Number of each row: unique in the table, and the same for every query. SQL identifies rows by it that two
-    /// lookups find. A table whose rows correspond to those of a chunk may leave it empty: then it is the number of the
-    /// object, or of the row in the list.
+    /// Number of each row: unique in the table, and the same for every query. SQL uses it to identify rows found by
+    /// two lookups. A table whose rows correspond to those of a chunk may leave it empty: then it is the number of
+    /// the object, or of the row in the list.
     pub row_numbers: Vec<i64>,
-    /// Stands in for missing columns.
+    /// Placeholder for missing columns.
     nowhere: Values,
 }
 

@@ -47,7 +47,7 @@ impl<'a> Classes<'a> {
         Self { context, definition: definition() }
     }
 
-    /// Returns the classes that `classes` lists too, of those with these numbers.
+    /// Returns the classes with these numbers that the command `classes` also lists.
     fn shown_classes(&self, numbers: Range<usize>) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
         let summary = self.context.dump.summary;
         let classes = summary.numbered_classes().take(numbers.end).skip(numbers.start);

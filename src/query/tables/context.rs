@@ -35,18 +35,18 @@ pub struct Context<'a> {
     /// Classes by name, and by the ID of their class object.
     by_name: OnceLock<Vec<ClassNumber>>,
     by_id: OnceLock<Vec<(u64, ClassNumber)>>,
-    /// Exists while a reader reads most objects.
+    /// Present while a reader reads most objects.
     tree_rows: Mutex<Weak<TreeRows>>,
 }
 
-/// Name and labels of a dump, and what is given beside it.
+/// Name and labels of a dump, and additional inputs.
 #[derive(Debug, Clone, Default)]
 pub struct About {
     /// Name.
     pub name: String,
     /// Labels given by the user: name and value.
     pub labels: Vec<(String, String)>,
-    /// Recording of Flight Recorder.
+    /// Flight Recorder recording.
     pub recording: Option<Arc<FlightFile>>,
     /// Key of the hashes of texts.
     pub text_key: TextKey,
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         if let Some(rows) = self.tree_rows() {
             return Some(rows);
         }
-        // No lock is held meanwhile: work on all cores must not be waited for by one of them.
+        // No lock is held meanwhile: a thread must not wait for work that needs all threads.
         let rows = Arc::new(TreeRows::new(self.dump.graph, stop)?);
         *self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&rows);
         Some(rows)
@@ -139,7 +139,7 @@ impl<'a> Context<'a> {
         self.dump.graph.objects.addresses.id_of(object)
     }
 
-    /// Returns the object of an ID, given as in a table.
+    /// Returns the object with an ID, given as in a table.
     pub fn object(&self, id: i64) -> Option<ObjectIndex> {
         self.dump.graph.objects.addresses.index_of(ObjectId(id.cast_unsigned()))
     }

@@ -54,7 +54,7 @@ pub struct Column {
     pub name: Cow<'static, str>,
     /// Type.
     pub kind: ColumnType,
-    /// Meaning, for people.
+    /// Meaning, for human readers.
     pub meaning: Cow<'static, str>,
     /// Condition under which it is null, if it can be.
     pub null: Option<Cow<'static, str>>,
@@ -95,11 +95,11 @@ impl Column {
 pub struct Definition {
     /// Name.
     pub name: Cow<'static, str>,
-    /// Meaning of a row, for people.
+    /// Meaning of a row, for human readers.
     pub meaning: Cow<'static, str>,
-    /// Order of the rows, for people.
+    /// Order of the rows, for human readers.
     pub order: Cow<'static, str>,
-    /// Columns. Tables that every dump has have at most 64, see [`Wanted`].
+    /// Columns. Tables that every dump has have at most 64, see [`ColumnSet`].
     pub columns: Vec<Column>,
 }
 

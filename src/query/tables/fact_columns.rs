@@ -20,7 +20,7 @@ pub(crate) struct FactColumn<'l, L> {
 pub(crate) struct FactColumns<'l, L>(Vec<FactColumn<'l, L>>);
 
 impl<'l, L> FactColumns<'l, L> {
-    /// Creates the columns of these names, of which some have few distinct texts: each from the facts that it is one of.
+    /// Creates the columns with these names from the facts of the same names; those in `few` have few distinct texts.
     pub(crate) fn new(names: &[Name], few: &[Name], mut facts: Vec<FactColumn<'l, L>>) -> Self {
         let find = |name: &Name| {
             let at = facts.iter().position(|fact| fact.column.name == name.key);
@@ -42,7 +42,7 @@ impl<'l, L> FactColumns<'l, L> {
         Self(own_columns(facts))
     }
 
-    /// Declares that these columns have a value in every row of this table.
+    /// Marks these columns as having a value in every row of this table.
     pub(crate) fn never_null(mut self, names: &[Name]) -> Self {
         for FactColumn { column, .. } in &mut self.0 {
             if names.iter().any(|name| name.key == column.name) {
@@ -57,12 +57,12 @@ impl<'l, L> FactColumns<'l, L> {
         self.0.iter().map(|fact| fact.column.clone()).collect()
     }
 
-    /// Adds a row to a batch that has the names of classes, by number.
+    /// Adds a row to a batch that contains the names of classes, by number.
     pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
         self.write(line, batch, |value| value);
     }
 
-    /// Adds a row to a batch whose names are those of its rows, in their order: classes by name.
+    /// Adds a row to a batch whose names come from its rows, in their order; adds classes by name.
     pub(crate) fn add_with_names<'r>(&self, line: &'r L, summary: &'r Summary, batch: &mut Batch) {
         self.write(line, batch, |value| match value {
             FactValue::Class(class) => summary.class(class).map(|row| summary.class_name(row)).into(),

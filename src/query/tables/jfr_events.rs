@@ -1,4 +1,5 @@
-//! The table `jfr_events`: events of a recording of Flight Recorder. It exists if one is given beside the dump.
+//! The table `jfr_events`: events of a Flight Recorder recording. It exists only if a recording is given in addition
+//! to the dump.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -33,12 +34,12 @@ struct EventParts {
     tables: Mutex<VecDeque<(usize, SharedTables)>>,
 }
 
-/// Tables of a chunk, which the first of its parts reads; `None` if they cannot be read.
+/// Tables of a chunk, read by the first of its parts; `None` if they cannot be read.
 type SharedTables = Arc<OnceLock<Option<Arc<ChunkTables>>>>;
 
-/// Maximum number of chunks whose tables are kept. Parts are read in order, a few at a time.
+/// Maximum number of chunks whose tables are cached. Parts are read in order, a few at a time.
 const MAX_TABLES: usize = 4;
-/// Maximum size in bytes of the distinct names of a column that a batch keeps for the next parts.
+/// Maximum size in bytes of the distinct names of a column that a batch retains for the next parts.
 const MAX_NAMES: usize = 1 << 22;
 /// Typical size of an event in bytes.
 const EVENT_BYTES: u64 = 64;
@@ -78,7 +79,7 @@ impl<'a> JfrEvents<'a> {
 
 impl EventParts {
     fn new(file: Arc<FlightFile>) -> Self {
-        // The file was read before: it is a recording.
+        // The file was read before, so it is a recording.
         let spans = Recording::new(file.bytes()).map_or(Vec::new(), |recording| recording.chunks().to_vec());
         Self { file, spans, parts: OnceLock::new(), tables: Mutex::default() }
     }
@@ -93,7 +94,7 @@ impl EventParts {
         })
     }
 
-    /// Returns a chunk. All its parts share its tables, which take a pass over it.
+    /// Returns a chunk. Its parts share its tables, which require a pass over it.
     fn chunk(&self, at: usize) -> Option<Chunk<'_>> {
         let (file, span) = (self.file.bytes(), self.spans.get(at)?);
         let shared = {
@@ -160,7 +161,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (ColumnSet, boo
     });
 }
 
-/// Numbers of the names in a column: a name is added once, however many events share it.
+/// Numbers of the names in a column: a name is added once, regardless of the number of events.
 struct NameNumbers {
     at: usize,
     numbers: FxHashMap<ConstantNumber, Option<u32>>,
@@ -196,7 +197,7 @@ mod tests {
         let bytes = every_kind(true).finish();
         let mut batch = Batch::new(&definition().columns, ColumnSet::ALL, |_| Arc::default());
         let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
-        // A batch is filled again and again.
+        // A batch is reused.
         for hides in [false, true] {
             batch.clear();
             add(&chunk, 0..usize::MAX, (ColumnSet::ALL, hides), &mut batch);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(rows, events * (MAX_TABLES as u64 + 1));
         assert!(tables.chunks(5).all(|same| same.iter().all(|tables| Arc::ptr_eq(tables, &same[0]))));
         assert!(tables.windows(6).all(|pair| !Arc::ptr_eq(&pair[0], &pair[5])));
-        // Few are kept.
+        // Few are cached.
         assert!(!Arc::ptr_eq(parts.chunk(0).unwrap().tables(), &tables[0]));
         assert_eq!(parts.tables.lock().unwrap().len(), MAX_TABLES);
     }

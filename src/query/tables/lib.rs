@@ -1,8 +1,8 @@
 //! Tables of a dump: rows and columns for SQL, and for engines that read files.
 //!
-//! A [`Table`] declares its columns once ([`definition`]) and makes its rows column by column, a [`Batch`] at a time,
-//! from independent chunks. SQL reads the chunks of a lookup one after another; an export reads all of them with all
-//! threads. [`Tables`] contains the tables of a dump.
+//! A [`Table`] declares its columns once ([`definition`]) and produces its rows column by column, a [`Batch`] at a
+//! time, from independent chunks. SQL reads the chunks of a lookup one after another; an export reads all of them
+//! with all threads. [`Tables`] contains the tables of a dump.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -84,7 +84,7 @@ pub trait Table: Send + Sync {
         None
     }
 
-    /// Adds the rows of a chunk to a batch that [`Table::batch`] made for the same columns.
+    /// Adds the rows of a chunk to a batch that [`Table::batch`] created for the same columns.
     ///
     /// # Errors
     /// As [`Table::chunks`].
@@ -96,7 +96,7 @@ pub trait Table: Send + Sync {
     }
 }
 
-/// Data made by [`Table::prepare`].
+/// Data prepared by [`Table::prepare`].
 #[derive(Debug, Clone)]
 pub struct PreparedData(#[allow(dead_code)] Arc<tree_rows::TreeRows>);
 
@@ -158,7 +158,7 @@ pub enum TableChunk {
 }
 
 impl TableChunk {
-    /// Returns the number of rows, or of the items from which rows may be made.
+    /// Returns the number of rows, or of the items that may become rows.
     #[cfg(feature = "sql")]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -234,7 +234,7 @@ type TableKind = (fn() -> Definition, TableRows);
 enum TableRows {
     /// In chunks.
     InChunks(for<'a> fn(Arc<Context<'a>>) -> Box<dyn Table + 'a>),
-    /// All when the first is read.
+    /// All at once when the first is read.
     AtOnce(small::MakeRows),
 }
 use TableRows::{AtOnce, InChunks};
@@ -338,7 +338,7 @@ pub fn definitions() -> Vec<Definition> {
     TABLES.iter().map(|(definition, _)| definition()).collect()
 }
 
-/// Returns the definitions of the tables that exist if a recording of Flight Recorder is given beside the dump.
+/// Returns the definitions of the tables that exist if a Flight Recorder recording is given in addition to the dump.
 pub fn definitions_of_recordings() -> Vec<Definition> {
     vec![jfr_events::definition(), allocation_sites::definition()]
 }

@@ -45,7 +45,7 @@ fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     range.step_by(size).map(move |start| start..start.saturating_add(size).min(end))
 }
 
-/// Returns the object of an ID, if there is one.
+/// Returns the object with an ID, if it is in the dump.
 pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
     let LookupKey::Integer(id) = key else { return Vec::new() };
     context.object(*id).map(|object| listed_objects(List::from_objects(vec![object]))).unwrap_or_default()
@@ -115,7 +115,7 @@ pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> 
     ranks
 }
 
-/// Objects sorted by a key of their class, made once.
+/// Objects sorted by a key of their class, sorted once.
 #[derive(Debug, Default)]
 pub(super) struct ByClass {
     sorted: OnceLock<SortedObjects>,
@@ -131,7 +131,8 @@ struct SortedObjects {
     starts: Vec<u32>,
 }
 
-/// Number of lookups that each read the classes of all objects. A join makes more, for which a sorted list is faster.
+/// Maximum number of lookups that each read the classes of all objects. A join makes more, for which a sorted list is
+/// faster.
 const FEW_LOOKUPS: u32 = 4;
 
 impl ByClass {

@@ -85,7 +85,7 @@ impl<'a> Objects<'a> {
         if self.heaps.get().is_none() {
             let dump = &self.context.dump;
             let of = |(_, name)| heaps::objects_of(name, dump).unwrap_or_default();
-            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: a thread must not wait for work that needs all threads.
             let _ = self.heaps.set(dump.summary.heaps().map(of).collect());
         }
         self.heaps.get().map(Vec::as_slice).unwrap_or_default()
@@ -159,7 +159,7 @@ impl Table for Objects<'_> {
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
         if context.dump.summary.heaps().next().is_some() {
-            // Made here, not by one of the threads that read chunks: it uses all cores.
+            // Computed here, not by one of the threads that read chunks: it uses all cores.
             self.heaps();
         }
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
@@ -222,7 +222,7 @@ impl Objects<'_> {
         let tree = &self.context.dump.graph.tree;
         let mut positions = Vec::with_capacity(objects.len());
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
-        // A damaged index has fewer; the rows of its result are discarded.
+        // A damaged index can have fewer; the rows of its result are discarded.
         positions.resize(objects.len(), TreePosition(u32::MAX));
         let lookup = self.context.in_tree();
         for (object, position) in objects.iter().zip(&positions) {

@@ -43,19 +43,19 @@ const MAX_NAMED: usize = 5;
 pub(super) struct OfClass<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
-    /// By field, whether its values are hidden.
+    /// By field: `true` if its values are hidden.
     hidden: Vec<bool>,
-    /// Places of the columns' fields in instances of the class itself.
+    /// Locations of the columns' fields in instances of the class itself.
     base: Vec<FieldPlace>,
-    /// Places in instances of each class, ascending by class.
+    /// Locations in instances of each class, ascending by class.
     places: Vec<(ClassNumber, ColumnPlaces)>,
 }
 
-/// Places of the columns' fields in instances of a class.
+/// Locations of the columns' fields in instances of a class.
 enum ColumnPlaces {
     /// As in the base class, after this number of bytes of own fields: a subclass, of which there may be many.
     Behind(u64),
-    /// Places by column.
+    /// Locations by column.
     Listed(Vec<Option<FieldPlace>>),
 }
 
@@ -212,7 +212,7 @@ fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result
     };
     match (found.is_empty(), alike.is_empty()) {
         (false, true) => Ok(found),
-        // The only one that the name can refer to.
+        // The only class to which the name can refer.
         (true, false) if any_case && is_one(&alike) => Ok(alike),
         (true, is_alone) if is_alone || !any_case => {
             let like = suggestions::class_names(summary, base).into_iter().map(str::to_owned).collect();
@@ -272,8 +272,8 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
     (columns, wants)
 }
 
-/// Returns the places of the columns' fields in instances of another class of the name: by name and type, of shadowed
-/// fields the first.
+/// Returns the locations of the columns' fields in instances of another class of the name, by name and type; of
+/// shadowed fields, the first.
 fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
     for slot in context.dump.objects.slots(class).take(MAX_COLUMNS) {

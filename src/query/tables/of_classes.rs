@@ -47,7 +47,7 @@ impl<'a> OfClasses<'a> {
         if are_many { self.context.prepare_tree(stop).map(PreparedData) } else { None }
     }
 
-    /// Returns the columns by which the rows are in order: that of IDs.
+    /// Returns the columns by which the rows can be sorted: the column of IDs.
     pub(super) fn orders(&self, id: usize) -> Vec<usize> {
         self.context.ids_ascend().then_some(id).into_iter().collect()
     }

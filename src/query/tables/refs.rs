@@ -46,10 +46,10 @@ pub(super) struct Refs<'a> {
     large: OnceLock<Vec<ObjectIndex>>,
 }
 
-/// Marks the places of objects on a stack.
+/// Flag for the position of an object on a stack.
 const LOCALS: u32 = 1 << 31;
 
-/// Elements per chunk: the rows of a longer array are not all made at once.
+/// Elements per chunk: the rows of a longer array are not all produced at once.
 const ELEMENTS: u32 = 1 << 20;
 
 /// Returns the definition of the table.
@@ -88,14 +88,14 @@ impl<'a> Refs<'a> {
         let Some(object) = context.object(*id) else { return self.dangling(to) };
         let list = List::from_objects(context.dump.graph.referrers(object).collect());
         let mut chunks: Vec<TableChunk> = with(to, &list);
-        // References of instances are in no list: they are found by class.
+        // References of instances are not in a list: they are found by class.
         if let Some(class) = context.dump.graph.class_of_class_object(object) {
             chunks.extend(object_chunks::of_classes(context, &[class]));
         }
         chunks
     }
 
-    /// Returns the referrers of an object that is not in the dump: these are in no list either.
+    /// Returns the referrers of an object that is not in the dump: these are not in a list either.
     fn dangling(&self, to: ObjectId) -> Vec<TableChunk> {
         if to.is_null() {
             return Vec::new();
@@ -126,7 +126,7 @@ impl<'a> Refs<'a> {
             });
             let mut large = found.concat();
             large.sort_unstable();
-            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: a thread must not wait for work that needs all threads.
             let _ = self.large.set(large);
         }
         self.large.get().map(Vec::as_slice).unwrap_or_default()
@@ -220,7 +220,7 @@ impl Table for Refs<'_> {
 
     fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        // For a few objects the index is not checked as a whole.
+        // For a few objects the index is not validated entirely.
         let is_of_few = matches!(chunk, TableChunk::With(..));
         let ids = (!is_of_few).then(|| context.dump.graph.objects.addresses.ids());
         let place = (ObjectIndex(0), 0);
@@ -309,7 +309,7 @@ impl RefRows<'_, '_> {
             ReferenceKind::Slot(index) => return index.saturating_add(1),
             _ => {}
         }
-        // Objects on a stack come last, also those of an array that a malicious dump names as a thread.
+        // Objects on a stack come last, including those of an array that a malicious dump declares as a thread.
         let first = if matches!(kind, ReferenceKind::Local { .. }) { LOCALS } else { 0 };
         self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
         self.place.1 | first

@@ -24,18 +24,18 @@ const HASH: usize = 3;
 const ARRAY: usize = 4;
 const ARRAY_BYTES: usize = 5;
 
-/// Maximum number of characters of a text; `length` is not limited. Many Strings may share one long array, and a
-/// malicious dump would grow many times.
+/// Maximum number of characters of a text; `length` is not limited. Many Strings may share one long array, and the
+/// texts of a malicious dump would be many times its size.
 const MAX_TEXT: usize = 1 << 20;
 /// Minimum number of characters for caching an array's hash while the Strings of a chunk are read: they may share it.
 const LONG: usize = 1 << 12;
-/// Maximum number of characters hashed in a chunk: as many as a large heap has in that number of objects.
+/// Maximum number of characters hashed in a chunk.
 const MAX_HASHED: usize = 1 << 32;
 
 /// Hashes of the Strings of a chunk.
 struct Hashes {
     key: TextKey,
-    /// Hashes by place, length and width of the characters.
+    /// Hashes by memory address, length and width of the characters.
     of_long: FxHashMap<(usize, usize, bool), i64>,
     /// Number of characters that may still be read.
     left: usize,
@@ -124,7 +124,7 @@ impl<'a> Strings<'a> {
             let characters = fields.and_then(|fields| objects.characters(&fields));
             batch.column(LENGTH).count(characters.map(|characters| characters.len() as u64));
             if wanted.has(HASH) {
-                // A hash tells whether a text is one that is guessed.
+                // A hash would confirm a guessed text.
                 let characters = characters.filter(|_| !summary.hides_values());
                 let hash = characters.and_then(|characters| hashes.get(&characters));
                 batch.column(HASH).integer(hash);

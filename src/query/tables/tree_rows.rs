@@ -13,7 +13,7 @@ use hprof_model::dominators::tree_nodes;
 
 /// Words per object.
 const WORDS: usize = 2;
-/// Index that no object has.
+/// Index without an object.
 const NOBODY: u32 = u32::MAX;
 
 /// A reachable object.
@@ -29,8 +29,8 @@ struct TreeRow {
 pub(super) struct TreeRows(Array<u64>);
 
 impl TreeRows {
-    /// Reads the tree; `None` if `stop` returns true, or if memory does not suffice. Objects are scattered over the
-    /// tree, so a file would be read and written page by page for each of them, which takes longer than lookups.
+    /// Reads the tree; `None` if `stop` returns true, or if there is too little memory. Objects are scattered over
+    /// the tree, so a file would be read and written page by page for each of them, which takes longer than lookups.
     pub(super) fn new(graph: &ObjectGraph, stop: &(dyn Fn() -> bool + Sync)) -> Option<Self> {
         let tree = &graph.tree;
         let room = graph.room();
@@ -93,7 +93,7 @@ impl TreeLookup<'_> {
     pub(super) fn retained_bytes(&self, object: ObjectIndex, position: TreePosition) -> Option<u64> {
         self.is_reachable(position).then(|| match self.row(object) {
             Some(row) => row.retained_bytes,
-            // An object that dominates nothing retains itself: most objects do, and that is found faster.
+            // An object that dominates nothing retains itself: most objects do, and checking this is faster.
             None if self.tree.ends_behind(position) > 0 => self.tree.shallow_bytes(position),
             None => self.tree.retained_bytes(position),
         })

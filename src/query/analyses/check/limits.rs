@@ -33,7 +33,7 @@ impl Percent {
 
     /// Compares an amount with this percentage of a total.
     fn compare(self, amount: i64, whole: u64) -> std::cmp::Ordering {
-        // At most 2^63 * 10^8, and 2^64 * 10^15.
+        // Cannot overflow: at most 2^63 * 10^8 and 2^64 * 10^15.
         let amount = i128::from(amount) * i128::from(100 * SCALE);
         let limit = u128::from(whole) * u128::from(self.0);
         amount.cmp(&i128::try_from(limit).unwrap_or(i128::MAX))
@@ -77,7 +77,7 @@ impl Limit {
     }
 }
 
-/// Limits of a rule: at least one, and both of the same kind.
+/// Limits of a rule: at least one, and both numbers or both percentages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleLimits {
     /// Counts, or bytes.

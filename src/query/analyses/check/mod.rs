@@ -2,7 +2,7 @@
 //!
 //! A rule is data, independent of where and in what syntax it was written. [`measure()`] computes the figures of one
 //! dump for all rules at once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline
-//! and in the dump, and [`Comparison`] computes the difference: only one dump has to be open at a time.
+//! and in the dump, and [`BaselineComparison`] computes the difference: only one dump has to be open at a time.
 
 mod growth;
 mod limits;
@@ -49,7 +49,7 @@ impl Severity {
 pub struct Measure {
     /// Kind of measure.
     pub kind: &'static MeasureKind,
-    /// `of` of the rule: what is measured.
+    /// `of` of the rule: the subject of the measure.
     pub of: Option<String>,
     /// Objects that count.
     pub scope: Scope,
@@ -72,7 +72,7 @@ pub struct MeasureKind {
     pub needs_baseline: bool,
     /// `true` if rules can have a lower limit.
     pub has_min: bool,
-    /// Returns the error of a rule, by `of`, `of` as quoted in messages, and whether the rule has `objects`.
+    /// Checks a rule: `of` as quoted in messages, and whether the rule has `objects`.
     pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
     /// Describes what is measured, in words.
     pub subject: fn(&Measure) -> String,
@@ -113,7 +113,7 @@ impl OfRequirement {
 const CLASS_PATTERN: &str = "a pattern of class names, for example \"com.acme.**Cache\"";
 
 impl MeasureKind {
-    /// Parts that most measures have in common.
+    /// Fields that most measures share.
     const BASE: Self = Self {
         name: "",
         unit: Unit::Bytes,
@@ -160,7 +160,7 @@ impl Measure {
         Self { kind, of, scope: kind.scope.unwrap_or(Scope::Reachable) }
     }
 
-    /// Returns what has to be open.
+    /// Returns the part of the dump that has to be open.
     pub fn required_data(&self) -> RequiredData {
         if self.kind.is_in_summary && self.scope == Scope::All {
             RequiredData::Summary

@@ -23,7 +23,7 @@ impl PlacesOfDump {
         Self { places, named }
     }
 
-    /// Returns what the figures omit.
+    /// Returns the omissions from the figures.
     pub(super) fn left_out(&self) -> LeftOut {
         if self.places.is_cut { LeftOut::Places } else { LeftOut::Nothing }
     }
@@ -91,7 +91,7 @@ impl NamedPlaces {
     }
 
     /// Returns the places whose text matches a pattern, with or without map keys. Places below a match are omitted:
-    /// what they hold belongs to the match. Places that `diff` shows as one are one here if all of them match.
+    /// their objects are part of the match. Places that `diff` shows as one are one here if all of them match.
     pub(super) fn matching(
         &self,
         pattern: &str,

@@ -1,8 +1,8 @@
 //! Texts with more copies than before.
 //!
 //! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
-//! kept: a `StringCensus` has 32 bytes per String, as [`hprof_model::strings`] has, and texts are compared in place, in both
-//! dumps.
+//! stored: a `StringCensus` has 32 bytes per String, as [`hprof_model::strings`] has, and texts are compared in
+//! place, in both dumps.
 
 use std::cmp::Reverse;
 use std::io;
@@ -44,7 +44,7 @@ pub struct StringChange {
     place: RowSource,
 }
 
-/// Source of a row: the new dump if it has the text.
+/// Source of a row: the new dump if it has the text, otherwise the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowSource {
     Old(usize),
@@ -120,7 +120,7 @@ impl StringCensus {
             }
             all.truncate(top);
         };
-        // Of each share no more than of all.
+        // Limits each share like the total.
         let reduce = |copies: &mut dyn Iterator<Item = Copies>| {
             let mut kept: Vec<Copies> = copies.filter(is_kept).collect();
             let matching = kept.len() as u64;

@@ -38,7 +38,7 @@ pub struct WasteChange {
 }
 
 impl WasteCensus {
-    /// Takes the figures from the findings of a dump.
+    /// Extracts the figures from the findings of a dump.
     pub fn new(waste: &Waste) -> Self {
         let figures = waste
             .rows

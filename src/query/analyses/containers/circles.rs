@@ -1,9 +1,10 @@
 //! Types of nodes: those on a short circle of references from type to type.
 //!
-//! In large programs nearly all types are in one strongly connected component, so that components say nothing. A node is
-//! recognized by the shortest circle through its type: at most [`MAX_CIRCLE`] references long, along types none of which
-//! has a shorter one. Neighbours that share such a circle are one structure (Marron and others, "Abstracting Runtime Heaps
-//! for Program Understanding", 2012, call them recursive regions and find them by declared types, which dumps lack).
+//! In large programs nearly all types are in one strongly connected component, so components are not informative. A
+//! node is recognized by the shortest circle through its type: at most [`MAX_CIRCLE`] references long, along types
+//! none of which has a shorter one. Neighbours that share such a circle are one structure (Marron and others,
+//! "Abstracting Runtime Heaps for Program Understanding", 2012, call them recursive regions and find them by declared
+//! types, which dumps lack).
 
 use std::cell::Cell;
 
@@ -11,10 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of references of a circle.
 const MAX_CIRCLE: usize = 4;
-/// Maximum number of types that one type refers to that are followed, the most frequent ones. Bounds the search in hostile
-/// dumps.
+/// Maximum number of types followed from one type, most frequent first. Bounds the search in hostile dumps.
 const MAX_TARGETS: usize = 64;
-/// Maximum number of types visited from one type, and of all.
+/// Maximum number of types visited from one type, and in total.
 const MAX_VISITED: usize = 1 << 10;
 const MAX_VISITS: usize = 1 << 28;
 
@@ -27,7 +27,7 @@ pub(super) struct TypeGraph {
 }
 
 impl TypeGraph {
-    /// Creates the graph of these references with their numbers.
+    /// Creates the graph of references and their counts.
     pub(super) fn new(edges: impl IntoIterator<Item = ((u32, u32), u64)>) -> Self {
         let mut counted: FxHashMap<u32, Vec<(u64, u32)>> = FxHashMap::default();
         for ((from, to), count) in edges {
@@ -83,7 +83,7 @@ impl TypeGraph {
             .filter_map(|at| Some((*at, self.distance(*at, *at, MAX_CIRCLE, |_| true)?)))
             .collect();
         let circle = |at: u32| circles.get(&at).copied();
-        // On such a circle no type has a shorter one of its own.
+        // No type on the circle has a shorter circle of its own.
         let is_node = |at: &u32| {
             circle(*at).is_some_and(|own| {
                 let is_allowed = |other| circle(other).is_some_and(|other| other >= own);
@@ -97,7 +97,8 @@ impl TypeGraph {
                 if !parents.contains_key(to) {
                     continue;
                 }
-                // Two that refer to their like alone, and to one another: lists of maps of lists are not one structure.
+                // Types that refer to themselves stay apart even if they refer to each other: lists of maps of lists
+                // are not one structure.
                 let (own, other) = (circle(*from).unwrap_or(0), circle(*to).unwrap_or(0));
                 let most = own.max(other);
                 if own > 1 && other > 1 && self.distance(*to, *from, most - 1, |_| true).is_some() {

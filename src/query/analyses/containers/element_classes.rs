@@ -1,4 +1,4 @@
-//! Classes of elements, and the name for all of them.
+//! Classes of elements, and their common name.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ const MAX_ROWS: usize = 64;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
 
-/// Maximum length in bytes of a class name that is kept: compilers write no longer ones.
+/// Maximum length in bytes of a class name that is stored: compilers do not write longer ones.
 const MAX_NAME: usize = 4096;
 
 /// Counts of elements by class.
@@ -55,7 +55,7 @@ impl Classes {
         self.largest_bytes = self.largest_bytes.max(other.largest_bytes);
     }
 
-    /// Returns the counts by name. Classes that a JVM generates, such as lambdas of one place, share a name.
+    /// Returns the counts by name. Classes that a JVM generates, such as lambdas of one method, share a name.
     fn by_name<'s>(&self, summary: &'s Summary) -> FxHashMap<Cow<'s, str>, (u64, u64)> {
         let mut found: FxHashMap<Cow<'s, str>, (u64, u64)> = FxHashMap::default();
         for (class, (count, bytes)) in &self.by_class {
@@ -66,7 +66,7 @@ impl Classes {
         found
     }
 
-    /// Returns the number of classes, those that share a name once.
+    /// Returns the number of classes, counting those that share a name once.
     pub(super) fn classes(&self, summary: &Summary) -> u64 {
         self.by_name(summary).len() as u64
     }
@@ -98,8 +98,8 @@ impl Classes {
         rows.into_iter().map(row).collect()
     }
 
-    /// Returns the name for all: the only class, or the nearest common superclass that says something. Otherwise the class
-    /// of most elements, and `true` if it is only that.
+    /// Returns the common class name: the only class, or the nearest informative common superclass. Otherwise the
+    /// class of more than half of the elements, and `true`.
     pub(super) fn name(&self, summary: &Summary) -> Option<(String, bool)> {
         let by_name = self.by_name(summary);
         let most = by_name.iter().map(|(name, (count, _))| (*count, Reverse(name))).max();
@@ -113,7 +113,7 @@ impl Classes {
         let upwards = |class: ClassNumber| table.upwards(class).take(MAX_ABOVE);
         let largest = self.by_class.iter().map(|(class, (count, _))| (*count, Reverse(*class))).max();
         let largest = largest.and_then(|(_, Reverse(class))| class);
-        // Nearest first; each class leaves those of them that are above it, too.
+        // Superclasses of the most frequent class, nearest first, that all other classes share.
         let mut common: Vec<ClassNumber> =
             largest.into_iter().flat_map(upwards).filter(|above| !is_general(name(*above))).collect();
         for class in self.by_class.keys() {

@@ -1,8 +1,9 @@
-//! Elements: which of the objects that nodes and arrays refer to are what a person put in.
+//! Elements: the objects that the program stored in a container, among all that its nodes and arrays refer to.
 //!
-//! Mitchell, Schonberg and Sevitsky, "Making Sense of Large Heaps" (ECOOP 2009), tell a collection's infrastructure from its
-//! contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP 2011), call the relation
-//! ContainerOrContained. Here it follows from counts: elements are what most nodes refer to and the structure does not need.
+//! Mitchell, Schonberg and Sevitsky, "Making Sense of Large Heaps" (ECOOP 2009), distinguish a collection's
+//! infrastructure from its contents by declared types; Chis and others, "Patterns of Memory Inefficiency" (ECOOP
+//! 2011), call the relation ContainerOrContained. Here it follows from counts: elements are what most nodes refer to
+//! and the structure does not need.
 
 use std::cmp::Reverse;
 
@@ -18,15 +19,15 @@ use super::instances::Instance;
 use super::roles::{ClassRole, Roles};
 use super::slots::{SlotKey, Tally};
 
-/// Minimum percentage of the most frequent slot's references that another one has to matter.
+/// Percentage of the most frequent slot's references below which a slot is ignored.
 const MIN_SHARE: u64 = 10;
 
-/// Percentage of the nodes that have something where all have it.
+/// Minimum percentage of the nodes with a reference for it to count as present in all.
 const MIN_OF_NODES: u64 = 90;
 
-/// Maximum number of fields and arrays of a container that are compared, the most frequent ones.
+/// Maximum number of fields and arrays of a container that are compared, most frequent first.
 const MAX_SLOTS: usize = 256;
-/// Maximum number of objects of classes of their own that are not elements, in an array with this many.
+/// Maximum number of single objects of a class that are not elements, in arrays with at least [`MANY`] objects.
 const MAX_SINGLES: usize = 2;
 const MANY: u64 = 50;
 
@@ -42,7 +43,8 @@ struct ElementSlot<'a> {
 }
 
 impl ElementSlot<'_> {
-    /// Returns whether all references are to one object: a mark, a comparator, what belongs to the whole.
+    /// Returns whether all references are to one object: a marker, a comparator, or another object of the container
+    /// itself.
     fn is_constant(&self) -> bool {
         self.references > 1 && self.range.is_some_and(|(first, last)| first == last)
     }
@@ -72,7 +74,7 @@ pub(super) struct FoundElements {
     pub(super) slots: usize,
 }
 
-/// What the header of arrays says of keys.
+/// Evidence for keys in the header of arrays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MapHints {
     /// `true` if its class is named like a map.
@@ -98,7 +100,7 @@ pub(super) fn elements(
         .filter(|slot| is_share(slot.references, most, MIN_SHARE))
         .flat_map(|slot| slot.targets.iter().map(|(class, _)| *class))
         .collect();
-    // The last elements may be in an array of their own.
+    // The last elements may be in a separate array.
     let is_rest = |slot: &ElementSlot<'_>| {
         slot.odd.is_some() && slot.targets.iter().any(|(class, _)| largest.contains(class))
     };
@@ -133,7 +135,7 @@ pub(super) fn elements(
         && !others.is_empty()
         && is_payload(roles, instance, &others)
     {
-        // Keys by name, and what they lead to.
+        // Named keys; the other fields are the values.
         values = std::mem::take(&mut others);
     }
     if values.is_empty() {
@@ -152,12 +154,12 @@ pub(super) fn elements(
     }
     let elements = merge_classes(&values);
     let keys = (!keys.is_empty()).then(|| merge_classes(&keys));
-    // A map of which each value is null, or of which few are.
+    // Keys count only if there are at least half as many as values.
     let keys = keys.filter(|keys| keys.count() * 2 >= elements.count());
     Some(FoundElements { elements, keys, are_nodes: false, slots: values.len() })
 }
 
-/// Returns keys and values among the slots of nodes without names that tell; `None` if the nodes are the elements.
+/// Returns keys and values among the slots of nodes without informative names; `None` if the nodes are the elements.
 fn payload<'a>(
     summary: &Summary,
     roles: &Roles,
@@ -171,12 +173,12 @@ fn payload<'a>(
     let first = others.first().map_or("", |first| first.field);
     let (keys, values): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
         others.into_iter().partition(|slot| slot.field == first);
-    // A single field has no keys.
+    // A single field contains values.
     Some(if values.is_empty() { (values, keys) } else { (keys, values) })
 }
 
-/// Returns how little a slot looks like one of keys: by the names of the classes, then texts and numbers, then the order of
-/// fields in the dump, which writers of dumps reverse.
+/// Returns a sort key, lowest for slots that most likely contain keys: by the names of the classes, then leaf values,
+/// then the order of fields, which is reversed in dumps.
 fn key_rank(summary: &Summary, roles: &Roles, slot: &ElementSlot<'_>) -> (bool, bool, Reverse<usize>) {
     let is_key = |class: &ClassNumber| {
         let name = summary.class(*class).map_or("", |row| summary.class_name(row));
@@ -189,8 +191,8 @@ fn key_rank(summary: &Summary, roles: &Roles, slot: &ElementSlot<'_>) -> (bool, 
     (!are_keys, !slot.is_of_leaves(roles), Reverse(at))
 }
 
-/// Returns whether nodes only lead to what these slots have: at most two fields, and no numbers of the program's own, unless
-/// many nodes have nothing there. Two texts are what describes a node, unless one is a text and the other a number.
+/// Returns whether nodes only hold the targets of these slots: at most two fields, and no other numbers, unless many
+/// nodes have null there. Two fields with values of one leaf class describe the node instead.
 fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) -> bool {
     let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
     names.sort_unstable();
@@ -205,7 +207,7 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) ->
         && (names.len() == 1 || !are_leaves || !are_alike)
 }
 
-/// Returns keys and values in arrays, told apart: in two arrays by the names of their fields, in one by even and odd slots.
+/// Separates keys and values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
 fn tell_arrays<'a>(
     summary: &Summary,
     roles: &Roles,
@@ -217,7 +219,7 @@ fn tell_arrays<'a>(
     if has_key_field && has_others {
         let (mut named, others): (Vec<ElementSlot<'a>>, Vec<ElementSlot<'a>>) =
             arrays.into_iter().partition(|slot| is_key_array(slot.field));
-        // Inner nodes have keys, too, that separate what is below.
+        // Inner nodes also have keys, which separate their children.
         let is_key = |slot: &ElementSlot<'a>, most: u64| {
             slot.references < most && named.iter().any(|key| key.shares_class(slot))
         };
@@ -228,7 +230,7 @@ fn tell_arrays<'a>(
         return (named, others);
     }
     if let Some([first, second]) = two_arrays(&arrays) {
-        // Two arrays of one length with different things: keys are texts or numbers.
+        // Two arrays with as many elements of different classes: keys are more likely texts or numbers.
         let rank = |field: &str| {
             arrays.iter().filter(|slot| slot.field == field).map(|slot| key_rank(summary, roles, slot)).max()
         };
@@ -242,7 +244,7 @@ fn tell_arrays<'a>(
     let (even, odd) = (sum(false), sum(true));
     let of = |odd: bool| arrays.iter().filter(move |slot| slot.odd == Some(odd));
     let are_apart = !of(false).any(|even| of(true).any(|odd| even.shares_class(odd)));
-    // Four classes that take turns are in even and odd places, too.
+    // Several alternating classes can also be in even and odd slots.
     let have_common = || merge_classes(&arrays).name(summary).is_some_and(|(_, is_mostly)| !is_mostly);
     let are_pairs = are_apart && !have_common() || map.is_named && !are_apart && !map.has_numbers;
     if even == odd && even > 0 && are_pairs {
@@ -252,7 +254,7 @@ fn tell_arrays<'a>(
     }
 }
 
-/// Returns the fields of two arrays with as many elements each, of classes that they do not share.
+/// Returns the fields of two arrays with equal numbers of elements and no common class.
 fn two_arrays<'a>(arrays: &[ElementSlot<'a>]) -> Option<[&'a str; 2]> {
     let mut fields: Vec<&'a str> = arrays.iter().map(|slot| slot.field).collect();
     fields.sort_unstable();
@@ -264,7 +266,8 @@ fn two_arrays<'a>(arrays: &[ElementSlot<'a>]) -> Option<[&'a str; 2]> {
     (are_apart && sum(first) == sum(second)).then_some([first, second])
 }
 
-/// Drops one or two objects of classes of their own in arrays with many others: what the first places are used for.
+/// Drops one or two objects that are the only ones of their class in arrays with many others, such as reserved first
+/// slots.
 fn drop_singles(slots: &mut [ElementSlot<'_>]) {
     let of_arrays = || slots.iter().filter(|slot| slot.odd.is_some()).flat_map(|slot| &slot.targets);
     let mut counts: FxHashMap<Option<ClassNumber>, u64> = FxHashMap::default();
@@ -281,9 +284,9 @@ fn drop_singles(slots: &mut [ElementSlot<'_>]) {
     }
 }
 
-/// Drops slots that lead to the same objects as those of another class: an entry and the pair that it was made of.
+/// Drops slots with the same targets as those of another class: an entry and the pair from which it was created.
 fn drop_copies(slots: &mut Vec<ElementSlot<'_>>) {
-    // A set has its elements in a table and in a list.
+    // A set can have its elements in both a table and a list.
     let mut arrays: FxHashMap<(Option<ClassNumber>, &str), (u64, u32, u32)> = FxHashMap::default();
     for slot in slots.iter().filter(|slot| slot.odd.is_some()) {
         let (first, last) = slot.range.unwrap_or_default();
@@ -315,7 +318,7 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Element
     let mut found: FxHashMap<(&str, Option<ClassNumber>, Option<bool>), ElementSlot<'a>> =
         FxHashMap::default();
     for (key, tally) in tallies {
-        // What guards a node is not in it.
+        // The lock of a node is not an element.
         let target =
             key.target.and_then(|class| summary.class(class)).map_or("", |row| summary.class_name(row));
         if key.odd.is_none()
@@ -323,7 +326,7 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Element
         {
             continue;
         }
-        // A mark: the place was used, the next array follows.
+        // A marker: a deleted entry, or a link to the next array.
         if target == "java.lang.Object" && tally.range.0 == tally.range.1 {
             continue;
         }
@@ -337,7 +340,7 @@ fn slots<'a>(summary: &Summary, tallies: &[(SlotKey<'a>, Tally)]) -> Vec<Element
         slot.targets.push((key.target, elements));
     }
     let mut slots: Vec<ElementSlot<'a>> = found.into_values().collect();
-    // A hostile dump has as many as classes; they are compared in pairs.
+    // A hostile dump can have one per class; they are compared in pairs.
     if slots.len() > MAX_SLOTS {
         slots.sort_unstable_by_key(|slot| (Reverse(slot.references), slot.class, slot.field, slot.odd));
         slots.truncate(MAX_SLOTS);
@@ -354,11 +357,11 @@ fn merge_classes(slots: &[ElementSlot<'_>]) -> Classes {
     classes
 }
 
-/// Returns the elements that the nodes themselves are.
+/// Returns the nodes as elements.
 pub(super) fn nodes(nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
     let mut elements = Classes::default();
     for (class, objects, bytes) in nodes {
-        // Nodes hold one another; none has most to itself.
+        // Nodes hold one another: there is no largest element.
         elements.add(*class, ElementTally { count: *objects, bytes: *bytes, largest_bytes: 0 });
     }
     FoundElements { elements, keys: None, are_nodes: true, slots: 0 }

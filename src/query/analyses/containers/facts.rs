@@ -1,16 +1,16 @@
-//! What is known of rows that may be about containers.
+//! Facts for rows that may have a container.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 
 use super::{Container, NestedElements};
 
-/// A row that may be about a container.
+/// A row that may have a container.
 pub trait ContainerRow: Sized {
     /// Returns the container.
     fn container(&self) -> Option<&Container>;
 
-    /// Returns what is in the collections in it.
+    /// Returns the elements of the collections in it.
     fn nested_elements(&self) -> Option<&NestedElements> {
         self.container()?.nested.as_ref()
     }
@@ -30,7 +30,7 @@ pub trait ContainerRow: Sized {
         ]
     }
 
-    /// Returns the facts of what is in the collections in it.
+    /// Returns the facts of the elements of the collections in it.
     fn nested_facts() -> Vec<Fact<Self>> {
         const NONE: &str = "its elements are no collections, or these have little of it, or different things";
         vec![

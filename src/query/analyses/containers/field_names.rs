@@ -1,21 +1,21 @@
-//! What fields of nodes and entries are called, whoever wrote them.
+//! Conventional names of fields of nodes and entries.
 //!
-//! A dump has neither declared types nor interfaces. Where a node refers to one thing only, the shape says what is linked
-//! and what is stored; an entry that nothing follows (a hash table without collisions) looks like any object, and keys look
-//! like values. There the names decide.
+//! A dump has neither declared types nor interfaces. Where a node has references of one kind only, the shape shows
+//! which are links and which are elements; an entry without a successor (a hash table without collisions) looks like
+//! any object, and keys look like values. In these cases the names decide.
 
-/// Names of fields for what is stored under a key, or as an element.
+/// Names of fields for values or elements.
 const VALUES: &[&str] = &[
     "value", "val", "v", "item", "element", "elem", "data", "payload", "object", "obj", "_2", "first",
     "head", "car",
 ];
 /// Names of fields for a key.
 const KEYS: &[&str] = &["key", "k", "_1"];
-/// Field of a reference: a key beside a value, otherwise a value.
+/// Field of a reference: a key if there is also a value, otherwise a value.
 pub(super) const REFERENT: &str = "referent";
-/// Names of numbers by which a table finds an entry.
+/// Names of numeric fields with the hash of an entry.
 const HASHES: &[&str] = &["hash", "h", "hashcode", "keyhash", "hc"];
-/// Names of fields that link nodes, or refer to what they belong to.
+/// Names of fields that link nodes, or refer to their owner.
 const LINKS: &[&str] = &[
     "next",
     "prev",
@@ -47,7 +47,7 @@ const LINKS: &[&str] = &[
     "successor",
     "predecessor",
 ];
-/// Names of numbers by which a structure keeps order or count.
+/// Names of numeric fields for the order or size of a structure.
 const COUNTS: &[&str] = &[
     "color",
     "red",
@@ -84,18 +84,18 @@ const COUNTS: &[&str] = &[
     "marked",
 ];
 
-/// Names of numbers by which a ring or a stack knows where it begins and ends.
+/// Names of numeric fields for the ends of a ring buffer or a stack.
 const POSITIONS: &[&str] = &[
     "start", "end", "head", "tail", "top", "front", "rear", "position", "pos", "cursor", "limit", "offset",
     "first", "last",
 ];
-/// Ends of such names.
+/// Suffixes of such names.
 const COUNT_ENDS: &[&str] = &["index", "size", "count", "capacity", "mask", "length"];
 
 /// Maximum length in bytes of a name that is compared.
 const MAX_NAME: usize = 256;
 
-/// Returns a field's name as it is compared: `_hash$1` and `mHash` are `hash`.
+/// Returns a field's name in normalized form: `_hash$1` and `mHash` are `hash`.
 fn plain(name: &str) -> String {
     if name.len() > MAX_NAME {
         return String::new();
@@ -114,33 +114,33 @@ fn is_among(names: &[&str], name: &str) -> bool {
     names.contains(&plain(name).as_str())
 }
 
-/// Returns whether a field is named like one with a stored object.
+/// Returns whether a field's name is one for stored objects.
 pub(super) fn is_value(name: &str) -> bool {
     is_among(VALUES, name)
 }
 
-/// Returns whether a field is named like one with a key.
+/// Returns whether a field's name is one for keys.
 pub(super) fn is_key(name: &str) -> bool {
     let plain = plain(name);
     KEYS.contains(&plain.as_str()) || plain.ends_with("key")
 }
 
-/// Returns whether a field is named like one that links nodes.
+/// Returns whether a field's name is one for links between nodes.
 pub(super) fn is_link(name: &str) -> bool {
     is_among(LINKS, name)
 }
 
-/// Returns whether a number is named like a position within an array.
+/// Returns whether a numeric field's name is one for positions within an array.
 pub(super) fn is_position(name: &str) -> bool {
     is_among(POSITIONS, name)
 }
 
-/// Returns whether a number is named like the hash of a key.
+/// Returns whether a numeric field's name is one for hashes of keys.
 pub(super) fn is_hash(name: &str) -> bool {
     is_among(HASHES, name)
 }
 
-/// Returns whether a number is named like one that a structure needs, rather than the program.
+/// Returns whether a numeric field's name is one for the order or size of a structure.
 pub(super) fn is_count(name: &str) -> bool {
     let plain = plain(name);
     COUNTS.contains(&plain.as_str())

@@ -1,8 +1,9 @@
 //! Instances: the nodes and arrays that one object owns are one container.
 //!
-//! A pass over the dominator tree in preorder gives each node and array the number of its container: that of its owner if
-//! it is a node, otherwise one for all that the owner has. Several kinds of nodes and arrays below one header are one
-//! container: the last elements of a Clojure vector are in an array of their own, a Scala vector has up to six.
+//! A pass over the dominator tree in preorder gives each node and array the number of its container: that of its
+//! owner if it is a node, otherwise one for all nodes and arrays of the owner. Several kinds of nodes and arrays
+//! below one header are one container: the last elements of a Clojure vector are in a separate array, a Scala vector
+//! has up to six.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -24,10 +25,10 @@ use super::structures::Structures;
 use hprof_model::dominators::preorder::Preorder;
 use hprof_model::objects::object_set::Bits;
 
-/// Maximum number of the largest nodes of a container that are kept where no header dominates them.
+/// Maximum number of the largest nodes of a container that are stored if no header dominates them.
 pub(super) const MAX_TOPS: usize = 1024;
 
-/// Number of positions at which classes are prefetched.
+/// Prefetch distance in positions.
 const AHEAD: u32 = 32;
 
 /// Nodes and arrays with one owner.
@@ -35,7 +36,7 @@ const AHEAD: u32 = 32;
 pub(super) struct Instance {
     /// Object that owns them; `None` if only roots dominate them.
     pub(super) owner: Option<TreePosition>,
-    /// The same object.
+    /// Object index of `owner`.
     pub(super) owner_object: Option<ObjectIndex>,
     /// Largest of the nodes and arrays that no other node or array dominates.
     pub(super) tops: Vec<TreePosition>,
@@ -51,7 +52,7 @@ pub(super) struct Instance {
     pub(super) following: u64,
 }
 
-/// Instances, by number, and the number of each node's and array's.
+/// Instances, by number, and the instance number of each node and array.
 pub(super) struct Instances {
     pub(super) all: Vec<Instance>,
     /// By object: number of the instance plus 1; 0 for others.
@@ -85,20 +86,20 @@ impl Instances {
         Ok(search.found)
     }
 
-    /// Returns the number of the instance that an object is a node or an array of.
+    /// Returns the number of the instance to which a node or an array belongs.
     #[inline]
     pub(super) fn number_of(&self, object: ObjectIndex) -> Option<u32> {
         self.by_object.get(object.at())?.checked_sub(1)
     }
 
-    /// Prefetches the number of an object.
+    /// Prefetches the instance number of an object.
     #[inline]
     pub(super) fn prefetch(&self, object: ObjectIndex) {
         prefetch(&self.by_object, object.at());
     }
 }
 
-/// What is known of an object that dominates the next one.
+/// Data of an object that dominates the next one.
 #[derive(Debug, Clone, Copy)]
 struct InstanceDominator {
     role: ClassRole,
@@ -108,7 +109,7 @@ struct InstanceDominator {
     number: u32,
 }
 
-/// An object of the pass.
+/// An object that the pass visits.
 #[derive(Debug, Clone, Copy)]
 struct VisitedObject {
     object: ObjectIndex,
@@ -121,8 +122,8 @@ struct VisitedObject {
 
 /// Returns the positions that retain at least `least` bytes.
 ///
-/// One pass: sizes are in preorder, so that an object is known to be large as soon as the sum since its position is. Those of the
-/// nested objects that are still open and not known to be large are kept, which together have less than `least` bytes.
+/// One pass: sizes are in preorder, so an object is known to be large as soon as the sum since its position is. Only
+/// open objects not yet known to be large are stored; their sizes add up to less than `least`.
 fn large_positions(tree: &Tree, least: u64) -> Bits<TreePosition> {
     let mut large = Bits::new(tree.reachable());
     let mut open: VecDeque<(TreePosition, u64)> = VecDeque::new();
@@ -134,7 +135,7 @@ fn large_positions(tree: &Tree, least: u64) -> Bits<TreePosition> {
             large.insert(*first);
             open.pop_front();
         }
-        // What is closed and not open here was known before.
+        // Closed objects that are no longer stored were already found to be large.
         open.truncate(open.len().saturating_sub(usize::try_from(ends).unwrap_or(usize::MAX)));
     });
     large
@@ -148,15 +149,15 @@ struct InstanceSearch<'s> {
     structures: &'s Structures,
     least: u64,
     found: Instances,
-    /// By owner, and by kind of nodes below what is no header: static fields of a class have nothing in common.
+    /// By owner, and unless this is a header, by structure: static fields of a class have nothing in common.
     of_owner: FxHashMap<(ObjectIndex, Option<u32>), u32>,
-    /// The last owner whose size was looked up, and whether it retains less than an instance.
+    /// The last owner whose size was looked up, and `true` if it retains less than the minimum of an instance.
     last_owner: Option<(ObjectIndex, bool)>,
 }
 
 impl InstanceSearch<'_> {
-    /// Visits all objects but those of small ones. What a small object dominates has its owner there, which is too small for
-    /// an instance: most of a heap is in such objects.
+    /// Visits all objects except those below small ones: these have a small owner, which is too small for an
+    /// instance. Most objects of a heap are skipped.
     fn pass(&mut self) {
         let (graph, tree, labels) = (self.graph, &self.graph.tree, self.graph.labels());
         let mut above: Vec<InstanceDominator> = Vec::new();
@@ -203,7 +204,7 @@ impl InstanceSearch<'_> {
         object.and_then(|object| self.found.by_object.get(object.at())).copied().unwrap_or(0)
     }
 
-    /// Returns whether an owner retains less than an instance.
+    /// Returns whether an owner retains less than the minimum of an instance.
     fn is_small(&mut self, owner: ObjectIndex) -> bool {
         match self.last_owner {
             Some((known, is_small)) if known == owner => is_small,
@@ -223,7 +224,8 @@ impl InstanceSearch<'_> {
         let owner = self.owners.owner_of(object);
         let owner_class = owner.and_then(|owner| graph.objects.class(owner));
         let is_by_jdk = dominator.is_some_and(|above| above.is_of_jdk);
-        // Another kind of nodes is another container, as is each in a collection, unless that links them.
+        // Nodes of another structure are another container, as is each node in a collection, unless the collection
+        // links them.
         let own_structure = structures.structure_of(class);
         let is_alike = role == ClassRole::Array
             || own_structure.is_none()
@@ -233,7 +235,7 @@ impl InstanceSearch<'_> {
             });
         let is_linked =
             !is_by_jdk || owner_class.is_some_and(|class| structures.is_through_collections(class));
-        // The nodes of a vector are below a vector, which can be an element of others.
+        // The nodes of a vector are below the vector's object, which can be an element of other containers.
         let is_below_top = || {
             let instance = self.found.all.get((self.instance_number(owner) as usize).wrapping_sub(1));
             let is_top = |one: &Instance| one.tops.first().and_then(|top| tree.object_at(*top)) == owner;
@@ -260,7 +262,7 @@ impl InstanceSearch<'_> {
         let number = if within > 0 {
             within
         } else {
-            // An array of what is no header is a container itself, with the arrays within it.
+            // An array whose owner is not a header is a container itself, with the arrays in it.
             let is_header = owner_class.is_some_and(|class| roles.is_header(class));
             let is_in_array = |above: &InstanceDominator| above.role == ClassRole::Array && !above.is_of_jdk;
             let outer =
@@ -270,7 +272,7 @@ impl InstanceSearch<'_> {
             let key = (owner.unwrap_or(object), kind);
             match (outer.map_or(0, |outer| outer.number), self.of_owner.get(&key).copied()) {
                 (0, Some(known)) => known,
-                // What is small together needs no number, of which a dump has millions.
+                // Small owners, of which a dump has millions, get no number.
                 (0, None) if owner.map_or(is_small, |owner| self.is_small(owner)) => return None,
                 (0, None) => {
                     let of_owner = owner.and_then(|owner| tree.reachable_position(owner));
@@ -309,8 +311,8 @@ impl InstanceSearch<'_> {
 }
 
 impl Instance {
-    /// Returns the object that stands for all: the owner if it is a header, otherwise the largest node or array. Elements in two
-    /// arrays, of this many bytes, are the owner's.
+    /// Returns the object that represents the instance: the owner if it is a header and has most of its size in nodes
+    /// and arrays, or in elements (`element_bytes`); otherwise the largest node or array.
     pub(super) fn header(
         &self,
         graph: &ObjectGraph,

@@ -20,7 +20,7 @@ use hprof_base::parallel;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::collections::{Collection, CollectionKind, Collections, Forms};
 
-/// Maximum number of elements that are read for each object of the heap: more are read again and again.
+/// Maximum number of elements that are read per object of the heap.
 const ENTRIES_PER_OBJECT: u64 = 4;
 /// Number of entries that are collected before their objects are looked up.
 const ENTRIES: u64 = 1 << 10;
@@ -28,10 +28,10 @@ const ENTRIES: u64 = 1 << 10;
 const CHUNK: u32 = 1 << 16;
 /// Minimum number of elements of a collection that retains little.
 const MIN_SHARED: u64 = 100;
-/// Maximum number of elements that a collection does not dominate itself and that are kept with it.
+/// Maximum number of elements that are stored for a collection without being dominated by it.
 const MAX_OUTSIDE: usize = 1 << 14;
-/// Maximum number of elements that are looked at in collections that retain little: their elements may be held elsewhere,
-/// too.
+/// Maximum number of elements that are examined in collections that retain little, whose elements may also be held
+/// elsewhere.
 const MAX_SHARED: u64 = 1 << 20;
 
 /// Returns the collections with many elements that retain at least `least` bytes, or whose elements do.
@@ -48,7 +48,7 @@ pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> V
         let mut found: Vec<LargeCollection> = Vec::new();
         for (first, wanted) in classes.blocks(graph, chunk) {
             objects.records_of_block(first, wanted, |object, record| {
-                // Most collections are small, which their own record tells.
+                // Most collections are small according to their own record.
                 if !search.is_small(object, record) {
                     found.extend(search.candidate(object));
                 }
@@ -58,7 +58,7 @@ pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> V
     };
     let mut found: Vec<LargeCollection> =
         parallel::map(&ObjectIndex::chunks(graph.objects.indices(), CHUNK), find).concat();
-    // The largest first; what retains little can still share much.
+    // Largest first; collections that retain little can still share large elements.
     found.sort_by_key(|one| (!one.is_large, Reverse((one.retained_bytes, one.count)), one.position));
     let large = found.partition_point(|one| one.is_large);
     let (large, shared) = found.split_at(large);
@@ -84,13 +84,13 @@ struct LargeCollection {
     object: ObjectIndex,
     position: TreePosition,
     retained_bytes: u64,
-    /// Number of elements by the collection itself; `None` if it does not say.
+    /// Number of elements, if the collection stores it.
     count: Option<u64>,
     /// `true` if it retains enough itself.
     is_large: bool,
 }
 
-/// Reader of collections and of what is in them.
+/// Reader of collections and their contents.
 pub(super) struct CollectionReader<'o, 'a> {
     pub(super) objects: &'o ObjectReader<'a>,
     pub(super) collections: Collections<'o, 'a>,
@@ -99,7 +99,7 @@ pub(super) struct CollectionReader<'o, 'a> {
     pub(super) forms: Arc<Forms>,
     /// `SoftReference` and its subclasses.
     soft: ClassSet,
-    /// Number of elements that may still be read: a hostile dump has one array in a million lists.
+    /// Number of elements that may still be read: a hostile dump can have one array in a million lists.
     left: AtomicU64,
     least: u64,
 }
@@ -123,7 +123,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         }
     }
 
-    /// Returns whether the record of a collection tells that it has too few elements.
+    /// Returns whether a collection has too few elements according to its record.
     fn is_small(&self, object: ObjectIndex, record: Option<ObjectRecord<'_>>) -> bool {
         let (Some(ObjectRecord::Instance(record)), Some(class)) =
             (record, self.objects.graph.objects.class(object))
@@ -141,7 +141,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         let is_large = retained_bytes >= self.least;
         let collection = self.collections.collection(object)?;
         let count = self.collections.count(&collection);
-        // What few elements share cannot be much.
+        // Few shared elements are not worth a row.
         let is_possible = match count {
             Some(count) => count >= MIN_ELEMENTS && (is_large || count >= MIN_SHARED),
             None => is_large,
@@ -150,7 +150,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         is_candidate.then_some(LargeCollection { object, position, retained_bytes, count, is_large })
     }
 
-    /// Returns whether a collection is only the inside of another: the map of a set, what a wrapper wraps.
+    /// Returns whether a collection is only part of another: the map of a set, or a wrapped collection.
     fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
         let graph = self.objects.graph;
         let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
@@ -190,7 +190,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         let outside = Some(shared.outside).filter(|_| is_shared && is_of_one);
         let tops = outside.and_then(|outside| self.shared_tops(one.position, outside));
         let tops = tops.unwrap_or_else(|| vec![one.position]);
-        // What it has in common with another collection is its own, too.
+        // Elements that it shares with another collection also belong to it.
         for top in tops.iter().copied().filter(|top| *top != one.position) {
             let bytes = tree.retained_bytes(top);
             let class = tree.object_at(top).and_then(|object| class_behind(self.objects, &self.soft, object));
@@ -219,15 +219,15 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         })
     }
 
-    /// Returns a collection and the elements that it does not dominate, of which none dominates another, if all of them have
-    /// the same dominator, which is above the collection: two collections of one object have them, by name and by number.
+    /// Returns a collection and the elements that it does not dominate, if all of these have the same dominator,
+    /// above the collection: two collections of one object share them, for example by name and by number.
     fn shared_tops(
         &self,
         collection: TreePosition,
         mut outside: Vec<TreePosition>,
     ) -> Option<Vec<TreePosition>> {
         let tree = &self.objects.graph.tree;
-        // More are not all known.
+        // There may be more, which were not stored.
         if outside.len() > MAX_OUTSIDE {
             return None;
         }
@@ -282,7 +282,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
                 keys.extend(entry.key.and_then(Bits::reference));
             }
             self.add(&mut values, within, &mut contents.values, &mut contents.shared);
-            // Keys belong to their values as often as to the map.
+            // Keys are often shared with their values.
             let mut of_keys = SharedObjects::default();
             self.add(&mut keys, within, &mut contents.keys, &mut of_keys);
             contents.shared.bytes = contents.shared.bytes.saturating_add(of_keys.bytes);
@@ -295,7 +295,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         }
     }
 
-    /// Adds the objects with these IDs to the counts. They are anywhere in memory: what is known of them is prefetched.
+    /// Adds the objects with these IDs to the counts. Their data are anywhere in memory, and prefetched.
     fn add(
         &self,
         ids: &mut Vec<ObjectId>,
@@ -319,7 +319,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         for (object, at) in found {
             let bytes = at.map_or(0, |at| retained_bytes(tree, at));
             let is_within = at.is_some_and(|at| within.contains(&at));
-            // Bytes of what it dominates, and of what it shares.
+            // Sizes of elements that it dominates, and of shared ones.
             if !is_within {
                 shared.bytes = shared.bytes.saturating_add(bytes);
                 shared.outside.extend(at.filter(|_| shared.outside.len() <= MAX_OUTSIDE));
@@ -343,7 +343,7 @@ struct SharedObjects {
     outside: Vec<TreePosition>,
 }
 
-/// What was read of a collection.
+/// Contents read from a collection.
 #[derive(Debug, Default)]
 pub(super) struct CollectionContents {
     values: Classes,
@@ -355,7 +355,7 @@ pub(super) struct CollectionContents {
 }
 
 impl CollectionContents {
-    /// Returns whether values are what is in it. If most values of a map are null or numbers, keys are.
+    /// Returns whether the values are the elements. If most values of a map are null or numbers, the keys are.
     fn has_values(&self) -> bool {
         self.values.count() * 2 >= self.entries || self.keys.count() == 0
     }
@@ -365,7 +365,7 @@ impl CollectionContents {
         if kind == CollectionKind::Map { self.entries } else { self.classes().count() }
     }
 
-    /// Returns the classes of what is in it.
+    /// Returns the classes of the elements.
     pub(super) fn classes(&self) -> &Classes {
         if self.has_values() { &self.values } else { &self.keys }
     }

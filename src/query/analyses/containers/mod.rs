@@ -1,13 +1,13 @@
-//! Containers: what a person sees in a heap, whatever it is built of. A list, a map, a queue, a tree of nodes with its
-//! elements, their number and their classes.
+//! Containers: lists, maps, queues or trees of nodes, however they are implemented, with the number and the classes
+//! of their elements.
 //!
-//! JDK collections are read as `show` reads them (`known`). Any other structure that refers to itself is found from the
-//! references: by the classes that are on short circles (`circles`, `structures`), by the nodes and arrays that one
-//! object owns (`instances`), and by what leads out of these (`slots`, `elements`). Names of classes of libraries are
-//! not needed. docs/mat.md describes the limits.
+//! JDK collections are read as `show` reads them (`known`). Any other structure that refers to itself is found from
+//! the references: by the classes that are on short circles (`circles`, `structures`), by the nodes and arrays that
+//! one object owns (`instances`), and by the references that leave these (`slots`, `elements`). Names of classes of
+//! libraries are not needed. docs/mat.md describes the limits.
 //!
-//! A search takes two numbers per object, passes over the dominator tree and over the references of all objects, and one
-//! over the records of nodes and arrays. Its result is kept in the index.
+//! A search needs two numbers per object, passes over the dominator tree and over the references of all objects, and
+//! one over the records of nodes and arrays. Its result is stored in the index.
 
 mod circles;
 mod element_classes;
@@ -52,32 +52,32 @@ use roles::{ClassRole, Owners, Roles};
 use slots::{SlotCounter, SlotKey, Tally};
 use structures::Structures;
 
-/// Version of what is kept: to be raised with each change of the search.
+/// Version of the stored form, incremented with each change of the search.
 pub(crate) const VERSION: u32 = 7;
-/// Maximum number of classes of nodes and arrays that are kept of a container.
+/// Maximum number of classes of nodes and arrays that are stored for a container.
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
 const MIN_ELEMENTS: u64 = 10;
 /// Minimum part of the heap that a container or its elements retain, as 1/N.
 const PART: u64 = 1000;
-/// Maximum number of containers that are kept, largest first.
+/// Maximum number of containers that are stored, largest first.
 const MAX_CONTAINERS: usize = 2048;
 /// Minimum percentage of the nodes that are of one class if they are the elements and have no common superclass.
 const MIN_OF_NODES: u64 = 95;
-/// Maximum number of fields and arrays with elements of which no class is that of most.
+/// Maximum number of fields and arrays with elements if no class has most of the elements.
 const MAX_SLOTS_OF_SEVERAL: usize = 2;
-/// Minimum number of elements for each class of them if they have none in common: a registry has one or a few of each.
+/// Minimum number of elements per class if they have no common class: a registry has one or a few of each.
 const MANY_OF_EACH: u64 = 50;
-/// Minimum percentage of what an object retains in nodes that it owns for it to stand for them.
+/// Minimum percentage of an owner's retained size in its nodes for it to represent them.
 const MOST_OF_OWNER: u64 = 80;
-/// Number of objects whose sizes are added up one by one.
+/// Maximum number of objects whose sizes are added one by one.
 const FEW: u32 = 16;
-/// Maximum number of references of a header that are looked at.
+/// Maximum number of references of a header that are examined.
 const MAX_FIELDS: usize = 64;
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// What a container is to its user.
+/// Family of a container, as its user sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContainerFamily {
     /// Elements with an order.
@@ -86,11 +86,11 @@ pub enum ContainerFamily {
     Set,
     /// Keys and values.
     Map,
-    /// Elements that wait for somebody.
+    /// Elements that wait to be processed.
     Queue,
-    /// Nodes of which some lead to several others.
+    /// Nodes some of which refer to several others.
     Tree,
-    /// Nodes each of which leads to the next.
+    /// Nodes each of which refers to the next.
     Chain,
     /// An array without a header.
     Array,
@@ -120,12 +120,12 @@ impl ContainerFamily {
     }
 }
 
-/// Returns whether a field is named like that of a key.
+/// Returns whether a field's name is one for keys.
 pub fn is_key_field(name: &str) -> bool {
     field_names::is_key(name)
 }
 
-/// Returns whether a class is named like a queue.
+/// Returns whether a class name indicates a queue.
 fn is_queue(class: &str) -> bool {
     let name = simple_name(class);
     name.contains("Queue") || name.contains("Deque")
@@ -150,19 +150,19 @@ pub struct ElementClass {
 /// A container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// The collection, or the object that stands for all nodes.
+    /// The collection, or the object that represents all nodes.
     #[serde(with = "hprof_base::kept::object_id")]
     pub object: ObjectId,
     /// Class of the object.
     pub class: String,
-    /// What it is to its user.
+    /// Family of the container.
     pub family: ContainerFamily,
     /// Number of elements; of entries in a map.
     pub elements: u64,
     /// `false` if there may be more elements.
     pub is_exact: bool,
-    /// Class of the elements: the only one, or the nearest common superclass. If they have none that says something, the
-    /// class of more than half of them.
+    /// Class of the elements: the only one, or the nearest common superclass. If none is informative, the class of
+    /// more than half of them.
     pub element_class: Option<String>,
     /// `true` if `element_class` is only that of most.
     pub is_mostly: bool,
@@ -178,21 +178,21 @@ pub struct Container {
     pub parts: Vec<String>,
     /// `true` if the nodes themselves are the elements.
     pub are_nodes: bool,
-    /// `true` if most of what it holds is held elsewhere, too.
+    /// `true` if most of its elements are also held elsewhere.
     pub is_shared: bool,
     /// Retained size, in bytes.
     pub retained_bytes: u64,
     /// Retained size of the largest element that it dominates, in bytes.
     pub largest_bytes: u64,
-    /// What is in the collections that are its elements, or that its elements have in fields.
+    /// Elements of the collections that are its elements, or that its elements have in fields.
     pub nested: Option<NestedElements>,
-    /// Objects that retain this: the collection, or the nodes that only roots or an object of many parts own.
+    /// Objects that together retain `retained_bytes`: the collection, or the nodes if no header owns them.
     pub tops: Vec<TreePosition>,
 }
 
 impl Container {
-    /// Returns whether its elements, of which none has most, make up what it retains. What a JVM lists of its own classes does
-    /// not: what their static fields hold is not in the list.
+    /// Returns whether its elements make up what it retains and none has most of it. `false` for lists of classes:
+    /// the list does not contain the targets of their static fields.
     pub fn accumulates(&self) -> bool {
         let are_many =
             self.element_class.is_some() || self.elements >= self.element_classes.len() as u64 * MANY_OF_EACH;
@@ -203,7 +203,7 @@ impl Container {
             && self.largest_bytes <= self.retained_bytes / 2
     }
 
-    /// Returns the number of elements; if these are parts of one collection, that of what is in all of them.
+    /// Returns the number of elements; if these are parts of one collection, of the elements in all parts.
     pub fn all_elements(&self) -> u64 {
         let nested = self.nested.as_ref().filter(|nested| nested.are_parts);
         nested.map_or(self.elements, |nested| nested.elements)
@@ -243,7 +243,7 @@ impl Containers {
         Ok(found)
     }
 
-    /// Returns whether these can be containers of a heap: they were read from a file.
+    /// Returns whether these can be containers of a heap: they are read from a file.
     fn is_valid(&self, graph: &ObjectGraph) -> bool {
         let tree = &graph.tree;
         let is_known = |one: &Container| {
@@ -300,12 +300,12 @@ impl Containers {
         Ok(Self { all })
     }
 
-    /// Returns the containers by the objects that stand for them.
+    /// Returns the containers by the objects that represent them.
     pub fn by_object(&self) -> FxHashMap<ObjectId, &Container> {
         self.all.iter().rev().map(|one| (one.object, one)).collect()
     }
 
-    /// Returns the container that an object stands for.
+    /// Returns the container that an object represents.
     pub fn of_object(&self, object: ObjectId) -> Option<&Container> {
         self.all.iter().find(|one| one.object == object)
     }
@@ -347,11 +347,11 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         let object = tree.object_at(header)?;
         let class_name = name_of(object);
         let (count, name) = (found.elements.count(), found.elements.name(summary));
-        // The table of a map that is being resized: what is in the nodes is what the map has.
+        // The table of a map that is being resized: its nodes belong to the map.
         if name.as_ref().is_some_and(|(class, _)| structures::is_jdk_node(class)) {
             return None;
         }
-        // Objects of many kinds that refer to one another are a program, not a collection.
+        // Objects of many kinds that refer to one another are program state, not a collection.
         let are_mixed = name.as_ref().is_none_or(|(_, is_mostly)| *is_mostly);
         let element_classes = found.elements.rows(summary);
         let of_most = element_classes.first().map_or(0, |row| row.elements);
@@ -363,7 +363,7 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
         let is_owner = instance.owner == Some(header);
         let family =
             family(instance, &found, &class_name, slots.roles.role_of(graph, object) == ClassRole::Array);
-        // Many nodes below what is no header: it stands for them only if it has little else.
+        // Many nodes whose owner is not a header: it represents them only if it has little else.
         let above = instance.owner.filter(|_| !is_owner && instance.all_tops > MAX_TOPS as u64);
         let (tops, retained_bytes) = match (is_owner, above) {
             (true, _) => (vec![header], tree.retained_bytes(header)),
@@ -408,8 +408,8 @@ fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     wanted.filter_map(|(one, _)| container(one)).collect()
 }
 
-/// Returns the retained size of an object. Most elements dominate a few objects: their sizes are added up one by one, whereas
-/// the difference of two sums takes all of three blocks.
+/// Returns the retained size of an object. Most elements dominate a few objects: their sizes are added up one by one,
+/// whereas the difference of two sums reads three entire blocks.
 fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
     let (mut bytes, mut open) = (0u64, 0u64);
     for at in position.0..position.0.saturating_add(FEW) {
@@ -423,7 +423,7 @@ fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
     tree.retained_bytes(position)
 }
 
-/// Returns the class of an object; for one that is `soft`, a soft reference, that of its referent, unless that was cleared.
+/// Returns the class of an object; for a soft reference (`soft`), the class of its referent unless that was cleared.
 pub(crate) fn class_behind(
     objects: &ObjectReader<'_>,
     soft: &ClassSet,
@@ -445,8 +445,7 @@ fn has_numbers(objects: &ObjectReader<'_>, object: ObjectIndex) -> bool {
 /// Nodes and arrays of an instance by class.
 #[derive(Default)]
 struct CountedMembers {
-    /// Classes of the nodes, their number, and their retained size: that of all, which nodes above others share, is spread
-    /// evenly.
+    /// Classes of the nodes, their number, and their retained size: the total, divided evenly among the nodes.
     nodes: Vec<(Option<ClassNumber>, u64, u64)>,
     /// Classes of nodes and arrays.
     classes: Vec<ClassNumber>,
@@ -511,7 +510,7 @@ fn family(
         () if name.ends_with("List") || name.ends_with("Vector") => ContainerFamily::List,
         () if instance.nodes == 0 && is_array => ContainerFamily::Array,
         () if instance.nodes == 0 => ContainerFamily::List,
-        // With both ends in the header it dominates each node itself.
+        // With both ends in the header, the header dominates each node.
         () if instance.arrays == 0
             && instance.following.max(instance.all_tops) * 10 >= instance.nodes * 9
             && found.elements.count() > 0 =>

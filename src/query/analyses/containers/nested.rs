@@ -1,8 +1,8 @@
-//! Elements of the elements: what is in the lists of a map, in the shards of a cache, in the segments of a table.
+//! Elements of the elements: those in the lists of a map, in the shards of a cache, in the segments of a table.
 //!
-//! A container of collections is one accumulation to its user, who counts what is in the collections. These are the
-//! elements of the container, or what its elements dominate immediately. Which of them are read, and which are counted as
-//! they store their size, is decided before: the result does not depend on the order of parallel work.
+//! A container of collections is one accumulation to its user, who counts the elements of the collections. The
+//! collections are the elements of the container, or are immediately dominated by them. Which of them are read, and
+//! of which only the stored size is used, is decided first: the result does not depend on the order of parallel work.
 
 use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
@@ -19,34 +19,33 @@ use super::known::{CollectionContents, CollectionReader};
 use super::roles::{Roles, is_of_numbers};
 use super::{Container, ContainerFamily, MIN_ELEMENTS, is_queue, simple_name};
 
-/// Number of elements below which a container may be the parts of one collection that have more than it as fields: shards,
-/// segments, stripes.
+/// Number of elements below which a container may consist of the parts of one collection: shards, segments, stripes.
 const FEW_PARTS: u64 = 200;
 /// Words in the names of classes that are parts of one collection.
 const PARTS: [&str; 6] = ["Bucket", "Partition", "Segment", "Shard", "Slot", "Stripe"];
-/// Minimum number of elements of each part on average if sizes that are alike tell them: hashing spreads evenly.
+/// Minimum average number of elements per part for parts recognized by similar sizes: hashing distributes evenly.
 const MIN_OF_PART: u64 = 100;
 /// Maximum size of a part in percent of the average.
 const MAX_OF_PART: u64 = 120;
-/// Minimum part of what a container retains that is in its elements, as a percentage, if these are collections.
+/// Minimum percentage of a container's retained size in its elements, if these are collections.
 const MIN_IN_ELEMENTS: u64 = 50;
-/// The same of what is in collections in fields of its elements.
+/// Minimum percentage of it in collections in fields of its elements.
 const MIN_IN_FIELDS: u64 = 80;
-/// Maximum number of elements of a container that are looked at.
+/// Maximum number of elements of a container that are examined.
 const MAX_OUTER: u64 = 1 << 24;
-/// Maximum number of elements of the collections in a container that are read to find their class; the others are counted
-/// as collections store them.
+/// Maximum number of elements of the collections in a container that are read to find their class; the others are
+/// counted by stored sizes.
 const MAX_READ: u64 = 1 << 22;
-/// Maximum number of elements that are read for each object of the heap, in all containers.
+/// Maximum number of elements that are read per object of the heap, in all containers.
 const READ_PER_OBJECT: u64 = 2;
 /// Maximum number of references of an element that are followed.
 const MAX_FIELDS: usize = 64;
-/// Minimum size of a place for a reference, in bytes.
+/// Minimum size of an array slot for a reference, in bytes.
 const REFERENCE_BYTES: u64 = 4;
 /// Collections per chunk.
 const CHUNK: usize = 1 << 10;
 
-/// Elements of the collections that are elements of a container, or that its elements have.
+/// Elements of the collections that are a container's elements, or that these have in fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestedElements {
     /// Number of collections that are not empty.
@@ -55,13 +54,13 @@ pub struct NestedElements {
     pub elements: u64,
     /// `false` if there may be more elements.
     pub is_exact: bool,
-    /// Class of the elements, as that of a container.
+    /// Class of the elements, as for a container.
     pub element_class: Option<String>,
     /// `true` if `element_class` is only that of most.
     pub is_mostly: bool,
     /// Number of elements of the largest collection.
     pub largest: u64,
-    /// Number of collections that have as many.
+    /// Number of collections of that size.
     pub of_largest: u64,
     /// `true` if they are queues.
     pub are_queues: bool,
@@ -80,13 +79,13 @@ struct InnerCollection {
     position: TreePosition,
     /// `None` for an array.
     collection: Option<Collection>,
-    /// Number of elements that it stores, of places in an array.
+    /// Stored number of elements; for an array, its length.
     stored: Option<u64>,
     /// `true` if its elements are read.
     is_read: bool,
 }
 
-/// What was read of the collections in a container.
+/// Contents read from the collections in a container.
 #[derive(Default)]
 struct InnerContents {
     contents: CollectionContents,
@@ -94,11 +93,11 @@ struct InnerContents {
     collections: u64,
     /// Number of elements.
     elements: u64,
-    /// Number of those that were not looked at.
+    /// Number of elements that were not examined.
     unread: u64,
     /// Number of elements of the largest collection.
     largest: u64,
-    /// Number of collections that have as many.
+    /// Number of collections of that size.
     of_largest: u64,
 }
 
@@ -132,7 +131,7 @@ impl CollectionReader<'_, '_> {
         }
     }
 
-    /// Returns what is in the collections in a container, of which `left` elements may be read.
+    /// Returns the elements of the collections in a container, of which `left` elements may be read.
     fn find_nested(&self, roles: &Roles, container: &Container, left: &mut u64) -> Option<NestedElements> {
         let (mut inner, are_elements) = self.find_collections(roles, container, left)?;
         let tree = &self.objects.graph.tree;
@@ -151,7 +150,7 @@ impl CollectionReader<'_, '_> {
         let InnerContents { contents, collections, elements, unread, largest, of_largest } = found;
         let name = contents.classes().name(self.objects.summary);
         let is_of_one = name.as_ref().is_some_and(|(_, is_mostly)| !is_mostly);
-        // What one or a few of them have, and collections of different things, are parts of a program.
+        // Collections in only some elements, or with elements of different classes, are program state.
         let is_alike = are_elements || is_of_one && collections * 2 >= container.elements;
         if !is_alike || elements < MIN_ELEMENTS || elements <= collections {
             return None;
@@ -205,8 +204,8 @@ impl CollectionReader<'_, '_> {
         Some((inner(elements.into_iter().filter_map(|element| self.in_field(element)).collect()), false))
     }
 
-    /// Returns the elements of a container, each once: the values of a collection, or what an array has. `None` for other
-    /// structures, and if they are too many.
+    /// Returns the elements of a container, each once: the values of a collection, or the targets of an array. `None`
+    /// for other structures, and if there are too many.
     fn elements_of(&self, container: &Container, left: &mut u64) -> Option<Vec<ObjectIndex>> {
         let addresses = &self.objects.graph.objects.addresses;
         if container.elements > MAX_OUTER.min(*left) {
@@ -244,7 +243,7 @@ impl CollectionReader<'_, '_> {
         held.max().map(|(_, Reverse(object))| object)
     }
 
-    /// Returns a collection with what it stores about its size.
+    /// Returns a collection with its stored size.
     fn inner(&self, object: ObjectIndex) -> Option<InnerCollection> {
         let position = self.objects.graph.tree.reachable_position(object)?;
         let collection = self.collections.collection(object);
@@ -252,13 +251,13 @@ impl CollectionReader<'_, '_> {
             Some(collection) => self.collections.count(collection),
             None => self.objects.ids(object).map(|ids| ids.len() as u64),
         };
-        // What is read of an array is what it retains.
+        // An array is always read: it retains its slots.
         let is_read = collection.as_ref().is_none_or(|collection| self.has_own(position, collection));
         Some(InnerCollection { object, position, collection, stored, is_read })
     }
 
-    /// Returns whether a collection can have elements of its own to read: neither a view of another nor one with an array
-    /// that others have, too. What is read is bounded by what it retains.
+    /// Returns whether a collection can have elements of its own to read: neither a view of another nor one with a
+    /// shared array. Its retained size bounds the amount that is read.
     fn has_own(&self, position: TreePosition, collection: &Collection) -> bool {
         let tree = &self.objects.graph.tree;
         let retained = tree.retained_bytes(position);
@@ -281,7 +280,7 @@ impl CollectionReader<'_, '_> {
         self.objects.summary.class(class).map_or("", |row| self.objects.summary.class_name(row))
     }
 
-    /// Reads a collection or an array of references, or counts what it stores.
+    /// Reads a collection or an array of references, or uses its stored size.
     fn contents_of(&self, one: &InnerCollection) -> InnerContents {
         if !one.is_read {
             let unread = one.stored.unwrap_or(0);
@@ -303,7 +302,7 @@ impl CollectionReader<'_, '_> {
     }
 }
 
-/// Chooses the collections that are read, as long as they have no more elements than are `left`, the first ones first.
+/// Selects the collections to read, in order, as long as they have no more than `left` elements.
 fn choose_read(inner: &mut [InnerCollection], left: &mut u64) {
     let mut of_container = MAX_READ.min(*left);
     for one in inner.iter_mut() {
@@ -316,7 +315,7 @@ fn choose_read(inner: &mut [InnerCollection], left: &mut u64) {
     }
 }
 
-/// Returns whether a class is named like a queue whose elements wait for a thread.
+/// Returns whether a class name indicates a queue whose elements wait for a thread.
 fn is_blocking(class: &str) -> bool {
     let name = simple_name(class);
     name.contains("Blocking") || name.contains("Transfer")

@@ -1,4 +1,4 @@
-//! Roles of classes: which objects can be nodes, and which are only parts of what owns them.
+//! Roles of classes: which objects can be nodes, and which are only parts of their owners.
 
 use rustc_hash::FxHashMap;
 
@@ -18,7 +18,7 @@ use hprof_model::objects::collections::{CollectionKind, Forms};
 /// Role of the objects of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClassRole {
-    /// Only ever an element: text, number, array of numbers, class object.
+    /// Always an element: text, number, array of numbers, class object.
     Leaf,
     /// An array of references, or an atomic reference: a part of its owner.
     Array,
@@ -69,7 +69,7 @@ pub(crate) fn is_primitive(name: &str) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// What the fields of a class say of its instances.
+/// Numbers of fields of a class by purpose, which characterize its instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ClassShape {
     /// Number of fields with references that are neither links nor keys nor stored values by name.
@@ -91,7 +91,7 @@ pub(super) struct ClassShape {
 }
 
 impl ClassShape {
-    /// Adds the fields that a class itself declares. `is_reference` for `java.lang.ref.Reference`.
+    /// Adds the fields that a class itself declares. `is_reference` is `true` for `java.lang.ref.Reference`.
     fn with_own(mut self, summary: &Summary, row: &ClassRow, is_reference: bool) -> Self {
         for (name, kind) in summary.fields(row).take(MAX_FIELDS) {
             self.has_hash |= kind != BasicType::Object && field_names::is_hash(name);
@@ -118,7 +118,7 @@ impl ClassShape {
         self.others + self.values + self.keys + self.links
     }
 
-    /// Returns whether instances only lead to what they store: entries of a table.
+    /// Returns whether instances only refer to stored objects: entries of a table.
     fn is_entry(self) -> bool {
         let references = self.references();
         let is_named = self.others == 0
@@ -130,7 +130,7 @@ impl ClassShape {
     }
 }
 
-/// Maximum number of fields of a class that are looked at.
+/// Maximum number of fields of a class that are examined.
 const MAX_FIELDS: usize = 256;
 
 /// Roles and shapes of the classes of a dump.
@@ -138,7 +138,7 @@ const MAX_FIELDS: usize = 256;
 pub(super) struct Roles {
     by_class: Vec<ClassRole>,
     shapes: Vec<ClassShape>,
-    /// By class: whether its objects are entries.
+    /// By class: `true` if its objects are entries.
     entries: Vec<bool>,
     /// By class: number of the name of its outermost class.
     outer: Vec<u32>,
@@ -183,7 +183,7 @@ impl Roles {
             row.map_or(inherited, |row| inherited.with_own(summary, row, is_reference))
         });
         let shape_of = |class: ClassNumber| shapes.get(class.0 as usize).copied().unwrap_or_default();
-        // A kind of entry has a link more.
+        // A subclass of entries has one more link.
         let entries = summary.class_table().derive(|class, above: Option<&bool>| {
             let shape = shape_of(class);
             shape.is_entry() || above == Some(&true) && shape.numbers <= 1 && shape.others <= 2
@@ -222,7 +222,7 @@ impl Roles {
         self.shapes.get(class.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Returns whether objects of a class only lead to what they store: entries of a table.
+    /// Returns whether objects of a class only refer to stored objects: entries of a table.
     pub(super) fn is_entry(&self, class: ClassNumber) -> bool {
         self.entries.get(class.0 as usize).copied().unwrap_or(false)
     }
@@ -243,8 +243,8 @@ impl Roles {
         !self.is_of_runtime(class) && self.of_class(class) == ClassRole::Plain
     }
 
-    /// Returns whether objects of a class are parts of those of another: segments of a map, which count what they own
-    /// themselves, and are nested in the class of the map.
+    /// Returns whether objects of a class are parts of those of another: segments of a map, which count their own
+    /// elements, and are nested in the class of the map.
     pub(super) fn is_part(&self, class: ClassNumber, owner: ClassNumber) -> bool {
         self.is_header(class)
             && self.can_be_header(owner)
@@ -258,7 +258,7 @@ impl Roles {
         outer(a) == outer(b)
     }
 
-    /// Returns whether objects of a class are headers: they count what they own.
+    /// Returns whether objects of a class are headers: they count the objects that they own.
     pub(super) fn is_header(&self, class: ClassNumber) -> bool {
         let shape = self.shape(class);
         self.can_be_header(class) && shape.counts + shape.positions > 0
@@ -268,30 +268,32 @@ impl Roles {
 /// Owners of the reachable objects: the nearest dominator that is neither an array nor a part of a JDK collection.
 ///
 /// An array belongs to its owner's type, and an array within an array to the owner of the outer one, so that `Node` →
-/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object, by object rather than by position: what
-/// refers to an object is known by its number, and its position takes two more reads.
+/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object, by object rather than by position: a
+/// referrer is known by its object index, and looking up its position takes two more reads.
 pub(super) struct Owners {
     /// The owner, plus [`OWNER`].
     by_object: Array<u32>,
 }
 
-/// Code of an unreachable object: what a new array has.
+/// Code of an unreachable object: the initial value.
 const UNREACHABLE: u32 = 0;
 /// Code of a reachable object that nothing owns.
 const FREE: u32 = 1;
 /// Code of the first object as an owner. A dump has at most 2^32 - 2 objects.
 const OWNER: u32 = 2;
 
-/// Number of positions at which objects are prefetched.
+/// Prefetch distance in positions.
 const AHEAD: u32 = 32;
 
 impl Owners {
+    /// Finds the owners of the reachable objects.
+    ///
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
     pub(super) fn new(graph: &ObjectGraph, roles: &Roles) -> std::io::Result<Self> {
         let (tree, labels) = (&graph.tree, graph.labels());
         let mut by_object = graph.room().zeroed_array::<u32>(graph.objects.len() as usize)?;
-        // By depth: the owner of what the object above owns.
+        // By depth: owner code for the children of the object at that depth.
         let mut above: Vec<u32> = Vec::new();
         let all = tree.positions();
         let mut objects = tree.objects_at(all.clone());

@@ -1,7 +1,7 @@
-//! Slots: what the nodes and arrays of containers refer to, by class and field.
+//! Slots: targets of the nodes and arrays of containers, by class and field.
 //!
-//! One pass over the records of all nodes and arrays, in parallel. References within a container and back to what dominates
-//! it are its structure; the others are counted, none is sampled.
+//! One pass over the records of all nodes and arrays, in parallel. References within a container and back to its
+//! dominators are its structure; all others are counted, without sampling.
 
 use std::cell::OnceCell;
 
@@ -27,7 +27,7 @@ use hprof_model::objects::reference_names::Edges;
 
 /// Objects per chunk: a multiple of the objects of a block.
 const CHUNK: u32 = 1 << 16;
-/// Maximum number of slots and classes that are counted per chunk, and of all. A hostile dump has more.
+/// Maximum number of slots and classes that are counted per chunk, and in total. A hostile dump has more.
 const MAX_TALLIES: usize = 1 << 16;
 const MAX_ALL: usize = 1 << 20;
 
@@ -37,10 +37,10 @@ const BATCH: usize = 64;
 const MAX_SHARED: usize = 1 << 24;
 /// Maximum number of references of an owner whose record is read for each of its arrays.
 const MAX_FIELDS: usize = 64;
-/// Number of objects that are looked at in a collection to find a node.
+/// Maximum number of objects that are examined in a collection to find a node.
 const LOOKED_INTO: u32 = 64;
 
-/// A place in the nodes or arrays of a container, and the class of what is there.
+/// A slot in the nodes or arrays of a container, and the class of its targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SlotKey<'a> {
     /// Number of the instance.
@@ -49,7 +49,7 @@ pub(super) struct SlotKey<'a> {
     pub(super) field: &'a str,
     /// Class of the node; of an array, of its owner.
     pub(super) class: Option<ClassNumber>,
-    /// For a slot of an array: whether its index is odd.
+    /// For a slot of an array: `true` if its index is odd.
     pub(super) odd: Option<bool>,
     /// Class of the target.
     pub(super) target: Option<ClassNumber>,
@@ -58,13 +58,13 @@ pub(super) struct SlotKey<'a> {
 /// Counts of the targets of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
-    /// Number of references that are not null.
+    /// Number of non-null references.
     pub(super) references: u64,
-    /// Retained size of those that the container dominates.
+    /// Retained size of the targets that the container dominates, in bytes.
     pub(super) bytes: u64,
-    /// Retained size of the largest of them.
+    /// Retained size of the largest of them, in bytes.
     pub(super) largest_bytes: u64,
-    /// Lowest and highest object: the same if all are the same object.
+    /// Lowest and highest object index; equal if all targets are the same object.
     pub(super) range: (u32, u32),
 }
 
@@ -80,7 +80,7 @@ impl Tally {
 /// Counts by slot.
 pub(super) type Tallies<'a> = FxHashMap<SlotKey<'a>, Tally>;
 
-/// Adds counts, unless there are `most` slots without them. Returns whether they were added.
+/// Adds counts, unless the slot is new and there are already `most` slots. Returns whether they were added.
 fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -> bool {
     let is_full = all.len() >= most;
     match all.get_mut(&key) {
@@ -93,7 +93,7 @@ fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -
     true
 }
 
-/// Counts of the slots of all instances that `is_wanted`, and whether they are all.
+/// Counter of the slots of the wanted instances.
 pub(super) struct SlotCounter<'s, 'a> {
     pub(super) graph: &'a ObjectGraph,
     pub(super) labels: Labels<'a>,
@@ -114,7 +114,7 @@ impl<'a> SlotCounter<'_, 'a> {
     pub(super) fn count(&self) -> (Tallies<'a>, bool) {
         let chunks = ObjectIndex::chunks(self.graph.objects.indices(), CHUNK);
         let (mut all, mut is_exact) = (Tallies::default(), true);
-        // A few at a time: what is counted in one chunk takes memory until it is added.
+        // A few at a time: the counts of a chunk take memory until they are added.
         for batch in chunks.chunks(BATCH) {
             for (part, is_whole) in parallel::map(batch, |chunk| self.count_chunk(chunk)) {
                 is_exact &= is_whole;
@@ -127,8 +127,8 @@ impl<'a> SlotCounter<'_, 'a> {
         (all, is_exact)
     }
 
-    /// Counts the slots of arrays that a header refers to but does not own: an older version of a persistent collection
-    /// refers to them, too. Returns whether all were counted.
+    /// Counts the slots of arrays that a header refers to but does not own: an older version of a persistent
+    /// collection also refers to them. Returns whether all were counted.
     fn add_shared_arrays(&self, all: &mut Tallies<'a>) -> bool {
         let (graph, tree) = (self.graph, &self.graph.tree);
         let (mut left, mut is_whole) = (MAX_SHARED, true);
@@ -172,7 +172,7 @@ impl<'a> SlotCounter<'_, 'a> {
         is_whole
     }
 
-    /// Returns whether an object refers to so many that its record is not read for each of them.
+    /// Returns whether an object has too many references to read its record for each of them.
     fn has_many_fields(&self, object: ObjectIndex) -> bool {
         self.graph.references(object).nth(MAX_FIELDS).is_some()
     }
@@ -195,14 +195,14 @@ impl<'a> SlotCounter<'_, 'a> {
         counter.finish()
     }
 
-    /// Returns whether the first objects that a collection dominates have a node of a container among them.
+    /// Returns whether the first objects that a collection dominates include a node of a container.
     fn has_nodes(&self, collection: TreePosition, instance: u32) -> bool {
         let end = self.graph.tree.end(collection).0.min(collection.0.saturating_add(LOOKED_INTO));
         let mut objects = self.graph.tree.objects_at(collection..TreePosition(end));
         objects.any(|object| self.instances.number_of(object) == Some(instance))
     }
 
-    /// Returns what is known of a node or an array of a container.
+    /// Returns the data of a node or an array of a container.
     fn source(&self, object: ObjectIndex) -> Option<SlotSource<'a>> {
         let tree = &self.graph.tree;
         let position = tree.reachable_position(object)?;
@@ -218,7 +218,7 @@ impl<'a> SlotCounter<'_, 'a> {
         if role == ClassRole::Array {
             let owner = self.owners.owner_of(object);
             source.class = owner.and_then(|owner| self.graph.objects.class(owner));
-            // The field tells keys from values.
+            // The field distinguishes keys from values.
             let has_few_fields = owner.is_some_and(|owner| !self.has_many_fields(owner));
             let dominator = || tree.dominator(position).and_then(|position| tree.object_at(position));
             if has_few_fields && dominator() == owner {
@@ -233,7 +233,7 @@ impl<'a> SlotCounter<'_, 'a> {
         Some(source)
     }
 
-    /// Returns the slot and the counts of one reference, if it leads out of the container.
+    /// Returns the slot and the counts of one reference, if it leaves the container.
     fn target(
         &self,
         source: &SlotSource<'a>,
@@ -248,7 +248,7 @@ impl<'a> SlotCounter<'_, 'a> {
         }
         let class = graph.objects.class(target);
         let role = class.map_or(ClassRole::Leaf, |class| self.roles.of_class(class));
-        // Class objects are searched for among themselves only.
+        // Class objects of classes are not elements.
         let is_of_class = class.is_some() && class == self.edges.dump.summary.java_lang_class();
         if is_of_class && graph.class_of_class_object(target).is_some() {
             return None;
@@ -262,7 +262,7 @@ impl<'a> SlotCounter<'_, 'a> {
         let is_of_owner = |owner| {
             self.instances.number_of(owner) == Some(source.instance) || instance.owner_object == Some(owner)
         };
-        // An array without a header owns nothing by itself.
+        // An array without a header is not an owner.
         let is_within = owner.is_some_and(is_of_owner)
             || position >= source.position
                 && position < *source.end.get_or_init(|| tree.end(source.position));
@@ -274,7 +274,7 @@ impl<'a> SlotCounter<'_, 'a> {
         {
             return None;
         }
-        // A node of another container of the kind is an element only as the first of it.
+        // A node of another container of the same class is an element only if it is the first one.
         if role == ClassRole::Plain && !is_within && of_target.is_some() && class == source.class {
             return None;
         }
@@ -288,7 +288,7 @@ impl<'a> SlotCounter<'_, 'a> {
 /// A node or an array of a container.
 struct SlotSource<'a> {
     position: TreePosition,
-    /// End of the positions that it dominates, once it is asked for: each node of a long chain would look for it far away.
+    /// End of the positions that it dominates, computed on first use: for a node of a long chain it is far away.
     end: OnceCell<TreePosition>,
     instance: u32,
     field: &'a str,
@@ -296,7 +296,7 @@ struct SlotSource<'a> {
 }
 
 impl<'a> SlotSource<'a> {
-    /// Returns the place of a reference; `None` if it is neither in a field nor in an array.
+    /// Returns the slot of a reference; `None` if it is neither in a field nor in an array.
     fn place(&self, kind: ReferenceKind<'a>) -> Option<SlotPlace<'a>> {
         match kind {
             ReferenceKind::Field { name, .. } => Some(SlotPlace { field: name, odd: None }),
@@ -306,24 +306,24 @@ impl<'a> SlotSource<'a> {
     }
 }
 
-/// Place of a reference in a node or an array.
+/// Slot of a reference in a node or an array.
 #[derive(Debug, Clone, Copy)]
 struct SlotPlace<'a> {
     field: &'a str,
-    /// For a slot of an array: whether its index is odd.
+    /// For a slot of an array: `true` if its index is odd.
     odd: Option<bool>,
 }
 
 /// Number of references that are collected before they are counted.
 const REFERENCES: usize = 1 << 10;
 
-/// Counter of the slots of a chunk. Targets are anywhere in memory: references are collected first, and what is known of
-/// their targets is prefetched.
+/// Counter of the slots of a chunk. Targets are anywhere in memory: references are collected first, and the data of
+/// their targets are prefetched.
 struct ChunkCounter<'c, 's, 'a> {
     counter: &'c SlotCounter<'s, 'a>,
-    /// Objects with references that are still to be counted, and what is known of them.
+    /// Objects with references that are still to be counted, and their data.
     sources: Vec<(ObjectIndex, Option<SlotSource<'a>>)>,
-    /// Index of the source, and place in it, by reference.
+    /// Index of the source, and slot in it, by reference.
     places: Vec<(usize, SlotPlace<'a>)>,
     ids: Vec<ObjectId>,
     targets: Vec<Option<ObjectIndex>>,

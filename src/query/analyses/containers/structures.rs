@@ -1,12 +1,13 @@
 //! Structures: the classes whose objects are nodes of one another.
 //!
-//! 1. References are counted from class to class. Arrays and JDK collections count as parts of what owns them, and what
-//!    does not lead into the structure is not counted: references to what dominates the holder (parents, `this$0`), and to
-//!    objects that belong elsewhere. A reference counts if its target's dominator is the holder, the holder's own dominator
-//!    (otherwise doubly linked lists are missed), or of the holder's class further up.
+//! 1. References are counted from class to class. Arrays and JDK collections count as parts of their owners.
+//!    References that do not lead into the structure are not counted: those to dominators of the holder (parents,
+//!    `this$0`), and to objects that belong elsewhere. A reference counts if its target's dominator is the holder,
+//!    the holder's own dominator (otherwise doubly linked lists are missed), or of the holder's class further up.
 //! 2. Nodes are the classes on short circles ([`super::circles`]).
-//! 3. Classes that nodes refer to belong to them if they have the same outermost class or a common superclass, and refer to
-//!    objects themselves: a hash trie has several kinds of nodes, not all of which refer to their like.
+//! 3. Classes that nodes refer to belong to them if they have the same outermost class or a common superclass, and
+//!    refer to objects themselves: a hash trie has several kinds of nodes, not all of which refer to nodes of the
+//!    same class.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,21 +26,21 @@ const CHUNK: u32 = 1 << 16;
 const MIN_REFERENCES: u64 = 3;
 /// Maximum number of pairs of classes that are counted per chunk. A hostile dump has more.
 const MAX_PAIRS: usize = 1 << 16;
-/// Maximum number of pairs of classes in all.
+/// Maximum number of pairs of classes in total.
 const MAX_ALL_PAIRS: usize = 1 << 21;
 /// Number of chunks whose counts are in memory at once.
 const BATCH: usize = 64;
 /// Number of references that are collected before they are counted.
 const EDGES: usize = 1 << 10;
-/// Number of rounds in which classes are added to a structure.
+/// Maximum number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
-/// Number of fields with references from which an object is more than a node.
+/// Minimum number of reference fields of objects that are more than nodes.
 const MANY_FIELDS: u32 = 8;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
 /// Maximum length in bytes of a name in which words are searched.
 const MAX_NAME: usize = 256;
-/// Superclasses that say nothing about what their subclasses are.
+/// Superclasses that do not characterize their subclasses.
 const GENERAL: [&str; 7] = [
     "java.lang.Object",
     "java.lang.Enum",
@@ -55,11 +56,11 @@ const GENERAL: [&str; 7] = [
 pub(super) struct Structures {
     /// By class of nodes: number of its structure.
     of_class: FxHashMap<u32, u32>,
-    /// Classes of nodes that refer to others by way of JDK collections: these are no elements.
+    /// Classes of nodes that refer to other nodes through JDK collections.
     through_collections: FxHashSet<u32>,
 }
 
-/// A pair of classes, and whether a JDK collection is between them.
+/// A pair of classes, and `true` if a JDK collection is between them.
 type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
@@ -85,7 +86,7 @@ impl Structures {
             *direct.entry((*from, *to)).or_default() += count;
         }
         let all = TypeGraph::new(direct.clone());
-        // Objects with many fields that refer to others of another kind are a program, not a structure.
+        // Objects with many fields that refer to others of another kind are program state, not a structure.
         let is_rich = |class: u32| roles.shape(ClassNumber(class)).references() >= MANY_FIELDS;
         direct.retain(|(from, to), count| {
             let are_apart = from != to
@@ -143,13 +144,13 @@ impl Structures {
         }
     }
 
-    /// Returns the number of the structure that objects of a class are nodes of.
+    /// Returns the number of the structure whose nodes are objects of a class.
     #[inline]
     pub(super) fn structure_of(&self, class: ClassNumber) -> Option<u32> {
         self.of_class.get(&class.0).copied()
     }
 
-    /// Returns whether nodes of a class refer to others by way of JDK collections.
+    /// Returns whether nodes of a class refer to others through JDK collections.
     pub(super) fn is_through_collections(&self, class: ClassNumber) -> bool {
         self.through_collections.contains(&class.0)
     }
@@ -157,8 +158,7 @@ impl Structures {
 
 /// Counter of the references to the objects of a chunk, by class.
 ///
-/// What refers to an object is anywhere in memory: references are collected first, and what is known of the objects that
-/// hold them is prefetched.
+/// Referrers are anywhere in memory: references are collected first, and the data of their holders are prefetched.
 struct PairCounter<'s> {
     graph: &'s ObjectGraph,
     labels: &'s Labels<'s>,
@@ -167,7 +167,7 @@ struct PairCounter<'s> {
     /// Holders and targets that are still to be counted.
     edges: Vec<(ObjectIndex, ObjectIndex)>,
     pairs: Pairs,
-    /// The last array that was looked at, and whether it is that of a JDK collection.
+    /// The last array examined, and `true` if it belongs to a JDK collection.
     last_array: Option<(ObjectIndex, bool)>,
 }
 
@@ -184,7 +184,7 @@ impl<'s> PairCounter<'s> {
     fn count(mut self, chunk: std::ops::Range<ObjectIndex>) -> Pairs {
         let graph = self.graph;
         for to in ObjectIndex::range(chunk) {
-            // What nothing owns is not within a structure.
+            // An object without an owner is not within a structure.
             if self.role(to) != ClassRole::Plain || self.owners.owner_of(to).is_none() {
                 continue;
             }
@@ -227,7 +227,7 @@ impl<'s> PairCounter<'s> {
             return None;
         }
         let owner = self.owners.owner_of(to)?;
-        // What has the same owner, or is the owner, is not below the target.
+        // An object with the same owner, or the owner itself, is not below the target.
         let is_near = owner == holder || Some(owner) == self.owners.owner_of(holder);
         let is_local = is_near || self.labels.label_of(owner.0) == class && !self.is_back(holder, to);
         if !is_local {
@@ -238,14 +238,14 @@ impl<'s> PairCounter<'s> {
         Some((u32::try_from(class).ok()?, u32::try_from(self.labels.label_of(to.0)).ok()?, is_through))
     }
 
-    /// Returns whether a reference leads back to what dominates the holder.
+    /// Returns whether a reference leads back to a dominator of the holder.
     fn is_back(&self, holder: ObjectIndex, to: ObjectIndex) -> bool {
         let tree = &self.graph.tree;
         let (holder, to) = (tree.reachable_position(holder), tree.reachable_position(to));
         holder.zip(to).is_some_and(|(holder, to)| holder >= to && tree.dominates(to, holder))
     }
 
-    /// Returns whether an array is that of a JDK collection.
+    /// Returns whether an array belongs to a JDK collection.
     fn is_of_collection(&mut self, array: ObjectIndex) -> bool {
         match self.last_array {
             Some((known, is_of_collection)) if known == array => is_of_collection,
@@ -261,8 +261,8 @@ impl<'s> PairCounter<'s> {
     }
 }
 
-/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass that is
-/// a kind of node.
+/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass
+/// that is itself a node.
 fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
     let outer = |class| name(class).split('$').next().unwrap_or_default();
@@ -277,7 +277,7 @@ fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     is_nested || table.upwards(a).take(MAX_ABOVE).any(is_shared)
 }
 
-/// Returns whether two classes have a superclass in common that says something.
+/// Returns whether two classes have an informative common superclass.
 fn have_common(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     let table = summary.class_table();
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
@@ -286,16 +286,16 @@ fn have_common(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     of_b.any(|class| of_a.contains(&class.0) && !is_general(name(class)))
 }
 
-/// Words in names of kinds of nodes.
+/// Words in names of node classes.
 const NODES: &[&str] =
     &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
-/// Words in names of what is nested in a collection. Classes of a small program are often all nested in one.
+/// Words in names of classes nested in a collection. Classes of a small program are often all nested in one.
 const NODES_AND_PARTS: &[&str] = &[
     "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list",
     "map", "set", "inner", "black", "red", "internal", "shard", "page", "block",
 ];
 
-/// Returns whether a class is that of nodes of a JDK collection.
+/// Returns whether a class is a node class of a JDK collection.
 pub(super) fn is_jdk_node(class: &str) -> bool {
     class.starts_with("java.util.")
         && class.contains('$')
@@ -313,7 +313,7 @@ fn is_named(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| last.contains(word))
 }
 
-/// Returns whether a class says nothing about what its subclasses are.
+/// Returns whether a class does not characterize its subclasses.
 pub(super) fn is_general(name: &str) -> bool {
     GENERAL.contains(&name)
 }

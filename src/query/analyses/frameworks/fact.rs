@@ -40,7 +40,7 @@ pub(super) fn format_number(number: i64) -> String {
     format!("{sign}{}", group_digits(number.unsigned_abs()))
 }
 
-/// Numbers with a fraction by their bits: a text of one need not become the same number again.
+/// Numbers with a fraction by their bits: a decimal text may not round-trip.
 mod bits {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -53,7 +53,7 @@ pub struct FrameworkDescription {
 }
 
 impl FrameworkDescription {
-    /// Returns whether the object holds what the program is meant to hold.
+    /// Returns whether the object holds content that the program is meant to hold.
     pub fn is_content(&self) -> bool {
         matches!(self.verdict, Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy))
     }
@@ -152,7 +152,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             {
                 *sum = sum.saturating_add(bytes);
                 found.push((Reverse(bytes), object));
-                // Limits memory to twice the number of objects kept.
+                // Limits memory to twice the number of objects returned.
                 let most = rule.max_instances();
                 if found.len() >= 2 * most {
                     found.sort_unstable();

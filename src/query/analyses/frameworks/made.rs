@@ -15,7 +15,7 @@ use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame,
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 
 const BOUNDED: &str = "org.hibernate.internal.util.collections.BoundedConcurrentHashMap";
-/// A class, and the one above it that declares the fields.
+/// A class and its superclass that declares the fields.
 const WORKER: &str =
     "java.util.concurrent.ThreadPoolExecutor$Worker < java.util.concurrent.locks.AbstractQueuedSynchronizer";
 
@@ -50,7 +50,7 @@ impl TestHeap {
         class
     }
 
-    /// An object of `Class` or `Class < Superclass`, which has the fields.
+    /// Creates an object of `Class` or `Class < Superclass` with these fields.
     fn object(&mut self, class: &str, fields: &[(&str, Value)]) -> Value {
         let class = self.class(class, fields);
         let object = self.model.instance_with(class, fields);
@@ -98,7 +98,7 @@ impl TestHeap {
         self.object(&format!("{class} < java.lang.Enum"), &[("name", name)])
     }
 
-    /// A thread in a method of a class, which is not the JDK's.
+    /// Creates a thread in a method of a class outside the JDK.
     fn thread(&mut self, serial: u32, name: &str, class: &str, method: &str) -> Value {
         let thread = self.jdk.thread(&mut self.model, name, false, 5);
         let (jdk, own) = (self.class("java.net.SocketInputStream", &[]), self.class(class, &[]));
@@ -108,7 +108,7 @@ impl TestHeap {
         thread.into()
     }
 
-    /// Numbers of the frameworks' classes, which the rules read, are the same in a redacted dump.
+    /// Checks that a redacted dump has the same numbers in the fields that the rules read.
     fn check_redaction(&self) {
         let is_of_rules =
             |name: &str| !["com.acme.", "java.lang."].iter().any(|start| name.starts_with(start));
@@ -165,7 +165,7 @@ fn description_parts(of: &FrameworkDescription) -> (Option<&str>, Option<&str>, 
     (of.called.as_deref(), of.text.as_deref(), of.verdict)
 }
 
-/// A store of sessions with so many seconds of timeout each.
+/// Creates a store of sessions with these timeouts in seconds.
 fn sessions(made: &mut TestHeap, timeouts: &[i32]) -> Value {
     let entries: Vec<(Value, Value)> = timeouts
         .iter()
@@ -295,7 +295,7 @@ fn spring() {
         assert_eq!(known.name_of(index(factory)).as_deref(), Some("bean factory"));
         assert_eq!(known.entries(index(factory)), Some((index(beans), Some("bean"))));
         assert_eq!(known.entries(index(cache)), Some((index(store), None)));
-        // By its retained size, or that of its entries.
+        // Found by its own retained size or that of its entries.
         assert!(known.instances(u64::MAX).is_empty());
         assert_eq!(known.instances(1), [index(cache), index(factory)]);
     });
@@ -349,7 +349,7 @@ fn pools() {
     assert_eq!(description_parts(&made.describe(pool)), (Some("object pool"), Some("1 of 8 in use"), None));
 }
 
-/// An executor with two threads and 200 tasks.
+/// Creates an executor with two threads and 200 tasks.
 fn executor(made: &mut TestHeap) -> Value {
     let workers: Vec<(Value, Value)> = (1..3)
         .map(|number| {

@@ -9,7 +9,7 @@ use crate::oql::BoundExpression;
 use hprof_base::naming::toml_file::{self, TomlErrors, TomlTable, TomlText};
 use hprof_model::framework_rules::bundled::BUNDLED;
 
-/// Maximum number of rules of all files, and of facts and of sentences of a rule.
+/// Maximum number of rules of all files, and of facts and sentences per rule.
 const MAX_RULES: usize = 4096;
 const MAX_PARTS: usize = 64;
 /// Name of the object in expressions.
@@ -51,7 +51,7 @@ pub struct FrameworkAbout {
     pub versions: String,
     /// Classes from which the rules were written.
     pub source: String,
-    /// Versions with which the rules were tested on a real heap.
+    /// Versions against which the rules were tested on a real heap.
     pub tried: Option<String>,
     /// For each rule: class, template of the name, and names of the facts.
     pub rules: Vec<FrameworkRuleAbout>,
@@ -120,7 +120,7 @@ pub(super) struct FrameworkRule {
     /// `true` if many instances share the name, each of which may retain little.
     pub(super) is_of_many: bool,
     pub(super) entries: Option<BoundExpression>,
-    /// The word before the names of the entries, which may be empty, if their keys are names.
+    /// Word before the names of the entries, possibly empty; `None` if their keys are not names.
     pub(super) named_entries: Option<String>,
     pub(super) facts: Vec<(String, BoundExpression)>,
     pub(super) says: Vec<FrameworkSentence>,

@@ -205,7 +205,7 @@ fn class(name: &str) -> String {
     match name.split_once("$$Lambda") {
         Some((owner, _)) => format!("lambda of {}", names::simple(owner)),
         None if names::is_of_jdk(name) => names::simple(name).to_owned(),
-        // A class within another one, as the program's authors call it.
+        // A nested class, as written in source code.
         None => {
             let simple = names::simple(name);
             let inner = simple.rsplit('$').next().unwrap_or(simple);

@@ -1,5 +1,5 @@
-//! Allocation site of accumulated objects: the trace that most of them have. Dumps of the hprof agent have traces,
-//! HotSpot's own have none.
+//! Allocation site of accumulated objects: their most frequent trace. Dumps of the hprof agent have traces, HotSpot's
+//! own have none.
 
 use rustc_hash::FxHashMap;
 

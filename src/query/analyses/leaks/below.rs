@@ -28,7 +28,8 @@ use super::{LeakVerdict, NamedElements, Suspect, SuspectCandidate, SuspectKind, 
 
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
-/// Maximum number of children of an accumulation point that are compared with what a rule's sentence explains.
+/// Maximum number of children of an accumulation point that are compared with the objects that a rule's sentence
+/// explains.
 const MAX_CHILDREN: usize = 1 << 16;
 
 /// Objects that store many similar elements, with their description.
@@ -43,21 +44,21 @@ pub(super) struct Store {
     pub(super) retained_bytes: u64,
     /// Form of accumulation; `None` if the store is only content.
     pub(super) reason: Option<Reason>,
-    /// `true` if the objects are heads of chains and trees of what it stores.
+    /// `true` if the objects are heads of chains or trees of its elements.
     pub(super) are_heads: bool,
     /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
     /// The elements, if they share a name.
     pub(super) elements: Option<NamedElements>,
     pub(super) description: Option<FrameworkDescription>,
-    /// The container that it is.
+    /// Container that the store corresponds to.
     pub(super) container: Option<Container>,
     /// Largest object whose retained size a rule's sentence explains, besides the described one.
     pub(super) largest: Option<TreePosition>,
 }
 
 impl Store {
-    /// Returns the store at explained places; `None` if they are only many objects themselves, or if they neither store
+    /// Returns the store at explained places; `None` if they merely consist of many objects, or if they neither store
     /// similar elements nor are content.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> Option<Self> {
         let (tree, aligned) = (&graph.tree, &places.heap.aligned);
@@ -94,7 +95,7 @@ impl Store {
         if !is_told || !elements.is_of_one_kind && !is_said {
             return None;
         }
-        // Those of the class that is named.
+        // Only those of the named class.
         let is_part = name.is_some() || elements.is_mostly;
         let objects = if is_part { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
@@ -138,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Returns the store that a container is.
+    /// Returns the store for a container.
     pub(super) fn of_container(
         graph: &ObjectGraph,
         places: &HeapPlaces,
@@ -165,7 +166,7 @@ impl Store {
         })
     }
 
-    /// Returns the store of a leak that a rule reports.
+    /// Returns the store for a leak that a rule reports.
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
         let tree = &reader.dump.graph.tree;
         let own = tree.reachable_position(leak.object);
@@ -204,14 +205,14 @@ pub(super) struct Suspects {
     pub(super) rows: Vec<Suspect>,
     /// Positions of each.
     pub(super) positions: Vec<Vec<TreePosition>>,
-    /// By place that explains the heap: number of the suspect that explains the same.
+    /// By place that explains the heap: number of the suspect that explains the same objects.
     pub(super) of_places: Vec<Option<usize>>,
-    /// Numbers of those that are not holders, with the positions that they explain.
+    /// Numbers of suspects that are not holders, with the positions that they explain.
     explained: Vec<(usize, Vec<TreePosition>)>,
 }
 
 impl Suspects {
-    /// Returns the positions that each suspect explains that is no holder.
+    /// Returns the positions explained by each suspect that is not a holder.
     pub(super) fn explained_positions(&self) -> impl Iterator<Item = &Vec<TreePosition>> {
         self.explained.iter().map(|(_, positions)| positions)
     }
@@ -260,7 +261,8 @@ impl Suspects {
         self.find_other_holders(graph, reader, places);
     }
 
-    /// Returns whether a suspect is about a container, or about one that holds most of it or that it holds most of.
+    /// Returns whether a suspect is about a container, or about one that contains most of it or is mostly contained
+    /// in it.
     fn is_known_container(&self, graph: &ObjectGraph, container: &Container) -> bool {
         let bytes = container.retained_bytes;
         self.explained
@@ -399,7 +401,7 @@ impl Suspects {
         rule: SuspectRule,
         store: Store,
     ) -> Option<usize> {
-        // Heads that are suspects themselves need no suspect of all.
+        // Heads that are already suspects need no suspect for all of them.
         if store.are_heads && self.are_explained(&graph.tree, &store.positions) {
             return None;
         }
@@ -428,8 +430,8 @@ impl Suspects {
         }
     }
 
-    /// Returns the numbers of the holders most of which some objects explain. The objects are ascending, and none dominates
-    /// another.
+    /// Returns the numbers of the holders that are mostly explained by some objects. The objects are ascending, and
+    /// none dominates another.
     fn covered_holders(&self, tree: &Tree, positions: &[TreePosition]) -> Vec<usize> {
         let rows = self.rows.iter().zip(&self.positions).enumerate();
         let is_covered = |row: &Suspect, of: &[TreePosition]| {
@@ -474,7 +476,7 @@ enum SuspectRelation {
 }
 
 impl Suspect {
-    /// Adds the container that the suspect is, with its place.
+    /// Adds the container that the suspect corresponds to, with its place.
     fn set_container(&mut self, container: Container, place: Option<Holder>) {
         if self.verdict == LeakVerdict::Holder && self.kind == SuspectKind::Single {
             (self.verdict, self.reason) = (LeakVerdict::Accumulation, Some(container_reason(&container)));
@@ -514,7 +516,7 @@ pub(super) fn container_reason(container: &Container) -> Reason {
     Reason::Children { class, objects, retained_bytes: container.retained_bytes }
 }
 
-/// Returns the candidate that a store is.
+/// Returns the candidate for a store.
 pub(super) fn within_holder(graph: &ObjectGraph, store: Store) -> SuspectCandidate {
     let shallow = store.positions.iter().map(|position| graph.tree.shallow_bytes(*position));
     let object = graph.tree.object_at(store.object);

@@ -17,9 +17,9 @@ use hprof_model::dominators::retained_of_set::tops_of_positions;
 pub struct Conclusion {
     /// Cause of the conclusion.
     pub cause: Cause,
-    /// Size accumulated there, or retained by the class loaders; includes that of the side tables.
+    /// Size accumulated in the cause, or retained by the class loaders; includes that of the side tables.
     pub retained_bytes: u64,
-    /// Numbers of suspects that go with it: maps whose keys are classes of these class loaders.
+    /// Numbers of associated suspects: maps whose keys are classes of these class loaders.
     pub side_tables: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ pub enum Cause {
     Loaders {
         /// Number of the group.
         group: usize,
-        /// Number of the suspect that they are.
+        /// Number of the suspect for them.
         row: usize,
         /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
         suspects: Vec<usize>,
@@ -115,7 +115,7 @@ impl Leaks {
         loaders: &Loaders,
     ) -> Vec<(usize, Vec<usize>)> {
         let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
-        // That loaders are many is less specific than what holds them.
+        // A suspect that only groups loaders is less specific than their holders.
         let is_only_loaders = |suspect: &Suspect| {
             suspect.kind == SuspectKind::Group
                 && suspect.what == SuspectObject::ClassLoader
@@ -138,7 +138,7 @@ impl Leaks {
             {
                 continue;
             }
-            // What it has besides them would be no suspect.
+            // The rest of it must be too small for a suspect.
             let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
                 let (own, all) = (common(places, &found.tops), suspect.retained_bytes);
                 let is_half = own >= all / 2 && all.saturating_sub(own) <= self.threshold_bytes;
@@ -165,7 +165,7 @@ impl Leaks {
         let common = |some: &[TreePosition], others: &[TreePosition]| common_bytes(&graph.tree, some, others);
         let mut explained = Vec::new();
         let mut all = Vec::new();
-        // Everything that the conclusions explain, and what class loaders retain beyond the tree.
+        // Positions that the conclusions explain, and retained bytes that these positions do not cover.
         let (mut positions, mut beyond_tree) = (Vec::new(), 0u64);
         for cause in causes {
             let Cause::Loaders { group, row, suspects } = &cause else { continue };
@@ -190,7 +190,8 @@ impl Leaks {
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
                 let tops = suspect.told_container().map_or(own.as_slice(), |container| &container.tops);
-                // Of threads with a ThreadLocal only a part is explained: it is added without their positions.
+                // If only a part of the threads' size is explained (a ThreadLocal), it is added without their
+                // positions.
                 let by_tree = match positions::retained_bytes(&graph.tree, tops) {
                     all if all <= suspect.explained_bytes() => {
                         positions.extend_from_slice(tops);
@@ -213,7 +214,7 @@ impl Leaks {
                 positions::retained_bytes(&graph.tree, &tops).saturating_add(beyond_tree)
             }
         };
-        // Memory outside of the heap is apart from what is in it.
+        // Memory outside of the heap is not part of the heap's total.
         let outside = self.suspects.iter().enumerate().filter(|(_, suspect)| suspect.off_heap.is_some());
         let outside = outside.map(|(at, suspect)| Conclusion {
             cause: Cause::Suspect(at),
@@ -254,7 +255,7 @@ impl Leaks {
     pub fn largest(&self) -> Option<LargestFinding<'_>> {
         let conclusion =
             self.conclusions.iter().find(|one| !self.is_outside(one)).map(LargestFinding::Conclusion);
-        // What is bounded, in progress, or the JVM's own is not counted.
+        // Suspects that are bounded, in progress, or part of the platform do not count.
         let holder =
             self.large().find(|suspect| suspect.verdict == LeakVerdict::Holder).map(LargestFinding::Holder);
         let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));

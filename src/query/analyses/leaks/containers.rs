@@ -11,9 +11,9 @@ use super::contents::is_most;
 use super::heap_places::HeapPlaces;
 use super::positions::{common_bytes, is_within, retained_bytes};
 
-/// Returns the container that explains most of what some objects retain, of which none dominates another. Of several, one in
-/// the other, it is that with the most elements; instead of nodes that are elements themselves, a collection in which they are,
-/// too.
+/// Returns the container that explains most of the retained size of some objects; none of the objects dominates
+/// another. Of several nested ones, returns the one with the most elements; instead of nodes that are themselves
+/// elements, a collection that also contains them.
 pub(super) fn explaining(
     graph: &ObjectGraph,
     places: &HeapPlaces,
@@ -22,7 +22,7 @@ pub(super) fn explaining(
     let tree = &graph.tree;
     let all = retained_bytes(tree, positions);
     let is_explaining = |one: &&Container| {
-        // What it holds and they do not would be another suspect.
+        // Memory that it retains beyond these objects would be another suspect.
         one.accumulates()
             && is_most(one.retained_bytes, all)
             && is_most(all, one.retained_bytes)

@@ -1,4 +1,4 @@
-//! Accumulation below an object, or below all members of a group: many children of one class, a chain, a buffer,
+//! Accumulation below an object, or below all members of a group: many children of one class, a chain, a buffer, or
 //! similar threads or loaders. If none of these applies, the object merely holds parts of different kinds.
 
 use std::cmp::Reverse;
@@ -108,7 +108,7 @@ pub struct ContentsLevel {
     pub is_soft: bool,
     /// Number of objects.
     pub objects: u64,
-    /// Maximum number of the objects that dominate one another in a row.
+    /// Length of the longest chain of these objects that dominate one another.
     pub chain: u32,
     /// Retained size of the objects.
     pub retained_bytes: u64,
@@ -222,8 +222,7 @@ pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKin
             retained_bytes,
         });
     }
-    // Each loader's own class has its share, rather than one class having all objects and others of the same name
-    // having none.
+    // Each loader's own class has its share, rather than all objects counting for one class of the name.
     classes.sort_rows_by_key(|(class, bytes)| (Reverse(*bytes), *class));
     let loader_of = |class| dump.summary.class(class).map(|row| row.loader.get());
     let mut loaders: Vec<Option<u64>> = classes.iter().map(|(class, _)| loader_of(*class)).collect();
@@ -243,7 +242,7 @@ pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKin
 }
 
 impl<'a> MergedTree<'a> {
-    /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
+    /// Merges the objects that `tops` dominate. The tops are ascending positions, none of which dominates another.
     pub(super) fn new(dump: &DumpGraph<'a>, tops: &[TreePosition]) -> Self {
         let question =
             MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
@@ -348,8 +347,8 @@ impl<'a> MergedTree<'a> {
         Some((top, own, below))
     }
 
-    /// Returns a tree of objects of one class with the only top as its root, if its nodes and one kind of objects below
-    /// them take up what it retains.
+    /// Returns a tree of objects of one class with the only top as its root, if its nodes and one kind of objects
+    /// below them make up its retained size.
     pub(super) fn tree(&self) -> Option<Reason> {
         let (top, own, below) = self.nodes_and_largest()?;
         let much = own.saturating_add(below.map_or(0, |below| below.retained_bytes));
@@ -361,9 +360,9 @@ impl<'a> MergedTree<'a> {
         is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 
-    /// Returns the chain that starts at the only top, if its links take up what they retain or the objects attached to
-    /// them are many. The walk found `links` objects of the class; if these alternate with other objects, their number
-    /// is a lower bound.
+    /// Returns the chain that starts at the only top, if its links make up their retained size, or if the objects
+    /// attached to them are many. The walk found `links` objects of the class; if these alternate with other objects,
+    /// their number is a lower bound.
     pub(super) fn chain(&self, class: &str, links: u64) -> Option<Reason> {
         let (top, own, below) = self.nodes_and_largest()?;
         let takes_turns = top.objects < links;

@@ -23,17 +23,17 @@ use super::collection::{self, CollectionFacts};
 use super::contents::ChildKind;
 use super::holders::{Holder, HolderSearch};
 
-/// Maximum number of objects of a path; the middle of a longer one is omitted.
+/// Maximum number of objects of a path; the middle of longer ones is omitted.
 const MAX_PATH: usize = 400;
 /// Maximum number of objects of a path if class names are as long as a class file permits.
 const MIN_PATH: usize = 4;
 /// Maximum length in bytes of all class names of a path.
 const MAX_NAMES: usize = 1 << 18;
-/// Maximum number of paths examined for threads at which they start.
+/// Maximum number of paths whose starting threads are examined.
 const LOOKED_AT_PATHS: usize = 4;
-/// Maximum number of objects examined for a path that is continued.
+/// Maximum number of objects examined to extend a path.
 const MAX_WAY: usize = 1 << 16;
-/// Libraries of languages, in which threads begin and objects of the program are.
+/// Libraries of languages, in which threads start, and which have objects of the program.
 const LANGUAGES: [&str; 6] = ["clojure", "groovy", "groovyx", "kotlin", "kotlinx", "scala"];
 /// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
@@ -67,14 +67,14 @@ pub struct Paths {
     /// `true` if the path is weak and contains a soft reference: the memory that it keeps alive is freed
     /// before an OutOfMemoryError is thrown.
     pub is_soft: bool,
-    /// If the object is a thread that is a root itself: the local of its stack that leads to most of what it retains,
-    /// unless its fields do.
+    /// If the object is a thread that is a root itself: the local of its stack that leads to most of its retained
+    /// size, unless its fields do.
     pub local: Option<RootView>,
     /// Names of other threads at which paths start.
     pub other_threads: Vec<String>,
     /// Last object or class of the application on the path, and its field that continues the path.
     pub owner: Option<Owner>,
-    /// Last one before that is of another library: the program, if the owner is a library's.
+    /// Last such object before it of another library: the program, if the owner belongs to a library.
     pub user: Option<Owner>,
 }
 
@@ -91,7 +91,7 @@ pub struct Owner {
     pub is_static: bool,
 }
 
-/// A part of what a holder retains.
+/// A part of a holder's retained size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetainedPart {
     /// Class of the objects; for class objects, the class that they represent.
@@ -139,9 +139,9 @@ pub(super) struct Evidence<'a> {
     dump: Dump<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
-    /// Starts of the names of the classes in which threads begin.
+    /// Prefixes of the names of the classes in which threads start.
     pub(super) programs: Vec<String>,
-    /// Counts of what objects dominate: suspects are often within others.
+    /// Counts of dominated objects, cached because suspects are often nested.
     counted: CountedRanges<'a>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Evidence<'a> {
         Self { dump: *dump, forms, view, programs, counted }
     }
 
-    /// Returns the classes whose objects take up most of what `tops` retain.
+    /// Returns the classes whose objects take up most of the retained size of `tops`.
     pub(super) fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
         let counts = match tops {
             [top] => self.counted.count(*top..self.dump.graph.tree.end(*top)),
@@ -210,7 +210,7 @@ impl<'a> Evidence<'a> {
         Some(paths)
     }
 
-    /// Returns the local that leads to most of what a thread retains; `None` if its fields do.
+    /// Returns the local that leads to most of a thread's retained size; `None` if its fields do.
     pub(super) fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
         let tree = &self.dump.graph.tree;
         let class = |position| self.dump.graph.objects.class(tree.object_at(position)?);
@@ -227,7 +227,7 @@ impl<'a> Evidence<'a> {
         Some(self.view.start(*path.objects.first()?, Exclusions::all_but_strong()))
     }
 
-    /// Continues the path to an object by the shortest one from there to `to`, if that is near.
+    /// Continues the path to an object by the shortest path from the object to `to`, if that is near.
     pub(super) fn extend_paths(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
         let index = |step: &ObjectStep| self.dump.graph.objects.addresses.index_of(step.id);
         let objects: Option<Vec<ObjectIndex>> = paths.path.steps.iter().map(index).collect();
@@ -260,7 +260,7 @@ impl<'a> Evidence<'a> {
                     way.reverse();
                     return Some(way);
                 }
-                // All elements of an array may be too many.
+                // An array may have too many elements.
                 if before.len() >= MAX_WAY {
                     return None;
                 }
@@ -312,7 +312,8 @@ impl<'a> Evidence<'a> {
         Path { root, steps, left_out: (objects.len() - 2 * half, half) }
     }
 
-    /// Returns the last non-JDK object on a path that holds the next one and whose class `is_meant`, and the field that does.
+    /// Returns the last non-JDK object on a path that holds the next one and whose class `is_meant`, and the field
+    /// that holds it.
     fn owner(&self, path: &[ObjectIndex], is_meant: impl Fn(&str) -> bool) -> Option<Owner> {
         let pairs = path.windows(2).rev().take(MAX_PATH);
         let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
@@ -340,8 +341,8 @@ impl<'a> Evidence<'a> {
         Some(collection::facts(&self.dump.objects, &self.collections(), &self.view, object))
     }
 
-    /// Returns the largest parts of what an object retains: its children, with those at the same place merged; or, if
-    /// there are many, merged by class. In the first case also the classes whose objects take up most.
+    /// Returns the largest parts of an object's retained size: its children, with those at the same place merged; or,
+    /// if there are many, merged by class. In the first case also the classes whose objects take up most.
     pub(super) fn parts(
         &self,
         holders: &HolderSearch<'_>,
@@ -418,7 +419,7 @@ fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     shares.into_iter().take(TOLD_CLASSES).map(share).collect()
 }
 
-/// Sets for each suspect which others share a prefix of its path that ends at a non-JDK object.
+/// Sets, for each suspect, the others that share a prefix of its path that ends at a non-JDK object.
 pub(super) fn relate(suspects: &mut [Suspect]) {
     let related: Vec<Vec<usize>> = (0..suspects.len())
         .map(|at| {

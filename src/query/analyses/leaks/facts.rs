@@ -1,4 +1,4 @@
-//! What is known of leak suspects.
+//! Facts about leak suspects.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -6,7 +6,7 @@ use hprof_base::fact::Fact;
 use super::{LeakVerdict, Suspect, SuspectKind};
 
 impl Suspect {
-    /// Returns the facts of a suspect that say what it is, and how large.
+    /// Returns the facts that identify a suspect, and its size.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::KIND, |suspect: &Self| suspect.kind.name().into()),

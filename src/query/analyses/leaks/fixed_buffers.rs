@@ -1,5 +1,5 @@
-//! Threads of a pool that each keep one buffer of a fixed size: the pool's maximum bounds what they retain, so it is
-//! content, not a leak.
+//! Threads of a pool that each keep one buffer of a fixed size: the pool's maximum bounds their retained size, so it
+//! is content, not a leak.
 //!
 //! The pool is the object that the thread's task belongs to and that a framework's rule describes with the facts `threads`
 //! and `max_threads`.
@@ -44,7 +44,7 @@ pub(super) fn describe(
         if let FrameworkFact::Whole(number) = fact { u64::try_from(*number).ok() } else { None }
     };
     let (threads, max) = (number(THREADS)?, number(MAX_THREADS)?);
-    // The greatest int is no limit.
+    // The maximum `int` means no limit.
     let is_bounded = local.threads <= threads && threads <= max && max < u64::from(i32::MAX.unsigned_abs());
     is_bounded.then(|| FrameworkDescription {
         framework: pool.framework.clone(),
@@ -74,7 +74,7 @@ fn pool(
         let id = objects.field(object, name).and_then(|value| value.reference())?;
         graph.objects.addresses.index_of(id)
     };
-    // Until JDK 18, and since.
+    // Up to JDK 18, and later ones.
     let task = reference(thread, "target").or_else(|| reference(reference(thread, "holder")?, "task"))?;
     let is_pool = |object: &ObjectIndex| known.has_fact(*object, MAX_THREADS);
     let mut seen = vec![task];

@@ -20,13 +20,14 @@ use super::positions::{common_bytes, retained_bytes};
 
 /// Minimum fraction of the heap, as 1/N, that an examined object retains.
 const PART: u64 = 1000;
-/// Minimum percentage of the heap that a described object retains, and a place that explains a part of it.
+/// Minimum percentage of the heap that a described object retains, or a place that explains a part of it.
 const TOLD_PERCENT: u8 = 2;
-/// Maximum number of objects described by frameworks' rules; those that retain most are kept.
+/// Maximum number of objects described by frameworks' rules; those that retain the most are used.
 const MAX_DESCRIBED: usize = 256;
 /// Maximum number of leaks by frameworks' rules whose sizes are computed.
 const MAX_LEAKS: usize = 16;
-/// Maximum number of objects of which none dominates another that a leak by a framework's rule is told to retain.
+/// Maximum number of objects, none of which dominates another, whose retained size a leak by a framework's rule
+/// explains.
 const MAX_TOPS: usize = 1 << 18;
 /// Maximum number of dominators searched for a described object.
 const MAX_STEPS: usize = 1 << 12;
@@ -63,7 +64,7 @@ pub(super) struct FrameworkLeak<'h> {
     pub(super) retained_bytes: u64,
 }
 
-/// Keeps the places of the large objects of a heap, by the rules that are compiled in, and its containers in its index.
+/// Stores the places of the large objects of a heap, by the built-in rules, and its containers in its index.
 ///
 /// # Errors
 /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
@@ -215,8 +216,7 @@ impl HeapPlaces {
     }
 }
 
-/// Returns the objects that some objects retain together and that no other of them dominates, ascending; `None` if they are too
-/// many.
+/// Returns the topmost objects, ascending, of those that a set retains together; `None` if there are too many.
 fn tops_of_retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Option<Vec<TreePosition>> {
     let tree = &graph.tree;
     let all = retained_set(graph, set);

@@ -30,9 +30,9 @@ use super::suspects::is_drop;
 
 /// Maximum number of dominators followed down.
 const MAX_STEPS: usize = 1000;
-/// Maximum number of objects examined that only roots dominate, largest first.
+/// Maximum number of objects dominated only by roots that are examined, largest first.
 const MAX_TOPS: usize = 50_000;
-/// Maximum number of objects followed down that only roots dominate.
+/// Maximum number of objects dominated only by roots that are followed down.
 const MAX_FOLLOWED: usize = 50;
 /// Minimum number of members of a group.
 const MIN_MEMBERS: u64 = 10;
@@ -79,8 +79,8 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Merges another row held by the same field of the same class, if it is one; returns whether it is. The common
-    /// contents are kept only if both are of one class.
+    /// Merges another row held by the same field of the same class, if it is one; returns whether it is. The contents
+    /// are retained only if both have the same class.
     pub(super) fn add(&mut self, other: &Self) -> bool {
         let is_same = self.field.is_some()
             && self.class == other.class
@@ -103,7 +103,7 @@ impl Holder {
     }
 }
 
-/// Threads that do the same.
+/// Threads that run the same method.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InOnePlace {
     /// Name of the threads, with `*` for the numbers in which they differ. `None` if they have no names.
@@ -143,7 +143,7 @@ pub struct HolderField {
 }
 
 impl HolderField {
-    /// Returns what the fields of several objects have in common.
+    /// Returns the part of the field that several objects can share: class and name.
     fn key(&self) -> (&str, &str) {
         (&self.name, &self.class)
     }
@@ -160,7 +160,7 @@ pub struct HolderContents {
     pub is_mostly: bool,
     /// `true` if all contents were examined.
     pub is_exact: bool,
-    /// `true` if each object is behind a soft reference of its own.
+    /// `true` if each object is the referent of its own soft reference.
     pub is_soft: bool,
 }
 
@@ -192,7 +192,7 @@ impl<'a> HolderSearch<'a> {
         self.soft.classes().any(|soft| self.name_of(soft) == class)
     }
 
-    /// Returns the non-JDK classes with many objects that only roots dominate and that retain much together.
+    /// Returns the non-JDK classes with many objects that are dominated only by roots and together retain much.
     fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
         let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
@@ -214,8 +214,8 @@ impl<'a> HolderSearch<'a> {
         large.filter_map(group).collect()
     }
 
-    /// Returns groups of many threads that do the same and together retain much, with their positions; only roots
-    /// dominate each thread.
+    /// Returns groups of many threads that run the same method and together retain much, with their positions; only
+    /// roots dominate each thread.
     fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
         let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
@@ -270,8 +270,8 @@ impl<'a> HolderSearch<'a> {
         tree.reachable_position(object).filter(|position| tree.dominator(*position).is_none())
     }
 
-    /// Returns the contents of the stacks that retain most of what the threads do: objects of a non-JDK class, if there
-    /// are any.
+    /// Returns the contents of the stacks that retain most of the threads' retained size: objects of a non-JDK class,
+    /// if there are any.
     fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<HolderContents> {
         let name = |held: &LocalsOfClass| held.class.map_or("", |class| self.name_of(class));
         let most = locals.iter().take_while(|held| held.retained_bytes > retained_bytes / 4);
@@ -286,8 +286,8 @@ impl<'a> HolderSearch<'a> {
         (!all.class.is_empty()).then_some(all)
     }
 
-    /// Returns the `count` largest holders, largest first. Rows held by the same field of the same class are merged, as
-    /// are many `threads` that do the same.
+    /// Returns the `count` largest holders, largest first. Rows held by the same field of the same class are merged,
+    /// as are many `threads` that run the same method.
     pub(crate) fn largest(&self, count: usize, threads: &Threads<'_>) -> Vec<Holder> {
         let tree = &self.dump.graph.tree;
         let of_threads = self.thread_groups(threads);
@@ -339,13 +339,13 @@ impl<'a> HolderSearch<'a> {
     /// that the object dominates.
     pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
         let (row, base) = self.holder(position)?;
-        // The holder found below does not contain what is above it.
+        // The holder found below does not contain the objects above it.
         let below = || if base == position { self.held_among(counts) } else { self.held_below(base) };
         Some(self.with_held(row, below))
     }
 
-    /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds that.
-    /// `is_searched` if the classes of its elements are to be found, and are not known already.
+    /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds
+    /// that. `is_searched` if the classes of its elements are to be determined.
     pub(super) fn place(&self, object: ObjectIndex, is_searched: bool) -> Holder {
         let (shown, field) = self.object_to_show(object);
         let retained_bytes = self.dump.graph.tree.retained_bytes_of(object).unwrap_or(0);

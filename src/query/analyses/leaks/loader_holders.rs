@@ -1,8 +1,8 @@
-//! Holders of class loaders that should be gone: what the path from a GC root to each goes through.
+//! Holders of class loaders that should have been freed, found on the path from a GC root to each loader.
 //!
-//! The paths to all of them come from one search (`paths::forest`). The first object on a path that is known decides:
-//! a ThreadLocal's entry below a thread, a table of the JDK that programs have to leave (shutdown hooks, MBeans, JDBC drivers),
-//! a thread, or else a static field.
+//! The paths to all of them come from one search (`paths::forest`). The first known object on a path decides: a
+//! ThreadLocal's entry below a thread, a table of the JDK in which programs must not remain (shutdown hooks, MBeans,
+//! JDBC drivers), a thread, or else a static field.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -30,9 +30,9 @@ use hprof_model::paths::steps::View;
 const MAX_LOADERS: usize = 10_000;
 /// Maximum number of objects of a path.
 const MAX_PATH: usize = 1 << 22;
-/// Number of objects on the paths of a group after which no other loader is looked at.
+/// Number of objects on the paths of a group after which no other loader is examined.
 const MAX_STEPS: usize = 1 << 22;
-/// Number of objects on the paths of a group after which no other path is reported: long ones are alike.
+/// Number of objects on the paths of a group after which no other path is reported: long ones are similar.
 const LONG_PATHS: usize = 1 << 14;
 /// Maximum number of class objects on a path whose static fields are read.
 const MAX_CLASSES: usize = 64;
@@ -68,7 +68,7 @@ pub enum LoaderHolderKind {
     SecurityProvider,
     /// An action of a cleaner.
     Cleaner,
-    /// A protection domain of something that runs or is kept.
+    /// A protection domain of running code or of a stored object.
     ProtectionDomain,
     /// A static field of a class of another loader.
     StaticField,
@@ -176,10 +176,10 @@ pub(super) fn loader_holders(view: &View<'_>, groups: &[&[ObjectId]]) -> io::Res
 struct LoaderPaths<'v, 'a> {
     view: &'v View<'a>,
     objects: ObjectReader<'a>,
-    /// Over strong references, then over all for what these do not reach.
+    /// One over strong references, then one over all references for loaders that these do not reach.
     forests: Vec<Forest>,
     threads: ClassSet,
-    /// By class object and what it holds.
+    /// By class object and the object that it holds.
     static_fields: RefCell<FxHashMap<(ObjectIndex, ObjectIndex), Option<String>>>,
 }
 
@@ -306,7 +306,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         self.view.edges.dump.graph.objects.class(object).is_some_and(|class| self.threads.contains(class))
     }
 
-    /// Returns the class of a shutdown hook: that of the thread, or of what it runs.
+    /// Returns the class of a shutdown hook: that of the thread, or of its task.
     fn hook(&self, path: &[ObjectIndex]) -> Option<String> {
         let thread = *path.iter().find(|object| self.is_thread(**object))?;
         let objects = &self.objects;
@@ -334,7 +334,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         name.or_else(|| self.own_class(path))
     }
 
-    /// Returns the first class on a path that is not the JDK's.
+    /// Returns the first class on a path that is not of the JDK.
     fn own_class(&self, path: &[ObjectIndex]) -> Option<String> {
         let classes = path.iter().filter_map(|object| self.class(*object));
         let own = classes.map(|class| class.trim_end_matches("[]")).find(|class| !names::is_of_jdk(class))?;
@@ -349,7 +349,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         let pairs = path.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.get(1)?))).rev();
         let of_classes = pairs.filter_map(|(holder, held)| Some((holder, held, class(holder)?)));
         for (holder, held, class) in of_classes.take(MAX_CLASSES) {
-            // The paths of many loaders begin alike.
+            // The paths of many loaders have common prefixes.
             let mut known = self.static_fields.borrow_mut();
             let field = known.entry((holder, held)).or_insert_with(|| {
                 let holding = edges.holding(holder, held);

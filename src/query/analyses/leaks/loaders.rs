@@ -1,8 +1,8 @@
 //! Class loaders of one application: their joint retained size, and the paths that keep them alive.
 //!
-//! If an application is redeployed and the old deployments are not released, each of its loaders may be held by another
-//! object: a ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect has all of them, although they are
-//! one cause.
+//! If an application is redeployed and the old deployments are not released, each of its loaders may be held by a
+//! different object: a ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect has all of them,
+//! although they are one cause.
 
 use std::cmp::Reverse;
 use std::io;
@@ -29,7 +29,7 @@ use hprof_index::graph::numbers::TreePosition;
 
 /// Minimum number of class loaders that define classes of the same names to be reported.
 pub const MANY_LOADERS: usize = 3;
-/// Minimum percentage of the reachable bytes that they retain, by a lower bound.
+/// Minimum percentage of the reachable bytes that they retain, compared with a lower bound.
 const MUCH_OF_HEAP: u64 = 1;
 /// Maximum number of groups of loaders reported.
 const TOLD_GROUPS: usize = 3;
@@ -51,7 +51,7 @@ pub struct LoaderGroup {
     pub are_closed: bool,
     /// Name of the application, if another deployment of it runs, by a framework's rule: `web application /shop`.
     pub application: Option<String>,
-    /// What keeps them alive, those that hold most loaders first.
+    /// Holders that keep them alive, those of most loaders first.
     pub holders: Vec<LoaderHolder>,
     /// Paths that keep the first loaders alive, with the kind of the holder.
     pub paths: Vec<(ObjectId, LoaderHolderKind, RootPath)>,
@@ -69,7 +69,7 @@ impl LoaderGroup {
         }
     }
 
-    /// Returns the suspect that the class loaders are; `number` is that of the group.
+    /// Returns the suspect for the class loaders of the group with this number.
     pub(super) fn suspect(&self, number: usize, found: &LargeGroup, reader: &EvidenceReader<'_>) -> Suspect {
         let graph = reader.dump.graph;
         let tree = &graph.tree;
@@ -92,7 +92,7 @@ impl LoaderGroup {
             container: None,
             largest: None,
         };
-        // There are several, and nothing that all of them are below.
+        // There are several objects without a common accumulation point.
         let row = reader.suspect(SuspectCandidate { point: None, ..within_holder(graph, store) });
         Suspect {
             rule: SuspectRule::Loaders,
@@ -104,7 +104,7 @@ impl LoaderGroup {
         }
     }
 
-    /// Describes what the verdict follows from.
+    /// Describes the evidence for the verdict.
     fn evidence(&self) -> String {
         let what =
             if self.are_closed { "they are closed" } else { "each has its own classes of the same names" };
@@ -164,7 +164,7 @@ impl Loaders {
         let holders = loader_holders(view, &loaders)?;
         let row = |(found, held): (&LargeGroup, LoaderHolders)| {
             let LargeGroup { group, are_closed, running, .. } = found;
-            // Prefers a class of the application to one that was generated for it.
+            // Prefers a class of the application to a generated one.
             let own = |class: &&ClassNumber| {
                 summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)
             };

@@ -1,4 +1,4 @@
-//! Leak suspects: objects that retain so much of the heap that they may be a leak, the place where their memory
+//! Leak suspects: objects that retain so much of the heap that they may be a leak, the objects where their memory
 //! accumulates, and a verdict.
 //!
 //! Suspects and accumulation points are those of Eclipse MAT's report (`FindLeaksQuery`, `LeakHunterQuery`), with exact
@@ -158,13 +158,13 @@ pub enum LeakVerdict {
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
-    /// The program is meant to hold it: a table, or a cache within its bound.
+    /// Memory that the program is meant to hold: a table, or a cache within its bound.
     Content,
-    /// A running thread works on it.
+    /// Memory that a running thread works on.
     InProgress,
-    /// The JVM and its libraries have it in an idle program, too.
+    /// Memory that the JVM and its libraries also have in an idle program.
     Platform,
-    /// Most of it is waste, and it does not grow.
+    /// Memory that is mostly waste and does not grow.
     Waste,
 }
 
@@ -206,7 +206,7 @@ pub struct OtherHolder {
     pub holder: Holder,
 }
 
-/// An entry of a map on the way to an object.
+/// An entry of a map on the path to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapEntry {
     /// Text of the key.
@@ -240,13 +240,13 @@ pub struct NamedElements {
 pub struct Suspect {
     /// Rule by which it was found.
     pub rule: SuspectRule,
-    /// Number of the suspect by MAT's rules that this is the judgement of.
+    /// Number of the suspect by MAT's rules that this row judges.
     pub of_mat: Option<usize>,
     /// One object, or several.
     pub kind: SuspectKind,
     /// Nature of the suspect.
     pub what: SuspectObject,
-    /// Verdict: whether memory accumulates there.
+    /// Verdict on the suspect.
     pub verdict: LeakVerdict,
     /// The object; for a group, the member with the largest retained size.
     pub object: NamedObject,
@@ -273,7 +273,7 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
-    /// The entry of a map that a buffer is in.
+    /// The map entry that contains a buffer.
     pub entry: Option<MapEntry>,
     /// Its name from the program; `None` if it has none.
     pub named: Option<String>,
@@ -283,7 +283,7 @@ pub struct Suspect {
     pub framework: Option<FrameworkDescription>,
     /// Other holders of the accumulated objects, with their names by frameworks' rules.
     pub also_held_by: Vec<OtherHolder>,
-    /// Largest parts of what a holder retains.
+    /// Largest parts of a holder's retained size.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
     pub accumulated: Vec<ContentsLevel>,
@@ -303,17 +303,18 @@ pub struct Suspect {
     pub frame: Option<Frame>,
     /// `true` if the suspect is or includes the thread with an OutOfMemoryError.
     pub is_oom_thread: bool,
-    /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
+    /// `true` if soft references keep the accumulated memory alive, or most of it is held by them: the JVM may clear
+    /// them.
     pub is_behind_soft: bool,
-    /// What the verdict follows from.
+    /// Evidence for the verdict.
     pub evidence: Vec<String>,
-    /// Memory outside of the heap, of a suspect that is about it.
+    /// Memory outside of the heap, if the suspect is about it.
     pub off_heap: Option<OffHeapUse>,
-    /// Number of the group of class loaders that it is.
+    /// Number of the group of class loaders, if the suspect is one.
     pub loader_group: Option<usize>,
     /// The container in which memory accumulates.
     pub container: Option<Container>,
-    /// Verdict by MAT's rules alone, of a suspect by these; what they miss are elements of several classes.
+    /// Verdict by MAT's rules alone, for suspects found by them; these miss elements of several classes.
     pub mat_verdict: Option<LeakVerdict>,
     /// Waste of one kind that makes up at least half of a store within a holder.
     pub wasted: Option<WastedPart>,
@@ -330,12 +331,12 @@ impl Suspect {
         first.is_most_of(self.retained_bytes).then_some(first)
     }
 
-    /// Returns the verdict; suspects by MAT's rules have none of ours: what is one by ours, too, has a row of its own.
+    /// Returns our verdict; `None` for suspects by MAT's rules, which have separate rows for our judgement.
     pub fn own_verdict(&self) -> Option<LeakVerdict> {
         (self.rule != SuspectRule::Mat).then_some(self.verdict)
     }
 
-    /// Returns whether the judgement is about it.
+    /// Returns whether the suspect is to be judged.
     fn is_judged(&self) -> bool {
         self.own_verdict() == Some(LeakVerdict::Accumulation)
     }
@@ -345,7 +346,7 @@ impl Suspect {
         self.rule == SuspectRule::Mat || self.of_mat.is_some()
     }
 
-    /// Returns whether another row tells all of it: our judgement of a suspect by MAT's rules.
+    /// Returns whether another row covers it: our judgement of a suspect by MAT's rules.
     pub fn is_told_elsewhere(&self) -> bool {
         self.rule == SuspectRule::Mat && self.verdict != LeakVerdict::Holder
     }
@@ -367,8 +368,8 @@ impl Suspect {
         }
     }
 
-    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers, and what a framework's
-    /// rule names or calls a leak have words of their own.
+    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers, and what a
+    /// framework's rule names or calls a leak have separate sentences.
     pub fn told_container(&self) -> Option<&Container> {
         let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
             && self.rule != SuspectRule::Framework
@@ -395,9 +396,9 @@ pub struct Leaks {
     pub largest: Vec<Holder>,
     /// Retained size of the largest place that explains the heap.
     pub largest_place_bytes: u64,
-    /// By place that explains the heap: number of the suspect that explains the same.
+    /// By place that explains the heap: number of the suspect that explains the same objects.
     pub suspect_of_place: Vec<Option<usize>>,
-    /// Size that all conclusions explain together: what several explain counts once.
+    /// Size that all conclusions explain together: memory that several explain counts once.
     pub concluded_bytes: u64,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
@@ -515,8 +516,8 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     Ok(leaks)
 }
 
-/// Adds a row for each suspect by MAT's rules that is more than a holder: those rules' rows are what MAT says, and count for
-/// nothing.
+/// Adds a row for each suspect by MAT's rules that is more than a holder: the rows by MAT's rules only show MAT's
+/// result.
 fn add_judgements(
     graph: &ObjectGraph,
     rows: &mut Vec<Suspect>,
@@ -535,7 +536,7 @@ fn add_judgements(
     }
 }
 
-/// Returns the suspect that memory outside of the heap is, with its position: that of the largest buffer.
+/// Returns the suspect for memory outside of the heap, with the position of the largest buffer.
 fn off_heap_suspect(
     graph: &ObjectGraph,
     off_heap: &OffHeap,

@@ -18,8 +18,8 @@ pub(super) enum NodeForm {
     Trees,
 }
 
-/// Returns the form of the nodes of `heads`, of which there are `count` in all, the small ones included; `None` unless those
-/// that hold many nodes of their class retain most of `bytes`. Beside them there may be heads without others.
+/// Returns the form of the nodes of `heads`, of which there are `count` in total, including small ones; `None` unless
+/// those that hold many nodes of their class retain most of `bytes`. There may also be heads without other nodes.
 pub(super) fn form(graph: &ObjectGraph, heads: &[TreePosition], count: u64, bytes: u64) -> Option<NodeForm> {
     let holding = heads.iter().filter(|head| holds_many(graph, **head));
     let holding = holding.fold(0u64, |sum, head| sum.saturating_add(graph.tree.retained_bytes(*head)));
@@ -33,7 +33,7 @@ pub(super) fn form(graph: &ObjectGraph, heads: &[TreePosition], count: u64, byte
     Some(if are_chains { NodeForm::Chains } else { NodeForm::Trees })
 }
 
-/// Returns whether an object dominates at least so many of its class, itself included.
+/// Returns whether an object dominates at least [`MIN_NODES`] objects of its class, including itself.
 fn holds_many(graph: &ObjectGraph, head: TreePosition) -> bool {
     let class_of = |position| graph.objects.class(graph.tree.object_at(position)?);
     let class = class_of(head);

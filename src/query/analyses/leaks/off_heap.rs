@@ -28,12 +28,12 @@ const TOLD_OWNERS: usize = 5;
 /// Maximum number of buffers whose owners are searched, largest first.
 const MAX_OWNED: usize = 1000;
 
-/// Percentage of the limit from which direct buffers are a suspect.
+/// Minimum percentage of the limit for direct buffers to be a suspect.
 const NEAR_LIMIT_PERCENT: u64 = 90;
-/// Part of the heap, as 1/N, from which memory outside of it is a suspect, and its minimum in bytes.
+/// Minimum size of off-heap memory for a suspect: as a fraction of the heap, 1/N, and in bytes.
 const PART_OF_HEAP: u64 = 3;
 const MUCH: u64 = 32 << 20;
-/// Part of the limit of direct buffers, as 1/N, below which they are none.
+/// Minimum size of direct buffers for a suspect, as a fraction of their limit, 1/N.
 const PART_OF_LIMIT: u64 = 10;
 /// Maximum number of errors whose messages are read, and of characters of each.
 const MAX_ERRORS: usize = 64;
@@ -74,7 +74,7 @@ pub struct OffHeap {
     largest: Option<ObjectIndex>,
 }
 
-/// Memory outside of the heap that a suspect is about.
+/// Off-heap memory of a suspect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffHeapUse {
     /// Direct buffers.
@@ -85,7 +85,7 @@ pub struct OffHeapUse {
     pub limit_bytes: Option<u64>,
 }
 
-/// A buffer with memory of its own.
+/// A buffer that is not a view of another.
 struct NativeBuffer {
     object: ObjectIndex,
     bytes: u64,
@@ -123,20 +123,20 @@ pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
     found
 }
 
-/// Returns the memory outside of the heap if it is a suspect, the largest buffer, and what the verdict follows from: it is near
-/// its limit, an allocation failed, or it is large beside the heap.
+/// Returns the memory outside of the heap if it is a suspect, the largest buffer, and the evidence: it is near its
+/// limit, an allocation failed, or it is large compared with the heap.
 pub(super) fn suspect(
     objects: &ObjectReader<'_>,
     found: &OffHeap,
 ) -> Option<(OffHeapUse, ObjectIndex, Vec<String>)> {
     let largest = found.largest?;
-    // Mapped files are the page cache's.
+    // Mapped files belong to the page cache.
     let all = found.direct;
     let reserved = found.reserved_bytes.unwrap_or(found.direct.bytes);
     let limit = found.limit_bytes.or_else(|| heap_limit(objects.summary));
     let is_near = limit.is_some_and(|limit| is_share(reserved, limit, NEAR_LIMIT_PERCENT));
     let heap_bytes = objects.graph.tree.reachable_bytes();
-    // Pools have some buffers for each processor, whatever the limit is.
+    // Pools have some buffers per processor, regardless of the limit.
     let is_little = limit.is_some_and(|limit| all.bytes < limit / PART_OF_LIMIT);
     let is_large = all.bytes >= MUCH && all.bytes > heap_bytes / PART_OF_HEAP && !is_little;
     let mut evidence = Vec::new();

@@ -21,7 +21,7 @@ const MANY: usize = 10;
 /// Maximum number of referrers of an object, and of single referrers followed one after another.
 const MAX_REFERRERS: usize = 64;
 const MAX_HOPS: usize = 8;
-/// Number of objects that lead to one, after which no more are searched.
+/// Maximum number of objects searched backwards from one object.
 const MAX_NEAR: usize = 256;
 /// Maximum number of holders.
 const MAX_HOLDERS: usize = 64;
@@ -63,8 +63,8 @@ pub(super) fn other_holders(
     found.into_iter().take(MAX_HOLDERS).filter_map(|(_, (_, common))| tree.object_at(common)).collect()
 }
 
-/// Returns the nearest object that leads to nearly all of some objects and is one of the `wanted`, however many objects are
-/// between; none that contains `known`.
+/// Returns the nearest object that leads to nearly all of some objects and is one of the `wanted`, regardless of the
+/// objects in between; excludes those that contain `known`.
 pub(super) fn common_holder(
     edges: &Edges<'_>,
     positions: &[TreePosition],

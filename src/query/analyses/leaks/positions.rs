@@ -1,4 +1,4 @@
-//! Positions in the dominator tree that suspects are about: their sizes, and what several have in common.
+//! Positions in the dominator tree of suspects: their sizes, and the common sizes of several.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;

@@ -1,6 +1,6 @@
-//! Containers of the program whose elements lead to what a thread or a library's container holds: 400 requests in a map, each
-//! with a reader to which other objects refer, too. By the dominator tree the map holds nothing; it is what the program's own
-//! team can change.
+//! Containers of the program whose elements lead to the objects that a thread or a library's container holds: 400
+//! requests in a map, each with a reader that other objects also reference. By the dominator tree the map holds
+//! nothing, but it is the part that the program's developers can change.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use super::positions::{common_bytes, is_within, retained_bytes};
 use super::reader::{EvidenceReader, is_launcher};
 use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject, SuspectRule};
 
-/// Minimum number of elements of a container that explains something.
+/// Minimum number of elements of a container that explains other objects.
 const MIN_ELEMENTS: u64 = 10;
 /// Maximum difference between the number of elements and of the objects that they lead to, as a percentage of these.
 const MAX_DIFFERENCE: u64 = 10;
@@ -35,7 +35,7 @@ const MAX_DIFFERENCE: u64 = 10;
 const MAX_STARTS: usize = 64;
 /// Maximum number of elements that are read to choose some.
 const MAX_READ: u64 = 1 << 20;
-/// Minimum percentage of the elements of which each leads to an object of its own.
+/// Minimum percentage of the elements that lead to different objects.
 const MIN_LEADING: u64 = 90;
 /// Maximum number of references from an element to its object.
 const MAX_STEPS: u32 = 6;
@@ -43,20 +43,20 @@ const MAX_STEPS: u32 = 6;
 const MAX_VISITED: usize = 512;
 /// Maximum number of references of an object that are followed.
 const MAX_REFERENCES: usize = 1 << 10;
-/// Maximum number of references that are looked at for all suspects of a heap.
+/// Maximum number of references that are examined for all suspects of a heap.
 const MAX_LOOKED_AT_REFERENCES: u64 = 1 << 23;
-/// Number of objects for each element up to which these are parts of the elements.
+/// Maximum number of objects per element for them to be parts of the elements.
 const FEW_PARTS: u64 = 10;
-/// Maximum number of containers that are looked at for objects of one class.
+/// Maximum number of containers that are examined for objects of one class.
 const MAX_LOOKED_AT: usize = 16;
-/// Maximum number of objects that are walked over to find what a container retains.
+/// Maximum number of objects that are visited to find the objects that a container retains.
 const MAX_WALKED: u32 = 1 << 26;
 
 /// A container to name instead of another holder.
 struct PreferredContainer {
     container: Container,
     object: ObjectIndex,
-    /// Why it is named.
+    /// Evidence for naming it.
     evidence: String,
 }
 
@@ -64,7 +64,7 @@ struct PreferredContainer {
 struct ProgramContainers<'r, 'a> {
     reader: &'r EvidenceReader<'a>,
     places: &'r HeapPlaces,
-    /// Number of references that may still be looked at.
+    /// Number of references that may still be examined.
     left: Cell<u64>,
 }
 
@@ -73,7 +73,7 @@ struct ExplainedObjects<'s> {
     class: &'s str,
     objects: u64,
     retained_bytes: u64,
-    /// Objects of which none dominates another, ascending, that dominate them or are they.
+    /// These objects or their dominators, ascending; none dominates another.
     tops: &'s [TreePosition],
 }
 
@@ -82,8 +82,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         Self { reader, places, left: Cell::new(MAX_LOOKED_AT_REFERENCES) }
     }
 
-    /// Returns a container of the program that has about as many elements as there are `objects`, each of which leads to one of
-    /// these. A container of the library `but` is none.
+    /// Returns a container of the program that has about as many elements as there are `objects`, each of which leads
+    /// to one of these. Excludes containers of the library `but`.
     fn leading_to(&self, objects: &ExplainedObjects<'_>, but: &str) -> Option<&'r Container> {
         let is_alike = |one: &&Container| {
             one.elements >= MIN_ELEMENTS
@@ -95,7 +95,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         of_program.find(|one| self.leads(one, objects))
     }
 
-    /// Returns the container to name instead of what holds the objects of a suspect.
+    /// Returns the container to name instead of the holder of a suspect's objects.
     fn find_preferred(&self, row: &Suspect, tops: &[TreePosition]) -> Option<PreferredContainer> {
         let addresses = &self.reader.dump.graph.objects.addresses;
         let (class, objects, retained_bytes) = match (&row.reason, &row.group_class) {
@@ -121,22 +121,22 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         let are_many = is_share(objects, container.elements, MIN_LEADING);
         let are_parts = are_many && objects <= container.elements.saturating_mul(FEW_PARTS);
         let evidence = format!("{} x {class} are in it or below", group_digits(objects));
-        // Its elements may be only the library's own, around these.
+        // Its elements may be wrappers of the library around these objects.
         let are_wrapped = objects == container.elements && !is_of_jdk(class);
         let element_class = if are_wrapped { Some(class.clone()) } else { container.element_class.clone() };
         let container = Container { is_shared: false, element_class, ..container.clone() };
         are_parts.then_some(PreferredContainer { container, object, evidence })
     }
 
-    /// Returns whether a field of a class of the program, of another library than `but`, holds a container.
+    /// Returns whether a field of a class of the program, not of the library `but`, holds a container.
     fn is_of_program(&self, container: &Container, but: &str) -> bool {
         let object = self.reader.dump.graph.objects.addresses.index_of(container.object);
         let field = object.and_then(|object| self.reader.holders.place(object, false).field);
         field.is_some_and(|field| library(&field.class) != but && self.reader.is_of_program(&field.class))
     }
 
-    /// Returns whether most elements lead to one of the objects each, by strong references, and to no smaller ones than most
-    /// are.
+    /// Returns whether most elements each lead to a different one of the objects by strong references, and these have
+    /// at least half of the average size.
     fn leads(&self, container: &Container, objects: &ExplainedObjects<'_>) -> bool {
         let (graph, tree) = (self.reader.dump.graph, &self.reader.dump.graph.tree);
         let is_below = |object: ObjectIndex| {
@@ -160,7 +160,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         !starts.is_empty() && is_share(found.len() as u64, starts.len() as u64, MIN_LEADING) && is_as_large
     }
 
-    /// Returns some elements of a collection of the JDK, from all of it.
+    /// Returns some elements of a JDK collection, evenly distributed.
     fn elements(&self, container: &Container) -> Vec<ObjectIndex> {
         let addresses = &self.reader.dump.graph.objects.addresses;
         let collections = self.reader.evidence.collections();
@@ -174,7 +174,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         entries.filter_map(|entry| addresses.index_of(entry.value.reference()?)).collect()
     }
 
-    /// Returns the nearest object that `is_meant` and to which strong references lead.
+    /// Returns the nearest object that `is_meant` and is reachable by strong references.
     fn nearest(&self, start: ObjectIndex, is_meant: &dyn Fn(ObjectIndex) -> bool) -> Option<ObjectIndex> {
         let graph = self.reader.dump.graph;
         let edges = &self.reader.evidence.view.edges;
@@ -207,8 +207,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 }
 
 impl EvidenceReader<'_> {
-    /// Returns whether a class is of the program, as far as that is known: `main` begins in its classes, or if that has ended or
-    /// only launches it, another thread.
+    /// Returns whether a class is of the program, as far as known: `main` starts in its classes, or another thread if
+    /// `main` has ended or only launches the program.
     pub(super) fn is_of_program(&self, class: &str) -> bool {
         let of = library(class);
         let is_of_threads =
@@ -218,7 +218,7 @@ impl EvidenceReader<'_> {
 }
 
 impl Suspect {
-    /// Returns whether it is about a container, or names it as another holder of its objects.
+    /// Returns whether the suspect is about a container, or names it as another holder of its objects.
     fn names(&self, container: ObjectId) -> bool {
         self.container.as_ref().is_some_and(|own| own.object == container)
             || self.also_held_by.iter().any(|other| other.holder.object == container)
@@ -226,8 +226,8 @@ impl Suspect {
 }
 
 impl Suspects {
-    /// Adds the containers of the program that explain the parts of a holder: the thread that runs the program, mostly. Their
-    /// sizes are those by strong references.
+    /// Adds the containers of the program that explain the parts of a holder: usually the thread that runs the
+    /// program. Their sizes are those retained by strong references.
     pub(super) fn add_program_containers(
         &mut self,
         graph: &ObjectGraph,
@@ -265,7 +265,7 @@ impl Suspects {
                     continue;
                 }
                 let freed = StronglyRetained::new(&reader.evidence.view.edges, above, object);
-                // Others may hold the parts, too, or another suspect is about them.
+                // The parts may also be held elsewhere, or belong to another suspect.
                 let is_cause = freed.bytes > threshold && contents::is_most(freed.bytes, part.retained_bytes);
                 if is_cause && !self.is_explained(graph, &freed) {
                     let container =
@@ -287,7 +287,7 @@ impl Suspects {
         }
     }
 
-    /// Returns whether half of what a suspect explains would be freed with a container.
+    /// Returns whether more than half of a suspect's memory would be freed with a container.
     fn is_explained(&self, graph: &ObjectGraph, freed: &StronglyRetained) -> bool {
         let tree = &graph.tree;
         let is_freed =
@@ -298,9 +298,9 @@ impl Suspects {
         })
     }
 
-    /// Replaces what libraries hold by the container of the program whose elements lead to the same objects, and objects that
-    /// are held in several places by the collection that all of them are in or below. Suspects of which the same container is
-    /// the cause become one.
+    /// Replaces holders in libraries by the container of the program whose elements lead to the same objects, and
+    /// objects with several holders by the collection that contains them directly or indirectly. Suspects caused by
+    /// the same container are merged.
     pub(super) fn prefer_containers(&mut self, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
         let search = ProgramContainers::new(reader, places);
         let mut known: Vec<(usize, ObjectId)> = Vec::new();
@@ -332,14 +332,14 @@ impl Suspects {
         self.merge(&reader.dump.graph.tree, &removed);
     }
 
-    /// Adds rows to others, given the numbers of both, and removes them.
+    /// Merges rows into others, given the numbers of both.
     fn merge(&mut self, tree: &Tree, removed: &[(usize, usize)]) {
         for (at, into) in removed.iter().rev() {
             let (row, positions) = (self.rows.remove(*at), self.positions.remove(*at));
             let (Some(first), Some(own)) = (self.rows.get_mut(*into), self.positions.get_mut(*into)) else {
                 continue;
             };
-            // By strong references the first has more than its positions retain.
+            // By strong references, the first can retain more than its positions do.
             let beyond = first.accumulated_bytes.saturating_sub(retained_bytes(tree, own));
             let more = row.accumulated_bytes.saturating_sub(common_bytes(tree, &positions, own));
             let more = more.saturating_sub(beyond);

@@ -30,7 +30,7 @@ use hprof_model::threads::frames::Frame;
 
 /// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
-/// Packages of what starts programs of others, and runs its own threads beside them.
+/// Packages of launchers, which start other programs and run their own threads in addition.
 const LAUNCHERS: [&str; 6] = [
     "org.apache.catalina.",
     "org.apache.coyote.",
@@ -42,7 +42,7 @@ const LAUNCHERS: [&str; 6] = [
 /// Classes of virtual threads.
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
 
-/// Returns whether a class starts programs of others.
+/// Returns whether a class is of a launcher.
 pub(super) fn is_launcher(class: &str) -> bool {
     LAUNCHERS.iter().any(|launcher| class.starts_with(launcher))
 }
@@ -56,8 +56,8 @@ pub(super) struct EvidenceReader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
-    /// Start of the names of the program's classes: of that in which the thread `main` begins, unless it only launches the
-    /// program.
+    /// Prefix of the names of the program's classes: that of the class in which the thread `main` starts, unless it
+    /// only launches the program.
     pub(super) program: Option<String>,
     extent: LeakEvidence,
 }
@@ -156,7 +156,7 @@ impl<'a> EvidenceReader<'a> {
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
-        // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
+        // The elements of a place are known without a pass over the tree, except for objects attached to nodes.
         let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
         if reason.is_some() && below.is_none() && !is_known {
             below = Some(MergedTree::new(&self.dump, &tops));
@@ -205,7 +205,7 @@ impl<'a> EvidenceReader<'a> {
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }
         };
-        // The path to a framework's object continues to what that holds.
+        // The path to a framework's object continues to the object that it holds.
         let largest = store.as_ref().and_then(|store| store.largest);
         let largest = largest.and_then(|position| tree.object_at(position));
         let paths = match (paths, largest) {
@@ -315,7 +315,7 @@ impl<'a> EvidenceReader<'a> {
 
     /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
     /// that retains most of the tree is meaningless to a reader. Objects that reference others of their class without
-    /// being nodes are kept: loaders, threads.
+    /// being nodes are not skipped: loaders, threads.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
         let (tree, objects) = (&self.dump.graph.tree, &self.dump.graph.objects);
         let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
@@ -477,7 +477,7 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    /// Adds to threads that one object dominates what most of them have in common.
+    /// Adds the common name and method to threads that one object dominates.
     fn with_place_of_threads(&self, reason: Reason, above: TreePosition) -> Reason {
         let Reason::Threads { threads, retained_bytes, .. } = reason else { return reason };
         let tree = &self.dump.graph.tree;

@@ -130,12 +130,12 @@ fn members(
     by_class.into_iter().map(group).collect()
 }
 
-/// Place where the memory of an object accumulates.
+/// Result of the walk from an object to the point where its memory accumulates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Point {
     /// Accumulation point; `None` if the walk does not end and contains no chain.
     pub(super) position: Option<TreePosition>,
-    /// Chain of objects on the walk, if its links hold what it retains.
+    /// Chain of objects on the walk, if its links hold its retained size.
     pub(super) chain: Option<Chain>,
 }
 

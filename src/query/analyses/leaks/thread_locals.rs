@@ -22,12 +22,12 @@ use super::contents;
 
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
-/// Maximum number of elements of all values whose classes are looked at.
+/// Maximum number of elements of all values whose classes are examined.
 const MAX_ELEMENTS: usize = 1 << 16;
 /// Maximum number of objects between a value and the array in it.
 const MAX_DOWN: usize = 64;
 
-/// Values that threads hold under a ThreadLocal, or under those of one field: a class that is loaded again has another
+/// Values that threads hold under a ThreadLocal, or under those of one field: a class that is loaded again has a new
 /// one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
@@ -59,7 +59,7 @@ pub struct ThreadLocalUse {
 }
 
 impl ThreadLocalUse {
-    /// Returns whether the values are at least half of what threads retain.
+    /// Returns whether the values are at least half of the threads' retained size.
     pub fn is_most_of(&self, retained_bytes: u64) -> bool {
         self.retained_bytes >= retained_bytes / 2
     }
@@ -170,7 +170,7 @@ impl<'a> ThreadLocals<'a> {
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
         let mut fields: Vec<(ObjectId, Option<String>, ThreadLocalSum<'a>)> = Vec::new();
         let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
-        // Takes all keys: a class that is loaded often has any number of ThreadLocals.
+        // Takes all keys: a class that is loaded often has an unlimited number of ThreadLocals.
         for (key, sum) in sums {
             let sum = ThreadLocalSum { keys: 1, ..sum };
             let field = self.field(key);
@@ -218,8 +218,8 @@ impl<'a> ThreadLocals<'a> {
         Some(self.dump.summary.class_name(row))
     }
 
-    /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values are
-    /// collections that store how many elements they have.
+    /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values
+    /// are collections that store their number of elements.
     fn elements_of(&self, values: &[ObjectIndex]) -> Option<(u64, Option<String>)> {
         let collections = Collections::with(&self.dump.objects, self.forms.clone());
         let (mut count, mut classes, mut left) = (0u64, FxHashSet::default(), MAX_ELEMENTS);
@@ -247,8 +247,8 @@ impl<'a> ThreadLocals<'a> {
     }
 }
 
-/// Returns the shallow size of the array of primitives that makes up most of what an object retains; `None` if there is
-/// none.
+/// Returns the shallow size of the array of primitives that makes up most of an object's retained size; `None` if
+/// there is none.
 fn buffer_bytes(graph: &ObjectGraph, objects: &ObjectReader<'_>, top: TreePosition) -> Option<u64> {
     let tree = &graph.tree;
     let all = tree.retained_bytes(top);

@@ -1,4 +1,4 @@
-//! Attributes: properties of MAT's objects besides the fields of the heap.
+//! Attributes: properties of MAT's objects in addition to the fields of the heap.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the class that an object is the class object of.
+    /// Returns the class that a class object represents.
     pub(super) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.dump.graph.class_of_class_object(object)
     }

@@ -1,7 +1,7 @@
 //! Expressions with names bound to values, such as `this`: rules use them to query one object.
 //!
-//! Subqueries may use the names, too. They select only from values, never from a class, so that an expression reads only
-//! objects that its values lead to.
+//! Subqueries may also use the names. They select only from values, never from a class, so that an expression reads
+//! only objects reachable from its values.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -174,12 +174,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.dump.graph
     }
 
-    /// Returns whether a text by [`Self::text_of`] stands for one that is hidden.
+    /// Returns whether a text by [`Self::text_of`] replaces one that is hidden.
     pub(crate) fn is_hidden_text(&self, text: &str) -> bool {
         self.hides_values && text.starts_with(HIDDEN)
     }
 
-    /// Returns the text of an object or a text value; it is hidden if values are.
+    /// Returns the text of an object or a text value; hidden if values are.
     pub(crate) fn text_of(&self, value: &BoundValue) -> Option<String> {
         match self.call(super::tree::Function::ToText, value.0.clone()) {
             ExpressionValue::Text(text) => Some(text.into()),

@@ -4,7 +4,7 @@ use super::error::OqlError;
 use super::tree::Function;
 use hprof_base::naming::suggestions;
 
-/// Attribute of a value, besides its fields.
+/// Attribute of a value, in addition to its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     ObjectId,
@@ -225,7 +225,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
     }))
 }
 
-/// Creates the error for a function that does not exist, with what to write instead.
+/// Creates the error for a function that does not exist, with the alternative.
 pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
                          eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
@@ -249,7 +249,7 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     }
 }
 
-/// Returns what to write instead of jhat's `heap` and `function`.
+/// Returns the alternative to jhat's `heap` and `function`.
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
@@ -287,7 +287,7 @@ fn find(name: &str) -> Option<Attribute> {
     ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, attribute)| *attribute)
 }
 
-/// Returns the attribute that a method without arguments stands for: `getObjectId()`, `length()`.
+/// Returns the attribute to which a method without arguments is equivalent: `getObjectId()`, `length()`.
 fn getter(name: &str) -> Option<Attribute> {
     if name == "hasSuperClass" {
         return Some(Attribute::HasSuperClass);

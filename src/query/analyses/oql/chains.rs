@@ -9,7 +9,7 @@ use hprof_model::threads::Threads;
 use super::evaluate::Evaluator;
 use super::value::ExpressionValue;
 
-/// Objects of a chain at most.
+/// Maximum number of objects of a chain.
 const MAX_CHAIN: usize = 1 << 20;
 
 impl Evaluator<'_, '_> {
@@ -21,7 +21,7 @@ impl Evaluator<'_, '_> {
         frame.map(|frame| frame.qualified_method())
     }
 
-    /// The objects that a thread's stack holds, each once, in address order, without the thread itself.
+    /// Returns the objects that a thread's stack holds, each once, in address order, without the thread itself.
     pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
         let mut objects: Vec<ObjectIndex> = self
             .roots()
@@ -34,7 +34,8 @@ impl Evaluator<'_, '_> {
         objects
     }
 
-    /// The object, the one in this field of it, the one in that field of that, and so on, each once.
+    /// Returns the object, the target of this field of it, the target of that field of the target, and so on, each
+    /// once.
     pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
         let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
         let mut seen = FxHashSet::default();

@@ -25,7 +25,7 @@ pub(super) enum Code {
     Column(usize),
     Path(Box<Code>, Vec<CodeStep>),
     Call(Function, Box<Code>),
-    /// The first that is not null.
+    /// The first non-null value.
     Coalesce(Vec<Code>),
     /// An aggregate of the row's group, by index.
     Aggregate(usize),

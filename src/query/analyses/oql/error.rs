@@ -8,13 +8,13 @@ pub struct QueryError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Description of the error, and what to write instead.
+    /// Description of the error, and the alternative.
     pub text: String,
     /// Text of the line.
     pub query: Box<str>,
     /// `true` if the query names a class or an object that is not in the dump.
     pub is_unknown: bool,
-    /// `true` if the query needs more memory than the budget leaves.
+    /// `true` if the query needs more memory than the budget has left.
     pub is_memory: bool,
     /// Called jhat function without an equivalent in queries, in lower case.
     pub unknown_function: Option<&'static str>,
@@ -42,7 +42,7 @@ impl OqlError {
         Self { is_unknown: true, ..Self::new(at, text) }
     }
 
-    /// Creates an error for a query that needs more memory than the budget leaves.
+    /// Creates an error for a query that needs more memory than the budget has left.
     pub(super) fn memory(at: usize, text: impl Into<String>) -> Self {
         Self { is_memory: true, ..Self::new(at, text) }
     }

@@ -47,15 +47,15 @@ pub struct Evaluator<'o, 'a> {
     pub(super) threads: OnceLock<Threads<'a>>,
     /// `true` if only reachable objects are selected.
     pub(super) live: bool,
-    /// Elements of a list at most, and rows, if there is a limit: what has more has no value.
+    /// Maximum number of elements of a list and of rows, if there is a limit; larger ones have no value.
     pub(super) bound: Option<usize>,
     /// `true` if texts of objects are hidden from those who read the values.
     pub(super) hides_values: bool,
-    /// `true` if texts and numbers are hidden from conditions, too.
+    /// `true` if texts and numbers are also hidden from conditions.
     pub(super) hides_contents: bool,
-    /// Fields that were met, by name: each has a table of its own.
+    /// Fields used so far, by name: each has a table of its own.
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
-    /// Regular expressions that were compiled, by pattern.
+    /// Regular expressions compiled so far, by pattern.
     pub(super) patterns: Mutex<FxHashMap<Box<str>, Regex>>,
     /// Memory for the rows of queries.
     pub(super) kept: KeptRows,
@@ -123,14 +123,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Self { live, ..self }
     }
 
-    /// Evaluates only lists of at most so many elements; longer ones have no value. For rules that are known: if values are
-    /// hidden, those of texts are hidden where they are shown, and conditions read them.
+    /// Limits lists to this number of elements; longer ones have no value. Also lets conditions read hidden values:
+    /// only for trusted rules, whose texts are hidden where they are shown.
     #[must_use]
     pub(crate) fn with_max_elements(self, elements: usize) -> Self {
         Self { bound: Some(elements), hides_contents: false, ..self }
     }
 
-    /// A field by its name, the same for all expressions.
+    /// Returns the field of a name, shared by all expressions.
     pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {

@@ -13,7 +13,7 @@ use super::value::ExpressionValue;
 use hprof_model::objects::hiding::{self, HIDDEN};
 use hprof_model::objects::reader::{Bits, ObjectRecord};
 
-/// Maximum number of searches for a field in the classes of single objects, before a table of all classes is made.
+/// Maximum number of searches for a field in the classes of single objects, before a table of all classes is built.
 const MAX_SEARCHES: u32 = 32;
 
 impl<'a> Evaluator<'_, 'a> {
@@ -50,8 +50,8 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the value of a field in an instance's bytes. A table of all classes costs as much as hundreds of searches, which
-    /// end with the record; a rule about one object wants a few.
+    /// Returns the value of a field in an instance's bytes. A table of all classes costs as much as hundreds of
+    /// searches, which stop at the end of the record; a rule about one object makes only a few.
     pub(super) fn bits(&self, class: ClassNumber, bytes: &[u8], field: &CodeField) -> Option<Bits> {
         if field.places.get().is_none() && field.searches.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
             return Fields::new(self.dump.summary, class, bytes).value(&field.name);
@@ -71,7 +71,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Returns the value of a field, or what stands for it: conditions see no more than rows show.
+    /// Returns the value of a field, or its placeholder: conditions do not see hidden values.
     pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
         if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
             return ExpressionValue::Text(HIDDEN.into());

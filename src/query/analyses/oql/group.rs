@@ -100,28 +100,28 @@ fn extreme_bytes(extreme: &Extreme) -> u64 {
     values.max(size_of::<Extreme>() as u64)
 }
 
-/// RowGroups of a chunk of rows, in the order of their first rows.
+/// Groups of a chunk of rows, in the order of their first rows.
 #[derive(Default)]
 struct ChunkGroups {
     places: FxHashMap<u128, usize>,
     /// Hash of the key, and the first row.
     firsts: Vec<(u128, u32)>,
-    /// For each group as many as there are aggregates.
+    /// For each group, one per aggregate.
     sums: Vec<AggregateSum>,
-    /// The same, if an aggregate is a minimum or maximum.
+    /// Likewise the extremes, if an aggregate is a minimum or maximum.
     extremes: Vec<Extreme>,
-    /// About the number of bytes of these.
+    /// Approximate size of these in bytes.
     extreme_bytes: u64,
 }
 
-/// RowGroups, in the order of their first rows.
+/// Groups, in the order of their first rows.
 #[derive(Debug)]
 pub(super) struct RowGroups {
     kinds: Vec<Aggregate>,
     firsts: ScratchVec<u32>,
-    /// For each group as many as there are aggregates.
+    /// For each group, one per aggregate.
     sums: ScratchVec<AggregateSum>,
-    /// The same, if an aggregate is a minimum or maximum.
+    /// Likewise the extremes, if an aggregate is a minimum or maximum.
     extremes: Vec<Extreme>,
     /// Memory of these.
     reserved: ReservedMemory,
@@ -147,10 +147,10 @@ impl RowGroups {
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// RowGroups rows, in the order of the first row of each group.
+    /// Groups rows, in the order of the first row of each group.
     ///
     /// # Errors
-    /// If their sums take more than memory and disk have. `at` is the place of the query.
+    /// If neither memory nor disk has space for their sums. `at` is the offset of the query.
     pub(super) fn groups(
         &self,
         at: usize,
@@ -200,7 +200,7 @@ impl<'a> Evaluator<'_, 'a> {
             });
             groups
         };
-        // A group takes more the more aggregates there are.
+        // The size of a group grows with the number of aggregates.
         let size =
             (CHUNK / u32::try_from(width / 4).unwrap_or(u32::MAX).saturating_add(1)).max(BLOCK) / BLOCK;
         let all = self.chunks_of_size(source, size.max(1) * BLOCK);
@@ -270,7 +270,7 @@ impl<'a> Evaluator<'_, 'a> {
 }
 
 impl RowGroups {
-    /// Adds the groups of a chunk; returns `None` if memory does not suffice.
+    /// Adds the groups of a chunk; returns `None` if there is too little memory.
     fn merge(&mut self, places: &mut KeyTable, mut groups: ChunkGroups) -> io::Result<Option<()>> {
         let width = self.kinds.len();
         for (number, (key, first)) in groups.firsts.iter().enumerate() {
@@ -283,7 +283,7 @@ impl RowGroups {
                 sums.iter().try_for_each(|sum| self.sums.push(*sum))?;
                 if !groups.extremes.is_empty() {
                     let extremes = groups.extremes.get_mut(from..from + width).unwrap_or_default();
-                    // A vector that grows exists twice for a moment.
+                    // A growing vector temporarily exists twice.
                     let bytes = extremes.iter().map(extreme_bytes).sum::<u64>();
                     if !self.reserved.take(bytes + (width * size_of::<Extreme>()) as u64) {
                         return Ok(None);

@@ -1,8 +1,8 @@
-//! Memory for what a query keeps of its rows: in the scratch arena as far as possible, counted otherwise.
+//! Memory for rows that a query stores: in the scratch arena as far as possible, counted otherwise.
 //!
-//! DISTINCT, GROUP BY and IN keep a hash of 128 bits instead of values. Hashes are keyed with random numbers that the author
-//! of a dump does not know, so that no two values of a dump have the same one: for a billion values the probability is
-//! below 10^-20.
+//! DISTINCT, GROUP BY and IN store a hash of 128 bits instead of values. Hashes are keyed with random numbers unknown
+//! to the author of a dump, so values of a dump cannot be chosen to collide: for a billion values the probability of
+//! a collision is below 10^-20.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
@@ -31,7 +31,8 @@ impl KeptRows {
         self.room.get_or_init(|| graph.room())
     }
 
-    /// Counts memory for values that are not in the arena, before it is taken; returns `false` if there is too little.
+    /// Counts memory for values that are not in the arena, before it is allocated; returns `false` if there is too
+    /// little.
     pub(super) fn take(&self, graph: &ObjectGraph, bytes: u64) -> bool {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         reserved.get_or_insert_with(|| self.room(graph).reserve()).take(bytes)
@@ -54,10 +55,10 @@ impl KeptRows {
     }
 }
 
-/// Number of bytes that each share of the memory has at least.
+/// Minimum size of a share of the memory in bytes.
 const MIN_SHARE: u64 = 1 << 20;
 
-/// Returns one of so many shares of the memory that is left, in bytes.
+/// Returns the size in bytes of one of `of` shares of the remaining memory.
 pub(super) fn share(room: &ScratchArena, of: u64) -> u64 {
     (room.remaining_bytes() / of.max(1)).max(MIN_SHARE)
 }
@@ -69,7 +70,7 @@ pub(super) fn batch(room: &ScratchArena, bytes: u64) -> usize {
     fitting.clamp(threads, threads.saturating_mul(16))
 }
 
-/// Returns the error of a query that keeps more than the memory budget leaves.
+/// Returns the error of a query that exceeds the remaining memory budget.
 pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> OqlError {
     let left = HumanBytes(room.remaining_bytes());
     OqlError::memory(
@@ -78,7 +79,7 @@ pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> OqlError {
     )
 }
 
-/// Returns the error of the scratch arena at a place of a query.
+/// Returns the error of the scratch arena at an offset of a query.
 pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> OqlError {
     move |error| OqlError::new(at, error.to_string())
 }

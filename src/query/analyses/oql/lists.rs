@@ -115,7 +115,7 @@ impl<'a> Evaluator<'_, 'a> {
         u64::try_from(count).ok()
     }
 
-    /// The length of a list by its elements; `None` if there are more than are evaluated.
+    /// Counts the elements of a list; `None` if there are more than the limit.
     fn count_elements(&self, list: List, of: ObjectIndex) -> Option<u64> {
         let count = match self.bound {
             None => self.list(list, of).count(),

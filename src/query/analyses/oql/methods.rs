@@ -61,7 +61,7 @@ impl Evaluator<'_, '_> {
             }
             _ => {}
         }
-        // The remaining methods are those of texts. A text made from a hidden one is hidden, too.
+        // The remaining methods are those of texts. A text derived from a hidden one is also hidden.
         let is_text = matches!(
             method,
             Method::Concat

@@ -90,9 +90,9 @@ struct SelectResult {
     is_distinct: bool,
     /// Maximum number of rows.
     limit: Option<usize>,
-    /// Table that rows belong to, if they are not objects.
+    /// Table to which rows belong, if they are not objects.
     table: Option<Arc<ValueTable>>,
-    /// RowGroups that rows are numbers of.
+    /// Groups, if rows are numbers of groups.
     groups: Option<RowGroups>,
 }
 
@@ -100,7 +100,7 @@ struct SelectResult {
 enum SelectRows {
     /// One row per object, in address order.
     Set(RoaringBitmap),
-    /// One row each, in this order; and the total number including rows that will not be shown.
+    /// One row each, in this order, and the total number, including rows not shown.
     List(Array<u32>, usize),
 }
 
@@ -170,7 +170,7 @@ impl OqlResult {
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         if self.columns.is_none() && self.parts.len() > 1 {
-            // An object in several parts is one row.
+            // An object found by several SELECTs is one row.
             let has_objects = |part: &SelectResult| part.items.is_none();
             let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.max_rows()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());

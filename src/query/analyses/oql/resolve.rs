@@ -28,7 +28,7 @@ const SHORT_LIST: usize = 8;
 /// Compiles a pattern that the whole text must match.
 pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, OqlError> {
     let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-    // Compiled alone first: the brackets around it must not complete unbalanced ones in it.
+    // Compiled without the group first, which must not balance parentheses of the pattern.
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -36,7 +36,7 @@ pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, OqlError> {
     })
 }
 
-/// Returns the regular expression that MAT makes of a pattern: `$`, unless it is the last character, and `[]` are
+/// Returns the regular expression to which MAT converts a pattern: `$`, unless it is the last character, and `[]` are
 /// literal.
 pub(super) fn mats_pattern(pattern: &str) -> String {
     let mut fixed = String::with_capacity(pattern.len());
@@ -209,7 +209,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
             ));
         }
-        // Rules resolve their queries for each object anew.
+        // Rules resolve their queries again for each object.
         let patterns = || self.evaluator.patterns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = patterns().get(pattern) {
             return Ok(known.clone());
@@ -240,7 +240,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
     }
 
-    /// Returns the row that `name` is read from; an error if rows have several columns.
+    /// Returns the row from which `name` is read; an error if rows have several columns.
     fn row_named(&self, name: &str, at: usize) -> Result<Code, OqlError> {
         let NameScope::Columns(columns) = self.names else { return self.row(at) };
         if let [_] = columns {
@@ -288,7 +288,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Some(column) => column,
             None => self.code(base)?,
         };
-        // A field of the row at the front is one more step.
+        // A leading field of the row is one more step.
         let (base, mut codes) = match start {
             Code::Path(base, codes) => (base, codes),
             code => (Box::new(code), Vec::new()),
@@ -355,7 +355,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, OqlError> {
         let known = self.fields.contains_key(name);
         let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
-        // What a rule asks of an object that has no such field is null.
+        // In a rule, a field that the object does not have is null.
         if known || self.evaluator.bound.is_some() {
             return self.field(name, at);
         }
@@ -390,7 +390,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if let Some(instead) = builtins::no_script(name) {
             return Err(OqlError::new(at, instead));
         }
-        // Names of fields of the first rows' classes: those of a long chain of superclasses are too many.
+        // Names of fields of the first rows' classes: a long chain of superclasses has too many.
         let mut fields = Vec::new();
         let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
         for class in upwards.take(64).filter_map(|class| summary.class(class)) {

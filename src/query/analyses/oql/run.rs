@@ -104,7 +104,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         };
         let mut values = Vec::new();
         for value in found.take(most) {
-            // They are moved once, to where rows share them.
+            // Counted twice: they are moved once, to shared storage.
             self.evaluator.keep(place(query), 2 * value.bytes())?;
             values.push(value);
         }
@@ -134,7 +134,7 @@ impl SubqueryEvaluator for Asking<'_, '_, '_> {
         for values in answer.parts.iter().flat_map(|part| part.values(self.evaluator)) {
             let before = rows.len();
             self.evaluator.flatten(values, &mut rows);
-            // A vector that grows exists twice for a moment.
+            // A growing vector temporarily exists twice.
             let bytes = |row: &[ExpressionValue]| {
                 let values = row.iter().map(ExpressionValue::bytes).sum::<u64>();
                 values + 16 + 2 * size_of::<Box<[ExpressionValue]>>() as u64
@@ -171,7 +171,7 @@ impl SubqueryEvaluator for Asking<'_, '_, '_> {
     }
 }
 
-/// Returns the parts of an answer that has one column.
+/// Returns the parts of a result that has one column.
 fn one_column<'p>(
     answer: &'p OqlResult,
     query: &Union,
@@ -186,10 +186,10 @@ fn one_column<'p>(
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Runs a query. `most` is the number of rows that will be shown, if not all: no more sorted rows are kept.
+    /// Runs a query. `most` is the number of rows that will be shown, if not all: no more sorted rows are stored.
     ///
     /// # Errors
-    /// If a name in the query means nothing in the dump.
+    /// If a name in the query does not exist in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
         self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
             .and_then(|answer| self.kept.check(0).map(|()| answer))
@@ -345,7 +345,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(Objects::Set(retained_set(self.dump.graph, &found)))
     }
 
-    /// Returns the rows of a source, sorted if requested; then at most `most`.
+    /// Returns the rows of a source, sorted if requested, and at most `most` of them.
     fn cut(
         &self,
         source: &Objects,
@@ -418,7 +418,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok((SelectRows::List(rows, groups.len() as usize), groups, codes))
     }
 
-    /// Counts memory for values that a query keeps.
+    /// Counts memory for values that a query stores.
     pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), OqlError> {
         // The lists of rules are short.
         if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
@@ -431,7 +431,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         ))
     }
 
-    /// Returns the objects that parts of an answer are, or that their values contain.
+    /// Returns the objects that are rows of parts of a result, or are contained in their values.
     fn objects_of_parts(&self, parts: &[SelectResult]) -> RoaringBitmap {
         let mut all = RoaringBitmap::new();
         for part in parts {

@@ -81,7 +81,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.chunks_of_size(source, CHUNK)
     }
 
-    /// Does the same for chunks of a size.
+    /// Like [`Self::chunks_of`], for chunks of a size.
     pub(super) fn chunks_of_size(&self, source: &Objects, size: u32) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
         numbers::chunks(0..table.unwrap_or(self.dump.graph.objects.len()), size)

@@ -47,22 +47,22 @@ pub(super) trait SubqueryEvaluator {
     fn query_set(&self, query: &Union) -> Result<Arc<QuerySet>, OqlError>;
     /// Returns the value, or the values, of a query in an expression.
     fn value(&self, query: &Union) -> Result<ExpressionValue, OqlError>;
-    /// The value of a name that is bound, the same for all rows.
+    /// Returns the value of a bound name, the same for all rows.
     fn bound(&self, name: &str) -> Option<ExpressionValue>;
 }
 
-/// What is the same for a query and all queries inside it.
+/// Context of a query and all queries nested in it.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'r> {
-    /// The text.
+    /// Text of the query.
     pub(super) text: &'r str,
-    /// Names that mean a value.
+    /// Names that are bound to values.
     pub(super) bindings: Option<&'r dyn Bindings>,
 }
 
-/// The values of names.
+/// Values of bound names.
 pub(crate) trait Bindings {
-    /// The value of a name; `None` if it is not bound.
+    /// Returns the value of a name; `None` if it is not bound.
     fn binding(&self, name: &str) -> Option<BoundValue>;
 }
 
@@ -71,7 +71,7 @@ pub(crate) trait Bindings {
 pub(crate) struct BoundValue(pub(super) ExpressionValue);
 
 impl BoundValue {
-    /// An object.
+    /// Creates a value that is an object.
     pub(crate) fn from_object(object: ObjectIndex) -> Self {
         Self(ExpressionValue::Object(object))
     }
@@ -81,17 +81,17 @@ impl BoundValue {
         self.0.is_true()
     }
 
-    /// The value, if it is a truth value.
+    /// Returns the value, if it is a boolean.
     pub(crate) fn truth(&self) -> Option<bool> {
         if let ExpressionValue::Boolean(value) = self.0 { Some(value) } else { None }
     }
 
-    /// The value, if it is a whole number.
+    /// Returns the value, if it is a whole number.
     pub(crate) fn integer(&self) -> Option<i64> {
         if let ExpressionValue::Whole(value) = self.0 { Some(value) } else { None }
     }
 
-    /// The value, if it is a number with a fraction.
+    /// Returns the value, if it is a floating-point number.
     pub(crate) fn double(&self) -> Option<f64> {
         match self.0 {
             ExpressionValue::Float(value) => Some(value.into()),

@@ -74,11 +74,11 @@ impl KeyedRow {
     }
 }
 
-/// Sorts rows, and keeps at most `most`.
+/// Sorts rows, and retains at most `most`.
 fn sort(rows: &mut Vec<KeyedRow>, downwards: &[bool], most: Option<usize>) {
     let most = most.unwrap_or(usize::MAX);
     if most < rows.len() {
-        // The others need no order.
+        // The other rows are dropped, and not sorted.
         if let Some(last) = most.checked_sub(1) {
             rows.select_nth_unstable_by(last, |a, b| a.order(b, downwards));
         }
@@ -94,7 +94,7 @@ pub(super) struct RowOrder<'r> {
     pub(super) downwards: &'r [bool],
     /// Maximum number of rows.
     pub(super) most: Option<usize>,
-    /// Place of the query.
+    /// Offset of the query.
     pub(super) at: usize,
 }
 
@@ -134,7 +134,7 @@ impl PartialOrd for RunHead<'_> {
     }
 }
 
-/// The first row is the greatest, as [`BinaryHeap`] returns that.
+/// The first row is the greatest, since [`BinaryHeap`] returns the greatest.
 impl Ord for RunHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.row.order(&self.row, self.downwards)
@@ -145,7 +145,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// Returns the numbers of rows, sorted.
     ///
     /// # Errors
-    /// If memory and disk do not suffice for the row numbers, or memory for the keys of a few rows.
+    /// If neither memory nor disk has space for the row numbers, or memory is too small for the keys of a few rows.
     pub(super) fn sorted_rows(&self, source: &Objects, order: &RowOrder<'_>) -> Result<SortedRun, OqlError> {
         let keys =
             |row: &EvaluatedRow<'_, 'a>| order.codes.iter().map(|code| self.sort_key(code, row)).collect();
@@ -159,7 +159,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.sort_rows(&SortedRows { chunks: self.chunks_of(source), each: &each, one: &one }, order)
     }
 
-    /// Does the same for groups.
+    /// Like [`Self::sorted_rows`], for groups.
     pub(super) fn sorted_groups(
         &self,
         groups: &RowGroups,
@@ -189,7 +189,7 @@ impl<'a> Evaluator<'_, 'a> {
             run.iter_mut().zip(rows.drain(..)).for_each(|(place, row)| *place = row.number);
             io::Result::Ok(run)
         };
-        // What exceeds its share of memory is a run of its own: only the order of its rows is kept.
+        // Rows that exceed their share of memory become a separate run: only the order of the rows is stored.
         let chunk = |range: Range<u32>| {
             let (mut found, mut runs, mut bytes, mut failed) = (Vec::<KeyedRow>::new(), Vec::new(), 0, None);
             (rows.each)(range, &mut |row| {
@@ -293,10 +293,10 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the first of the rows with the same values, in the order of the rows. `at` is the place of the query.
+    /// Returns the first of the rows with the same values, in the order of the rows. `at` is the offset of the query.
     ///
     /// # Errors
-    /// If memory and disk do not suffice for a hash for each row.
+    /// If neither memory nor disk has space for a hash for each row.
     pub(super) fn distinct(
         &self,
         at: usize,

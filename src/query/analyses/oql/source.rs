@@ -17,7 +17,7 @@ use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{From, Select, SelectSource};
 use super::value::ExpressionValue;
 
-/// Maximum number of rows of a table, which are kept in memory.
+/// Maximum number of rows of a table, which are stored in memory.
 pub(super) const MAX_ROWS: usize = 10_000_000;
 
 impl Evaluator<'_, '_> {
@@ -106,7 +106,7 @@ impl Evaluator<'_, '_> {
     /// Returns the objects themselves, or those of the classes that they represent.
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, OqlError> {
         let of_class = objects.intersection_len(self.dump.graph.objects.class_objects());
-        // An object that is not a class object cannot stand for a class.
+        // An object that is not a class object cannot represent a class.
         if from.is_objects
             || objects.is_empty()
             || (of_class == 0 && matches!(from.source, SelectSource::Query(_)))
@@ -138,7 +138,7 @@ impl Evaluator<'_, '_> {
                 // MAT omits nulls as well.
                 let mut values: Vec<ExpressionValue> = Vec::new();
                 for item in items.filter(|item| *item != ExpressionValue::Null).take(max + 1) {
-                    // A row for each of them, and a vector that grows.
+                    // Each value becomes a row, and a growing vector temporarily exists twice.
                     self.keep(from.at, 3 * item.bytes() + 16)?;
                     values.push(item);
                 }
@@ -149,7 +149,7 @@ impl Evaluator<'_, '_> {
             }
             _ => vec![value],
         };
-        // A pass over a set of objects costs as much as the heap is large; few rows are better a table.
+        // A pass over a set of objects takes time proportional to the heap: for few rows a table is faster.
         if self.bound.is_some() {
             return Ok(table_of(values));
         }
@@ -210,12 +210,12 @@ impl Evaluator<'_, '_> {
         marks
     }
 
-    /// Returns these classes and all below them.
+    /// Returns these classes and all their subclasses.
     pub(super) fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
         self.inherit(self.marks(classes))
     }
 
-    /// Extends the marks to all classes below a marked one.
+    /// Extends the marks to all subclasses of marked ones.
     pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
         self.dump.summary.class_table().add_subclasses(&mut marks);
         marks
@@ -226,7 +226,7 @@ impl Evaluator<'_, '_> {
         numbers.filter_map(|class| Some(self.dump.graph.class_object(class)?.0)).collect()
     }
 
-    /// Returns, by class number, whether there are rows of the class.
+    /// Returns, by class number, `true` if there are rows of the class.
     pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
         match source {
             Objects::Classes(classes) => classes.clone(),
@@ -246,7 +246,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// A row for each value.
+/// Creates a table with a row for each value.
 fn table_of(values: Vec<ExpressionValue>) -> Objects {
     ValueTable { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
 }

@@ -14,7 +14,8 @@ use super::value::ExpressionValue;
 const ENUM: &str = "java.lang.Enum";
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Returns whether the text of an object is hidden: names of classes and constants are those of the program.
+    /// Returns whether the text of an object is hidden: names of classes and constants are not, since they come from
+    /// the program.
     pub(super) fn is_hidden(&self, object: ObjectIndex) -> bool {
         let is_constant = || {
             let mut upwards = self
@@ -66,7 +67,7 @@ impl<'a> Evaluator<'_, 'a> {
         Some(self.display_text(&text))
     }
 
-    /// Returns a text, or what stands for it.
+    /// Returns a text, or its placeholder.
     fn display_text(&self, text: &Characters<'_>) -> String {
         hiding::text(text, MAX_TEXT, self.hides_contents)
     }
@@ -103,7 +104,7 @@ impl<'a> Evaluator<'_, 'a> {
         if let Some(text) = self.string(object) {
             return Some(text);
         }
-        // All elements of an array, whereas its meaning is only the characters up to a zero.
+        // The text has all elements of an array; its label only the characters up to a zero.
         if let Some(ObjectRecord::PrimitiveArray(array)) = self.dump.objects.record(object) {
             return match array.element {
                 BasicType::Char => Some(self.display_text(&Characters::Utf16Be(array.elements?))),

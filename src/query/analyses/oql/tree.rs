@@ -99,7 +99,7 @@ pub(super) enum Expression {
     /// Fields, attributes, methods and elements, in sequence.
     Path(Box<ExpressionNode>, Vec<StepNode>),
     Call(Function, Box<ExpressionNode>),
-    /// The first that is not null.
+    /// The first non-null value.
     Coalesce(Vec<ExpressionNode>),
     Aggregate(Aggregate, Option<Box<ExpressionNode>>),
     Not(Box<ExpressionNode>),

@@ -49,7 +49,7 @@ pub(super) enum ExpressionValue {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Slice {
     pub(super) list: List,
-    /// Index of the object that the list belongs to.
+    /// Index of the object to which the list belongs.
     pub(super) of: ObjectIndex,
     /// Index of the first element.
     pub(super) start: u64,
@@ -128,7 +128,7 @@ impl ExpressionValue {
         }
     }
 
-    /// Returns about how many bytes the value takes.
+    /// Returns the approximate size of the value in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let beside = match self {
             Self::Text(text) => text.len(),
@@ -136,7 +136,7 @@ impl ExpressionValue {
             Self::Entry(_) => size_of::<(Self, Self)>(),
             _ => 0,
         };
-        // What the allocator adds to each allocation.
+        // Overhead of the allocator per allocation.
         let added = if beside > 0 { 16 } else { 0 };
         let inner = match self {
             Self::Entry(entry) => entry.0.bytes() + entry.1.bytes(),

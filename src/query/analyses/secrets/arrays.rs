@@ -1,4 +1,4 @@
-//! Pass over all arrays of bytes and chars: the texts of Strings, of builders and of buffers are in them.
+//! Pass over all arrays of bytes and chars, which contain the texts of Strings, builders and buffers.
 
 use std::ops::Range;
 
@@ -16,15 +16,15 @@ const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
 /// Maximum number of findings, and of names, of a chunk.
 const MAX_FOUND: usize = 1 << 13;
-/// Maximum number of names of all chunks: as many as are looked up.
+/// Maximum number of names of all chunks that are looked up.
 const MAX_NAMES: usize = 1 << 20;
-/// Number of chunks for each thread that are searched before their findings are taken.
+/// Number of chunks for each thread that are searched before their findings are merged.
 const BATCH: usize = 16;
 
 /// Results of the pass.
 #[derive(Debug, Default)]
 pub(super) struct SecretArrayFindings {
-    /// Arrays that contain nothing but a name that says that its value is secret.
+    /// Arrays that contain nothing but a name that indicates a secret value.
     pub(super) names: Vec<ObjectIndex>,
     /// Number of findings, names and parts of texts beyond the limits.
     pub(super) omitted: u64,
@@ -39,7 +39,7 @@ pub(super) fn read(
     mut add: impl FnMut(TextFinding),
 ) -> SecretArrayFindings {
     let graph = objects.graph;
-    // The element type is in the record; that a class is one of arrays is enough to skip the blocks without any.
+    // The element type is in the record; the class alone is enough to skip the blocks without any.
     let is_array: Vec<bool> = objects
         .summary
         .classes()
@@ -96,7 +96,7 @@ impl<'a> ObjectVisitor<'a> for ArrayVisitor<'_> {
         }
         let Some(elements) = record.elements else { return };
         let SecretArrayFindings { found, names, omitted } = &mut self.findings;
-        // What a chunk finds beyond the limit is not taken: looking for it would only take time.
+        // Findings of a chunk beyond the limit are dropped: searching for them would waste time.
         self.scratch.is_full = found.len() >= MAX_FOUND;
         let mut add = |finding| {
             if found.len() < MAX_FOUND {
@@ -108,7 +108,7 @@ impl<'a> ObjectVisitor<'a> for ArrayVisitor<'_> {
         let is_name = self.search.array(record.element, elements, object.0, &mut self.scratch, &mut add);
         match is_name {
             true if names.len() < MAX_FOUND => names.push(object),
-            // Its value is not looked for.
+            // Its value is not searched.
             true => *omitted += 1,
             false => {}
         }

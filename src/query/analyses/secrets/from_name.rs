@@ -1,7 +1,7 @@
-//! Values of keys whose names say that they are secret: entries of maps, properties, variables, headers, cookies.
+//! Values of keys whose names indicate secrets: entries of maps, properties, variables, headers, cookies.
 //!
-//! The names are Strings that the pass over the arrays has found. What refers to such a String by a field `key` refers to
-//! the value by a field `value`, whatever map or property source it is part of.
+//! The names are Strings that the pass over the arrays found. An object with such a String in a field like `key` has
+//! the value in a field like `value`, whatever map or property source it is part of.
 
 use rustc_hash::FxHashMap;
 
@@ -15,7 +15,7 @@ use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::{HeldKind, SecretRules};
 
-/// Maximum number of referrers of a name that are looked at, of all names together, and of fields of one.
+/// Maximum number of referrers of a name that are examined, of all names together, and of fields of a referrer.
 const MAX_REFERRERS: usize = 1 << 12;
 const MAX_ALL: usize = 1 << 20;
 const MAX_FIELDS: usize = 64;
@@ -26,15 +26,15 @@ const KEYS: [&str; 9] = ["key", "k", "name", "k0", "str", "propertyName", "heade
 const VALUES: [&str; 7] = ["value", "val", "v", "v0", "propertyValue", "headerValue", "values"];
 /// Class of names of environment variables, which are keys themselves.
 const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
-/// Parts of names of classes that have keys and values in one array, in turn.
+/// Parts of names of classes that have alternating keys and values in one array.
 const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
-/// Parts of names of passwords, of which any text may be the value.
+/// Parts of names of passwords, whose value may be any text.
 const PASSWORDS: [&str; 6] = ["pass", "pwd", "secret", "kennwort", "psk", "security.credentials"];
 /// Minimum number of characters of a value with a name, and of a token.
 const SHORTEST: usize = 4;
 const SHORTEST_TOKEN: usize = 12;
 
-/// Returns whether a text may be the value that a name promises. Of a known field (not `is_general`) anything is.
+/// Returns whether a text may be the value that a name indicates. In a known field (not `is_general`), any text is.
 pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: bool) -> bool {
     let bytes = text.as_bytes();
     if mask::is_placeholder(bytes) {
@@ -44,7 +44,7 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
         return true;
     }
     let name = name.to_ascii_lowercase();
-    // `BASIC_AUTH` is "BASIC": the name of a scheme.
+    // The value "BASIC" of `BASIC_AUTH` is the name of a scheme.
     let is_auth = name.ends_with("auth") && !name.contains(&text.to_ascii_lowercase());
     let is_password = PASSWORDS.into_iter().any(|part| name.contains(part)) || is_auth;
     let is_long = if is_password {
@@ -52,16 +52,16 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     } else {
         bytes.len() >= SHORTEST_TOKEN && mask::is_mixed(bytes)
     };
-    // `password` is the label of a field, a parameter, or another name; these have no digits.
+    // A text such as `password` is the label of a field, a parameter, or another name; these have no digits.
     let has_digit = bytes.iter().any(u8::is_ascii_digit);
     let is_name = !has_digit && rules.names.as_ref().is_some_and(|names| names.contain(bytes));
-    // Only passwords have blanks.
+    // Only passwords contain spaces.
     let is_plain =
         if is_password { mask::is_password(bytes) } else { !bytes.iter().any(u8::is_ascii_whitespace) };
     is_long && is_plain && !is_name && !mask::is_name(bytes) && !mask::is_example(bytes)
 }
 
-/// Finds the values of these names, which are arrays. Returns also how many referrers were not looked at.
+/// Finds the values of these names, which are arrays. Also returns the number of names with unexamined referrers.
 pub(super) fn find(
     objects: &ObjectReader<'_>,
     rules: &SecretRules,
@@ -95,20 +95,20 @@ struct NamedSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     rules: &'s SecretRules,
     query: SecretQuery,
-    /// Number of referrers that may still be looked at.
+    /// Number of referrers that may still be examined.
     left: usize,
     /// Names of keys in arrays.
     names: Vec<String>,
-    /// Arrays of keys and values that contain a key: the keys, by ID, with the places of their names. Each array is read
-    /// once. `None` for other arrays.
+    /// Arrays of keys and values that contain a key: the keys, by ID, with the indices of their names. Each array is
+    /// read once. `None` for other arrays.
     arrays: FxHashMap<ObjectIndex, Option<FxHashMap<u64, usize>>>,
     found: Vec<SecretCandidate>,
-    /// Number of names of which not all referrers were looked at.
+    /// Number of names with unexamined referrers.
     omitted: u64,
 }
 
 impl NamedSearch<'_, '_> {
-    /// Looks at what refers to a key.
+    /// Examines the referrers of a key.
     fn of_key(&mut self, key: ObjectIndex, name: &str, is_string: bool) {
         let (objects, graph) = (self.objects, self.objects.graph);
         let Some(id) = graph.objects.addresses.id_of(key) else { return };
@@ -148,7 +148,7 @@ impl NamedSearch<'_, '_> {
         }
     }
 
-    /// Notes a key in an array.
+    /// Records a key in an array.
     fn in_turn(&mut self, array: ObjectIndex, id: u64, name: &str) {
         let (objects, graph) = (self.objects, self.objects.graph);
         let is_map = || {
@@ -168,7 +168,7 @@ impl NamedSearch<'_, '_> {
         keys.insert(id, self.names.len() - 1);
     }
 
-    /// Looks for the values of the keys in arrays.
+    /// Searches arrays for the values of the keys.
     fn arrays(&mut self) {
         let names = std::mem::take(&mut self.names);
         let arrays = std::mem::take(&mut self.arrays);

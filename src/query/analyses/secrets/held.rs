@@ -1,4 +1,4 @@
-//! Fields that hold credentials: of known classes, and those whose names say so.
+//! Fields that hold credentials: of known classes, and those whose names indicate credentials.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::rules::{HeldRule, SecretRules, is_like};
 
-/// Maximum number of fields of a class, with those of its superclasses, and of static fields, that are looked at.
+/// Maximum number of fields of a class, with those of its superclasses, and of static fields, that are examined.
 const MAX_FIELDS: usize = 1 << 12;
 /// Maximum number of fields of a class and its superclasses for which there is a rule, and of those of all classes.
 const MAX_HELD: usize = 256;
@@ -25,7 +25,7 @@ const MAX_ALL: usize = 1 << 20;
 /// Number of objects per chunk, and maximum number of findings of one.
 const CHUNK: u32 = 1 << 16;
 const MAX_FOUND: usize = 1 << 13;
-/// Number of chunks for each thread that are read before their findings are taken.
+/// Number of chunks for each thread that are read before their findings are merged.
 const BATCH: usize = 2;
 /// Numbers of bytes of symmetric keys.
 const KEY_LENGTHS: [usize; 5] = [16, 24, 32, 48, 64];
@@ -42,12 +42,12 @@ struct HeldField<'n> {
 /// A field that a class declares, and whose name is in a rule.
 #[derive(Debug)]
 struct NamedField<'a> {
-    /// Place in an instance of the class.
+    /// Location in an instance of the class.
     place: FieldPlace,
     field: &'a str,
     /// Class and name.
     name: String,
-    /// `true` if the class is one of the JDK.
+    /// `true` if the class is of the JDK.
     is_of_jdk: bool,
 }
 
@@ -55,14 +55,14 @@ struct NamedField<'a> {
 struct FieldRules<'r, 'a> {
     objects: &'r ObjectReader<'a>,
     rules: &'r SecretRules,
-    /// Numbers of the rules that name a field, and whether its name says so.
+    /// Numbers of the rules that name a field, and `true` if its name indicates a credential.
     of_name: FxHashMap<&'a str, (Vec<usize>, bool)>,
-    /// Numbers of the rules that match a class by its name, and whether those about names of fields apply.
+    /// By class: for each rule, `true` if it names the class or a superclass.
     of_class: FxHashMap<ClassNumber, Arc<[bool]>>,
 }
 
 impl<'a> FieldRules<'_, 'a> {
-    /// Returns whether a rule names a field, or its name says that it holds a credential.
+    /// Returns whether a rule names a field, or its name indicates a credential.
     fn is_named(&mut self, field: &'a str) -> bool {
         let (named, says_so) = self.rules_of_name(field);
         *says_so || !named.is_empty()
@@ -81,8 +81,8 @@ impl<'a> FieldRules<'_, 'a> {
         })
     }
 
-    /// Returns by rule whether it names a class or one of its superclasses with fields. Each class is looked at once,
-    /// however long a chain of superclasses is.
+    /// Returns by rule whether it names a class or one of its superclasses with fields. Each class is examined once,
+    /// even in a long chain of superclasses.
     fn of_class(&mut self, class: ClassNumber) -> Arc<[bool]> {
         if let Some(known) = self.of_class.get(&class) {
             return known.clone();
@@ -148,8 +148,8 @@ impl<'a> FieldRules<'_, 'a> {
         declared
     }
 
-    /// Returns, by class with objects, the fields for which there is a rule, and the number of classes of which not all
-    /// fields were looked at.
+    /// Returns, by class with objects, the fields for which there is a rule, and the number of classes with
+    /// unexamined fields.
     fn of_instances<'n>(
         &mut self,
         declared: &'n FxHashMap<ClassNumber, Vec<NamedField<'a>>>,
@@ -188,7 +188,7 @@ impl<'a> FieldRules<'_, 'a> {
     }
 }
 
-/// Finds the values of fields. Returns also the number of findings, and of classes with further fields, beyond the
+/// Finds the values of fields. Also returns the number of findings and of classes with further fields beyond the
 /// limits.
 pub(super) fn find(
     objects: &ObjectReader<'_>,
@@ -258,7 +258,7 @@ pub(super) fn find(
     (found, omitted)
 }
 
-/// Returns whether a value is like a symmetric key: random bytes, as many as keys have.
+/// Returns whether a value looks like a symmetric key: random bytes of a typical length.
 fn is_key(objects: &ObjectReader<'_>, object: ObjectIndex, value: &HeldValue) -> bool {
     let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
     let HeldValue::Key(bytes) = value else { return false };

@@ -1,9 +1,9 @@
-//! Credentials in a heap: what texts look like, and what holds them.
+//! Credentials in a heap, recognized by the form of texts and by their holders.
 //!
-//! One pass over the arrays of bytes and chars searches all texts for the keywords of the rules, and only around these for
-//! their expressions. The same pass finds names, such as `spring.datasource.password`, whose values are looked up by what
-//! refers to the names. A pass over the instances of known classes, and of those with fields of such names, reads their
-//! fields. `docs/secrets.md` describes the rules.
+//! One pass over the arrays of bytes and chars searches all texts for the keywords of the rules, and only around
+//! these for their expressions. The same pass finds names, such as `spring.datasource.password`, whose values are
+//! looked up through the referrers of the names. A pass over the instances of known classes, and of those with fields
+//! of such names, reads their fields. `docs/secrets.md` describes the rules.
 
 mod arrays;
 mod from_name;
@@ -29,16 +29,16 @@ pub use hprof_model::secret_rules::rules::{SecretLevel, SecretRule, SecretRules}
 use hprof_model::secret_rules::search::{TextFinding, TextSearch};
 use values::{HeldValue, KnownValue};
 
-/// Maximum number of referrers of an array that are looked at.
+/// Maximum number of referrers of an array that are examined.
 const MAX_REFERRERS: usize = 64;
 
-/// Maximum number of rows, and of values of fields and of names that are looked at.
+/// Maximum number of rows, and of values of fields and of names that are examined.
 const MAX_ROWS: usize = 1 << 16;
 
-/// What is asked for.
+/// Query for credentials.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretQuery {
-    /// `true` to return the values. Otherwise they are in memory only as long as a rule looks at them.
+    /// `true` to return the values. Otherwise they are in memory only while a rule examines them.
     pub with_values: bool,
     /// Seed of the hashes of values: rows of two dumps can be compared if it is the same.
     pub(crate) seed: u64,
@@ -58,12 +58,13 @@ pub struct SecretRow {
     pub rule: usize,
     /// ID of the rule.
     pub id: String,
-    /// Object that has the text: a String, a builder or an array. Of equal values a reachable one, with the lowest ID.
+    /// Object that has the text: a String, a builder or an array. For equal values, a reachable object, and among
+    /// these the one with the lowest ID.
     pub object: ObjectId,
     /// Class of the object.
     pub class: String,
-    /// Class and field of the program that hold it, past arrays and the JDK's collections; `None` if only a thread's
-    /// stack or another GC root holds it, or nothing.
+    /// Class and field of the program that hold it, skipping arrays and the JDK's collections; `None` if only a
+    /// thread's stack or another GC root holds it, or nothing.
     pub holder: Option<String>,
     /// Number of objects with an equal value.
     pub copies: u64,
@@ -73,11 +74,11 @@ pub struct SecretRow {
     pub masked: String,
     /// Number of characters of the value; of a key, bytes.
     pub length: u64,
-    /// The value, if it was asked for; of a key in hexadecimal digits.
+    /// The value, if requested; for a key, in hexadecimal digits.
     pub value: Option<String>,
     /// Hash of the value.
     pub hash: u64,
-    /// Place of the value in the text.
+    /// Offset of the value in the text.
     start: u32,
 }
 
@@ -90,30 +91,30 @@ pub struct Secrets {
     pub omitted: u64,
 }
 
-/// A value that a rule about structure has found.
+/// A value that a rule about fields or names found.
 #[derive(Debug)]
 struct SecretCandidate {
-    /// Number of the rule; `None` if it depends on what holds the value.
+    /// Number of the rule; `None` if it depends on the holder.
     rule: Option<usize>,
     /// Object that has the value.
     object: ObjectIndex,
     value: KnownValue,
-    /// Object from which the holder is looked for: an entry of a map, an object with the field.
+    /// Object from which the holder is searched: an entry of a map, or an object with the field.
     from: ObjectIndex,
-    /// Class and field, if they are the program's.
+    /// Class and field, if they belong to the program.
     holder: Option<String>,
-    /// `true` if only a name says that the value is secret.
+    /// `true` if only a name indicates that the value is secret.
     is_general: bool,
 }
 
-/// A value, as it was found.
+/// A found value.
 #[derive(Debug)]
 enum Source {
     Text(TextFinding),
     Held(KnownValue),
 }
 
-/// Equal values that one rule has found, and the one that is shown.
+/// Equal values that one rule found, and the one that is shown.
 #[derive(Debug)]
 struct Group {
     rule: usize,
@@ -141,7 +142,7 @@ pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secr
         with_secrets: RoaringBitmap::new(),
         omitted: 0,
     };
-    // What a rule knows by its class is not said again because of its form, and neither because of a name.
+    // A value found by its class is not reported again because of its form, nor because of a name.
     let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
     let held: FxHashSet<(u32, u64)> = explicit.iter().map(|held| (held.object.0, held.value.hash)).collect();
     let search = TextSearch::new(rules, query.seed);
@@ -154,13 +155,13 @@ pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secr
     let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
     omitted += unnamed;
     named.retain(is_new);
-    // The holders of all at once.
+    // Finds the holders of all values at once.
     let mut groups: Vec<&mut Group> =
         all.groups.values_mut().filter(|group| group.holder.is_none()).collect();
     let from: Vec<ObjectIndex> =
         groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
     let mut holders = waste::held_by(dump, &from).into_iter();
-    // A field of the JDK says nothing about a value, but for those that rules know.
+    // Fields of the JDK are not informative, except those in rules.
     let is_known = |pattern: &String, held: &str| pattern != "*" && is_like(pattern, held);
     let says = |held: &String| {
         !names::is_of_jdk(held)
@@ -188,12 +189,12 @@ pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secr
 struct Groups<'a> {
     objects: ObjectReader<'a>,
     query: SecretQuery,
-    /// By rule about texts, whether it finds keys.
+    /// By rule about texts: `true` if it finds keys.
     is_key: Vec<bool>,
     groups: FxHashMap<(usize, u64), Group>,
     /// Rules, values and objects of candidates that are counted.
     seen: FxHashSet<(usize, u64, u32)>,
-    /// The same of the texts of the last array.
+    /// Rules and values already counted for the last array.
     of_array: (Option<u32>, FxHashSet<(usize, u64)>),
     /// Objects with a secret.
     with_secrets: RoaringBitmap,
@@ -202,14 +203,14 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Adds a text, unless it is all of what a rule about a class has found in the object.
+    /// Adds a text, unless a rule about a class found the same value in the object.
     fn add_text(&mut self, finding: TextFinding, held: &FxHashSet<(u32, u64)>) {
         let object = self.owner(ObjectIndex(finding.array));
         if held.contains(&(object.0, finding.hash)) {
             return;
         }
         let key = (usize::from(finding.rule), finding.hash);
-        // An array has one owner, and its findings follow each other.
+        // An array has one owner, and its findings are consecutive.
         if self.of_array.0.replace(finding.array) != Some(finding.array) {
             self.of_array.1.clear();
         }
@@ -302,7 +303,7 @@ impl Groups<'_> {
             Some(bytes) => HeldValue::Key(bytes.to_vec()),
             None => HeldValue::Text(finding.view.text(elements, finding.range())),
         };
-        // The hash of what was found: that of the expression's text.
+        // The hash of the finding: that of the expression's text.
         Some(KnownValue { hash: finding.hash, ..KnownValue::new(&value, self.query) })
     }
 }

@@ -1,4 +1,4 @@
-//! Values of fields and of entries: texts, also wrapped ones, and keys.
+//! Values of fields and of entries: texts (possibly wrapped) and keys.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -12,15 +12,15 @@ use hprof_model::secret_rules::rules::HeldKind;
 
 /// Maximum number of characters of a value.
 const MAX_CHARACTERS: usize = 1 << 13;
-/// Maximum number of objects within one another.
+/// Maximum number of nested objects.
 const MAX_DEPTH: u32 = 3;
-/// Maximum number of fields of a class that are looked at.
+/// Maximum number of fields of a class that are examined.
 const MAX_FIELDS: usize = 256;
 /// Fields of objects that wrap a value, such as `OriginTrackedValue`, `AtomicReference` and `ProcessEnvironment.Value`.
 const WRAPPED: [&str; 9] = ["value", "val", "str", "password", "secret", "chars", "data", "text", "mag"];
 /// Fields of lists that hold the elements, or the only one.
 const LISTED: [&str; 5] = ["elementData", "e0", "a", "element", "elements"];
-/// Maximum number of elements of the array of a list of one.
+/// Maximum length of the array of a list with one element.
 const MAX_ELEMENTS: usize = 64;
 
 /// A value.
@@ -57,14 +57,14 @@ impl HeldValue {
     }
 }
 
-/// What is known of a value without it. The value itself is in memory only as long as a rule looks at it.
+/// Data about a value. The value itself is in memory only while a rule examines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownValue {
     pub(super) hash: u64,
     pub(super) masked: String,
     /// Number of characters, or of bytes of a key.
     pub(super) length: usize,
-    /// The value, if it was asked for.
+    /// The value, if requested.
     pub(super) shown: Option<String>,
 }
 
@@ -79,8 +79,8 @@ impl KnownValue {
     }
 }
 
-/// Reads the value of an object, and returns it with the object that has it; `None` if there is none, or if it is as if
-/// it were overwritten: nothing but one repeated element.
+/// Reads the value of an object, and returns it with the object that has it; `None` if there is none, or if it
+/// appears to be overwritten: a single repeated element.
 pub(super) fn value(
     objects: &ObjectReader<'_>,
     object: ObjectIndex,
@@ -90,7 +90,7 @@ pub(super) fn value(
     for _ in 0..=MAX_DEPTH {
         if let Some(characters) = text_of(objects, here) {
             let text = candidate_text(&characters)?;
-            // Of keys, nothing is shown, also if they are texts.
+            // Keys are hidden entirely, even if they are texts.
             let is_key = kind == HeldKind::Key;
             let value = if is_key { HeldValue::Key(text.into_bytes()) } else { HeldValue::Text(text) };
             return Some((here, value));
@@ -107,7 +107,7 @@ pub(super) fn value(
                 };
                 here = WRAPPED.into_iter().chain(LISTED).find_map(reference)?;
             }
-            // Of a list of one.
+            // The array of a list with one element.
             ObjectRecord::ObjectArray(array) => {
                 let mut elements = objects
                     .elements(&array)
@@ -135,7 +135,7 @@ fn text_of<'a>(objects: &ObjectReader<'a>, object: ObjectIndex) -> Option<Charac
     objects.string(object)
 }
 
-/// Classes of objects whose text is in an array of their own.
+/// Classes of objects with a separate array for their text.
 pub(super) const TEXT_CLASSES: [&str; 3] =
     ["java.lang.String", "java.lang.StringBuilder", "java.lang.StringBuffer"];
 

@@ -1,4 +1,4 @@
-//! Pass over the arrays: their contents, and how much of them their holders use.
+//! Pass over the arrays: their contents, and the part of them that their holders use.
 
 use std::io;
 use std::ops::Range;
@@ -38,7 +38,7 @@ pub(super) struct ArrayFindings {
     pub(super) zero_length: Vec<Array<Saving>>,
     /// Collections of few elements.
     pub(super) few: Vec<Array<Loose>>,
-    /// Lists of one element that have nothing but an array: saving, list, array.
+    /// Lists of one element that consist only of an array: saving, list, array.
     pub(super) plain: Vec<Array<Saving>>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn read(
     Ok(ArrayFindings { texts, contents, zero_length, few, plain })
 }
 
-/// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
+/// Returns the arrays in which the JVM stores references of classes, which no program created.
 fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let summary = search.dump.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
@@ -107,7 +107,7 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
-/// Returns the arrays that frameworks hand out in parts: what of them is unused is no waste.
+/// Returns the arrays that frameworks hand out in parts: their unused parts are not waste.
 fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let mut arrays = FxHashSet::default();
     for PooledField { class, field } in Frameworks::builtin().pooled_fields() {
@@ -213,7 +213,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
             let class = self.search.class(ObjectIndex(held.holder));
             if let Plan::Collection(usage) = plans.plan_of(class) {
                 is_table = true;
-                // A table that several collections share shrinks once.
+                // A table that several collections share is counted once.
                 if usage.is_counted {
                     self.table(record, held, usage, class.filter(|_| is_first));
                     is_first = false;

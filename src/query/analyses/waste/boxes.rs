@@ -77,7 +77,7 @@ impl BoxClass {
         }
         let graph = search.dump.graph;
         let referrers = graph.referrers(object).filter(|from| search.reachable.contains(*from));
-        // More referrers would save nothing.
+        // With more referrers, nothing would be saved.
         let enough = usize::try_from(self.bytes / self.growth).unwrap_or(usize::MAX);
         let referrers = referrers.take(enough).count() as u64;
         self.bytes.saturating_sub(self.growth.saturating_mul(referrers))

@@ -23,7 +23,7 @@ pub(super) struct FewElements {
     pub(super) object: ObjectIndex,
     /// More than one only for linked lists.
     pub(super) elements: u32,
-    /// For a list that has nothing but an array: size of the array in bytes, the list, the array.
+    /// For a list that consists only of an array: size of the array in bytes, the list, the array.
     pub(super) plain: Option<Saving>,
 }
 

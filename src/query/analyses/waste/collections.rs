@@ -22,7 +22,7 @@ pub(super) struct Few {
     pub(super) wrappers: Vec<Array<Wrapper>>,
     /// Collections found in arrays.
     pub(super) tables: Vec<Array<Loose>>,
-    /// Lists of one element that have nothing but an array.
+    /// Lists of one element that consist only of an array.
     pub(super) plain: Vec<Array<Saving>>,
 }
 

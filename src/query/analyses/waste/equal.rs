@@ -1,7 +1,7 @@
 //! Duplicates: Strings of one text, arrays of one content.
 //!
-//! Candidates have the same 64-bit hash, and contents are compared, so that nothing is counted by mistake. The
-//! candidates are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
+//! Candidates have the same 64-bit hash, and contents are compared, so there are no false positives. The candidates
+//! are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -21,14 +21,14 @@ use hprof_model::strings::contents;
 const SHARES: usize = 256;
 /// Number of items of a share that are moved to the scratch arena at a time.
 const SHARE_TOP: usize = 1 << 9;
-/// Maximum number of groups of equal objects that are kept as examples.
+/// Maximum number of groups of equal objects that are stored as examples.
 const MAX_GROUPS: usize = 100;
 /// Prefetch distance in items.
 const AHEAD: usize = 16;
-/// Minimum size in bytes of contents that are compared once per place.
+/// Minimum size in bytes of contents that are compared only once per record.
 const LONG: u64 = 1 << 10;
 
-/// A String or an array, and the place of its content.
+/// A String or an array, and the location of its content.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct ContentItem {
@@ -55,7 +55,7 @@ impl ContentItem {
         self.bytes & !SHARED > LONG
     }
 
-    /// Returns whether all items at this place are equal.
+    /// Returns whether all items at this location are equal.
     fn is_whole(&self) -> bool {
         self.place & 3 != contents::StringEncoding::Part as u64
     }

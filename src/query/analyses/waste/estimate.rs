@@ -1,8 +1,8 @@
 //! Estimate of a heap's waste in bounded time, for an overview.
 //!
-//! Small heaps are examined like `waste` does. Of a large one a sample is: evenly spaced windows of the dominator
-//! tree's preorder, so that related objects are in one window, such as a String and its characters. The waste of the
-//! sample is scaled by its share of the heap. The result is mostly too low, never much too high: copies count only if
+//! Small heaps are examined like `waste` does. Large ones are sampled: evenly spaced windows of the dominator tree's
+//! preorder, so that related objects are in one window, such as a String and its characters. The waste of the sample
+//! is scaled by its share of the heap. The result is usually too low, never much too high: copies count only if
 //! another one is in the sample, and large objects count as used.
 
 use std::io;
@@ -22,7 +22,7 @@ const MAX_EXACT: u32 = 1 << 20;
 const WINDOWS: (u32, u32) = (256, 1 << 10);
 /// Maximum number of objects of a part of a heap that are examined.
 const MAX_BELOW: u32 = 1 << 13;
-/// Size above which objects are not in the sample: one that stands for a hundred others would dominate the result.
+/// Size above which objects are not in the sample: one that represents a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
 /// Estimate of a heap's waste.
@@ -95,8 +95,8 @@ pub struct WastedPart {
     pub of_bytes: u64,
 }
 
-/// Returns the kind that wastes most of what some objects retain, of which none dominates another; of many objects, of a
-/// sample. `None` if nothing is wasted.
+/// Returns the kind that wastes the most memory in what `tops`, none of which dominates another, retain; large sets
+/// are sampled. `None` if nothing is wasted.
 ///
 /// # Errors
 /// As [`super::waste`].

@@ -1,4 +1,4 @@
-//! What is known of the fields that hold waste.
+//! Facts about the fields that hold waste.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;

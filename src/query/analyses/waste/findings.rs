@@ -18,7 +18,7 @@ use hprof_model::dominators::retained_of_set::tops;
 use hprof_model::objects::object_set::Bits;
 use hprof_values::ObjectId;
 
-/// Object index that stands for none.
+/// Placeholder for no object.
 pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// An object that would be freed, or shrink.
@@ -38,7 +38,7 @@ impl Saving {
         Self { bytes, object: object.0, other: NO_OBJECT }
     }
 
-    /// Returns the object that gets smaller, for kinds that make something smaller.
+    /// Returns the object that gets smaller, for kinds that shrink objects.
     pub(super) fn smaller(&self) -> ObjectIndex {
         ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
@@ -167,7 +167,7 @@ impl Findings {
         let tree = &search.dump.graph.tree;
         let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
         let saving = |object: &ObjectIndex| {
-            // If another one retains it, it counts there.
+            // If another one retains it, it is part of that one.
             let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
             Saving::new(*object, position.map_or(0, |position| tree.retained_bytes(position)))
         };
@@ -209,7 +209,7 @@ impl Findings {
         parts.into_iter().map(part).collect()
     }
 
-    /// Returns the objects that would save most; of equal savings the first ones.
+    /// Returns the objects with the largest savings; of equal ones, the first.
     pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): DuplicateGroup| {
             // A class object is shown by the class that it represents.
@@ -234,7 +234,7 @@ impl Findings {
     }
 }
 
-/// Returns the largest, in order; of equal ones those with the lowest object ID.
+/// Returns the largest groups, in order; of equal ones those with the lowest object ID.
 pub(super) fn keep_largest(all: impl IntoIterator<Item = DuplicateGroup>, max: usize) -> Vec<DuplicateGroup> {
     let order = |(object, _, bytes): &DuplicateGroup| (Reverse(*bytes), *object);
     let mut kept: Vec<DuplicateGroup> = Vec::new();

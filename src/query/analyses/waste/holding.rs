@@ -1,7 +1,7 @@
 //! Attribution of objects to the fields that hold them: each object to one field.
 //!
 //! This is a field of one of the program's classes, or a static field, that refers to the object; otherwise such a
-//! field further up the dominator tree, starting at the first object that refers to it, past arrays and the JDK's
+//! field further up the dominator tree, starting at the first object that refers to it, skipping arrays and the JDK's
 //! collections.
 
 use std::sync::{Mutex, PoisonError};
@@ -33,11 +33,11 @@ const MANY_REFERRERS: usize = 16;
 /// Maximum number of objects in a thread's cache, and the number that always fits.
 const MAX_KNOWN: usize = 1 << 20;
 const MIN_KNOWN: usize = 1 << 16;
-/// Size of such an object in bytes, in a table that is half full, with the table before it doubled.
+/// Size of a cached object in bytes, in a half-full table, including the old table while it grows.
 const KNOWN_BYTES: u64 = 96;
 /// Maximum number of fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
-/// Maximum number of objects among which the nearest field is searched, and of referrers of one.
+/// Maximum number of objects among which the nearest field is searched, and of referrers of each.
 const MAX_NEAREST: usize = 1 << 10;
 const MAX_REFERRERS: usize = 64;
 
@@ -94,8 +94,9 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
     })
 }
 
-/// Returns class and field that hold each object: the nearest field of the program, as in [`fields()`]. Of an unreachable
-/// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
+/// Returns class and field that hold each object: the nearest field of the program, as in [`fields()`]. For an
+/// unreachable object, the first field that refers to it. `None` if only a thread's stack or another GC root holds
+/// it, or if it has no holder.
 pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<String>> {
     let search = WasteSearch::new(dump, Reachable::new(dump.graph));
     let climber = Climber::new(&search);
@@ -131,9 +132,9 @@ struct HeldWaste {
 struct HoldingCache {
     /// Holder of each object, or of the object that it is a part of, and that object.
     up: FxHashMap<u32, Up>,
-    /// Places of references in instances, and the fields, by class.
+    /// Locations of references in instances, and the fields, by class.
     places: FxHashMap<ClassNumber, Vec<(FieldPlace, FieldLabel)>>,
-    /// Reused buffer: objects on the way, the referrer of each, and the number of examined referrers.
+    /// Reused buffer: objects on the path, the referrer of each, and the number of examined referrers.
     steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
 
@@ -158,8 +159,8 @@ impl Referrers {
     }
 }
 
-/// Holders further up: the field to which waste is attributed, and the first field of the JDK on the way. Each with the
-/// object that it holds.
+/// Holders further up: the field to which waste is attributed, and the first field of the JDK on the path. Each with
+/// the object that it holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Up {
     end: Option<(ObjectIndex, ObjectIndex)>,
@@ -344,7 +345,7 @@ impl<'s, 'a> Climber<'s, 'a> {
                 break Up { end: Some((end, here)), instance: None };
             }
             match self.search.dominator(here) {
-                // Each is above the one before: a damaged tree must not cause an endless loop.
+                // Each must be above the previous one: a damaged tree must not cause an endless loop.
                 Some(dominator) if self.is_above(dominator, here) => here = dominator,
                 _ => break Up::default(),
             }
@@ -355,9 +356,9 @@ impl<'s, 'a> Climber<'s, 'a> {
         let class = self.search.class(from);
         let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
         for (step, (object, instance, looked)) in steps.drain(..).enumerate().rev() {
-            // Includes the first field on the way from there.
+            // Includes the first field on the path from it.
             found.instance = instance.map(|instance| (instance, object)).or(found.instance);
-            // The result for a node of a map is used once, that for its table once for each node.
+            // The result for a map's node is used once, that for its table once per node.
             let is_known = step == 0 && is_array
                 || (1..=FIRST_STEPS).contains(&step)
                 || step > 0 && step % REMEMBERED == 0
@@ -452,7 +453,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// Returns the places of references in the instances of a class.
+    /// Returns the locations of references in the instances of a class.
     fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, FieldLabel)> {
         let mut last = (ClassNumber(u32::MAX), 0u32);
         let slots = self.search.dump.objects.slots(class).take(MAX_FIELDS);

@@ -28,7 +28,8 @@ pub(super) struct ArrayHolder {
     pub(super) array: u32,
     /// Object index of the instance.
     pub(super) holder: u32,
-    /// Statement, by class of the instance: the part of a String, the number of elements, the ends of a ring.
+    /// Statement about the array, by class of the instance: the part of a String, the number of elements, the ends of
+    /// a ring.
     pub(super) says: [u32; 2],
 }
 

@@ -1,7 +1,7 @@
-//! Definition of a kind of waste, and of the places where kinds are found.
+//! Definition of a kind of waste, and the passes in which kinds are found.
 //!
-//! Each kind has a definition in a file of [`super::kinds`]. Names, help, explanations and the order of adding up are read
-//! from it, and the passes call its search.
+//! Each kind has a definition in a file of [`super::kinds`]. Names, help, explanations and the order of the totals
+//! are read from it, and the passes call its search.
 
 use std::hash::{Hash, Hasher};
 
@@ -23,7 +23,7 @@ pub struct WasteKind {
     pub summary: &'static str,
     /// Definition, and the bytes that would be freed.
     pub meaning: &'static str,
-    /// Cases in which it is harmless.
+    /// Cases in which the waste is harmless.
     pub harmless: &'static str,
     /// Remedy.
     pub remedy: &'static str,
@@ -68,7 +68,7 @@ pub(super) enum WasteFinder {
     Tables(LookAtTable),
     /// In each collection of few elements.
     Collections(LookAtCollection),
-    /// After the passes, in the data that they collected, or elsewhere.
+    /// After the passes, in the data that they collected, or in other data.
     AfterPasses(fn(&WasteSearch<'_>, &mut Passes) -> std::io::Result<Findings>),
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Passes {
 }
 
 impl WasteKind {
-    /// Returns whether it is waste of reachable objects.
+    /// Returns whether the kind is waste of reachable objects.
     pub fn is_of_reachable(&self) -> bool {
         self.frees != WasteEffect::Unreachable
     }

@@ -1,9 +1,9 @@
 //! Wasted memory: the objects of each kind of waste, the fields that hold them, and the bytes that would be freed.
 //!
-//! Each kind is a file of `kinds`, with its definition ([`WasteKind`]) and its search. Two passes over the records of the
-//! dump call nearly all of these. `instances` reads the instances of known classes: Strings, boxes, collections,
+//! Each kind is a file of `kinds`, with its definition ([`WasteKind`]) and its search. Two passes over the records of
+//! the dump call nearly all of these. `instances` reads the instances of known classes: Strings, boxes, collections,
 //! buffers; and compares the fields of the program's own classes. `arrays` reads the arrays together with the
-//! statements of instances about them: which are the characters of a String, how much of a table is used.
+//! statements of instances about them: which characters belong to a String, and how much of a table is used.
 //! `collections` examines collections of zero or one element, `equal` finds duplicates, `holding` attributes the
 //! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
 
@@ -73,7 +73,7 @@ pub struct WasteRow {
 }
 
 impl WasteRow {
-    /// Returns the sum over all objects of the kind: the only one of a kind without fields.
+    /// Returns the sum over all objects of the kind: the only sum of a kind without fields.
     pub fn sum(&self) -> FieldSum {
         let (count, wasted_bytes) = (self.count, self.wasted_bytes);
         FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes }
@@ -224,7 +224,7 @@ impl<'a> WasteSearch<'a> {
         }
     }
 
-    /// Returns whether an object, to which another refers, is dominated by that and would be freed with it.
+    /// Returns whether an object, to which another refers, is dominated by it and would be freed with it.
     fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
         self.dominator(object) == Some(by)
     }

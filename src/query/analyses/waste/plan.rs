@@ -1,4 +1,4 @@
-//! Plan of what to look for in the instances of each class.
+//! Plans: the action for the instances of each class.
 
 use super::WasteSearch;
 use super::boxes::BoxClass;
@@ -55,8 +55,8 @@ pub(super) struct Plans {
     pub(super) of_class: Vec<Plan>,
     /// `true` if instances are read, by class number.
     pub(super) is_read: Vec<bool>,
-    /// Compared fields that each class declares: their place after the first of these, and their number in `fields`; by
-    /// class number.
+    /// Compared fields that each class declares: their location after the first of these, and their number in
+    /// `fields`; by class number.
     own: Vec<Vec<(FieldPlace, u32)>>,
     /// `true` if the class or a superclass declares such fields, by class number.
     has_compared: Vec<bool>,
@@ -141,7 +141,7 @@ pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     Plans { is_read: is_read.collect(), of_class, own, has_compared, fields }
 }
 
-/// Returns the class of [`BUFFERS`] that each class is or extends, by class number.
+/// Returns the class of [`BUFFERS`] that each class equals or extends, by class number.
 fn buffers(summary: &Summary) -> Vec<Option<(ClassNumber, usize)>> {
     let of_name = |(number, row)| {
         let name = summary.class_name(row);
@@ -178,7 +178,7 @@ fn compared_fields(summary: &Summary, fields: &mut Vec<ComparedField>) -> Vec<Ve
         let declared = slots(summary, class).take_while(|slot| slot.class == class).take(MAX_FIELDS);
         let mut own = Vec::new();
         for (number, slot) in (0u32..).zip(declared) {
-            // The number of fields is below that of the bytes of a dump, which 32 bits number.
+            // A dump has fewer than 2^32 fields.
             let Ok(next) = u32::try_from(fields.len()) else { break };
             own.push((slot.place, next));
             fields.push(ComparedField { class, number, instances });

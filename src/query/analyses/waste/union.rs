@@ -1,7 +1,7 @@
 //! Totals of all kinds in which nothing counts twice.
 //!
-//! Kinds are taken in order. An object that an earlier kind freed frees nothing more; one that an earlier kind made
-//! smaller frees the rest.
+//! Kinds are processed in order. An object that an earlier kind freed frees nothing more; one that an earlier kind
+//! shrank frees the rest.
 
 use super::WasteSearch;
 use super::findings::{Findings, NO_OBJECT, Saving};

@@ -1,17 +1,17 @@
-//! Values that are the same before and after by chance: a permutation may leave some where they are.
+//! Values that are unchanged by chance: a permutation may have fixed points.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Probability with which chance alone exceeds [`bound`].
+/// Maximum probability that chance alone exceeds [`bound`].
 const IMPROBABLE: f64 = 2e-7;
-/// Maximum number of different values of a class of chance that are remembered.
+/// Maximum number of different values of a class of chance that are stored.
 const MAX_VALUES: usize = 1 << 20;
 /// Minimum probabilities of the classes of chance. A rare value that stays would be lost among those of a class in
 /// which many stay.
 const CLASSES: [f64; 4] = [1e-3, 1e-6, 1e-9, 0.0];
 
-/// Returns the number of values that chance leaves the same, if it leaves `expected` on average: with more, it was not
-/// chance. `expected` is doubled, as texts that stay make a permutation a little smaller.
+/// Returns the maximum number of values that chance leaves unchanged, if it leaves `expected` on average. `expected`
+/// is doubled, as texts that stay make a permutation a little smaller.
 fn bound(expected: f64) -> u64 {
     let mean = 2.0 * expected;
     if mean > 500.0 {
@@ -23,7 +23,7 @@ fn bound(expected: f64) -> u64 {
     let (mut term, mut below, mut count) = ((-mean).exp(), 0.0, 0);
     loop {
         below += term;
-        // Of the rest of a small mean only the next term counts; 1 - below has lost it.
+        // For a small mean, only the next term of the rest matters; 1 - below has lost it to rounding.
         let next = term * mean / (count as f64 + 1.0);
         if 1.0 - below < IMPROBABLE && next < IMPROBABLE {
             return count;
@@ -32,7 +32,7 @@ fn bound(expected: f64) -> u64 {
     }
 }
 
-/// Counts the values that are the same, by class of chance.
+/// Counts of the unchanged values, by class of chance.
 #[derive(Debug)]
 pub(super) struct SameValues([SameOfClass; CLASSES.len()]);
 
@@ -52,7 +52,7 @@ impl SameValues {
         }
     }
 
-    /// Counts one of very many values: the chance of all is added, although equal ones have one fate.
+    /// Counts one of very many values: the chances of all are added, although equal values share an outcome.
     #[inline]
     pub(super) fn wide(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
         self.class_mut(chance).wide(chance, is_same, hash);
@@ -67,24 +67,25 @@ impl SameValues {
         self.0.iter_mut().zip(other.0).for_each(|(all, other)| all.add(other));
     }
 
-    /// Returns, for each class, the number of values that are the same, and whether these are more than chance leaves.
+    /// Returns, for each class, the number of values that are the same, and `true` if these are more than chance
+    /// leaves.
     pub(super) fn results(&self) -> impl Iterator<Item = (u64, bool)> {
         self.0.iter().map(SameOfClass::result)
     }
 }
 
-/// Counts values of one class of chance, each once, as equal values in one place have one fate.
+/// Counts of the values of one class of chance, each once, as equal values in one field share an outcome.
 #[derive(Debug, Default)]
 struct SameOfClass {
-    /// Number of values that chance leaves the same, without those in `seen`.
+    /// Number of values that chance leaves the same, excluding those in `seen`.
     expected: f64,
     /// Probability of staying by the hash of the value.
     seen: FxHashMap<u64, f64>,
     /// Hashes of those that are the same.
     same: FxHashSet<u64>,
-    /// Those that are the same, beyond what is remembered.
+    /// Those that are the same, beyond the stored ones.
     more: u64,
-    /// Each object's values have their own fate.
+    /// `true` if equal values of different objects are mapped independently.
     is_each_alone: bool,
 }
 
@@ -137,7 +138,7 @@ impl SameOfClass {
         self.more += other.more;
     }
 
-    /// Returns the number of values that are the same, and whether these are more than chance leaves.
+    /// Returns the number of values that are the same, and `true` if these are more than chance leaves.
     fn result(&self) -> (u64, bool) {
         let same = self.same.len() as u64 + self.more;
         (same, same > bound(self.expected + self.seen.values().sum::<f64>()))
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!((same(&wide), failed(&wide)), (2, 1));
     }
 
-    /// Short texts do not hide among bytes of which many stay.
+    /// Unchanged short texts are found even if many unchanged bytes are expected.
     #[test]
     fn each_class_of_chance_has_its_own_bound() {
         let mut values = SameValues::new(false);

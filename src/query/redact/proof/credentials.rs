@@ -1,4 +1,4 @@
-//! Credentials: what is found in the dump must not be in the redacted one.
+//! Credentials: those found in the dump must not be in the redacted one.
 
 use rustc_hash::FxHashSet;
 
@@ -11,7 +11,7 @@ use super::{ProofAnalyses, ProofRow};
 use hprof_index::Dump;
 use hprof_model::objects::reader::ObjectReader;
 
-/// Minimum number of characters of a value: shorter ones meet by chance.
+/// Minimum number of characters of a value: shorter ones can be equal by chance.
 const SHORTEST: u64 = 4;
 /// Maximum number of characters of a text that are compared.
 const MAX_CHARACTERS: usize = 1 << 14;
@@ -30,7 +30,7 @@ pub(super) fn compare(
     let mut add = |object: ObjectId, is_kept: bool| {
         (if is_kept { &mut allowed } else { &mut found }).insert(object);
     };
-    // The same text in the same object, although the redacted dump may not say that it is a credential any more.
+    // The same text in the same object, even if it is no longer recognized as a credential in the redacted dump.
     for row in before.iter().filter(|row| is_long(row.length)) {
         let text = CredentialContents::read(&one, row.object);
         if text.is_some() && text == CredentialContents::read(&other, row.object) {
@@ -46,7 +46,7 @@ pub(super) fn compare(
                 CredentialContents::read(&other, row.object).is_some_and(|text| text.stays(kept)),
             );
         } else if row.is_by_text {
-            // A text that looks like a credential, and was none.
+            // A text that looks like a credential, but was not one in the dump.
             add(row.object, true);
         }
     }

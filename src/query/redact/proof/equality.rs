@@ -1,4 +1,4 @@
-//! Equal contents of arrays: they are equal in the redacted dump too, and different ones different.
+//! Equality of contents of arrays: equal ones must stay equal in the redacted dump, and different ones different.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -44,7 +44,7 @@ pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> Pr
     ProofRow { allowed: strings, reason: Some(SHARED_ARRAYS), ..row }
 }
 
-/// Returns the number of contents that became different ones, and of those that different ones became.
+/// Returns the number of contents with several images, and of images of several contents.
 fn violations(
     readers: &[ObjectReader<'_>; 2],
     hashes: impl Fn(&[ObjectReader<'_>; 2], ObjectIndex, &ObjectRecord<'_>, &ObjectRecord<'_>) -> Option<Hashes>

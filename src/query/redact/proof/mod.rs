@@ -1,10 +1,11 @@
-//! Proof of a redaction: the dump and the redacted one are analysed and compared, and texts are searched for.
+//! Proof of a redaction: the dump and the redacted one are analysed and compared, and texts of the dump are searched
+//! in the redacted one.
 //!
 //! * `structure` compares the results of the analyses object by object.
-//! * `equality` compares which contents are equal, `numbers` which values stay and which do not.
-//! * `texts` searches for texts of the dump in the redacted one, as `windows` of characters in all encodings.
+//! * `equality` compares which contents are equal, `numbers` compares which values stay.
+//! * `texts` searches the redacted dump for texts of the dump, as `windows` of characters in all encodings.
 //! * `credentials` searches both for credentials.
-//! * `pairs` are the records of both dumps, `chance` is what stays by chance.
+//! * `pairs` reads the records of both dumps; `chance` computes how many values stay by chance.
 
 mod chance;
 mod credentials;
@@ -30,13 +31,13 @@ use super::plan::Plan;
 /// Result of one comparison or search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofRow {
-    /// What was compared or searched for.
+    /// Subject of the comparison or the search.
     pub what: &'static str,
     /// Number of differences, or of texts that were found.
     pub differences: u64,
     /// Number of texts that were found and may stay.
     pub allowed: u64,
-    /// Why these may stay.
+    /// Reason for which these may stay.
     pub reason: Option<&'static str>,
     /// Numbers that stay, by class and field.
     pub kept: Vec<KeptNumbers>,
@@ -53,9 +54,9 @@ pub struct KeptNumbers {
     pub is_boolean: bool,
     /// Number of values.
     pub count: u64,
-    /// Commands whose answers need them.
+    /// Commands whose results need them.
     pub commands: &'static str,
-    /// What the answers say by them.
+    /// Part of the results that needs them.
     pub answer: String,
 }
 
@@ -64,7 +65,7 @@ impl ProofRow {
         Self { what, differences, allowed: 0, reason: None, kept: Vec::new() }
     }
 
-    /// Returns `true` if nothing differs, and nothing was found that must not be there.
+    /// Returns `true` if nothing differs, and nothing was found that must not be present.
     pub fn is_equal(&self) -> bool {
         self.differences == 0
     }
@@ -93,11 +94,11 @@ pub trait ProofAnalyses {
 pub struct FoundCredential {
     /// Object that has the text: a String, a builder or an array.
     pub object: ObjectId,
-    /// Number of characters; of a key, bytes.
+    /// Number of characters; for a key, of bytes.
     pub length: u64,
     /// Hash of the value.
     pub hash: u64,
-    /// `true` if a rule about texts recognizes it, rather than one about what holds it.
+    /// `true` if a rule about texts recognizes it, rather than one about its holder.
     pub is_by_text: bool,
 }
 

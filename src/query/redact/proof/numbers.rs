@@ -1,7 +1,8 @@
-//! Numbers: those that must go are others, and those that must stay are the same.
+//! Numbers: those that must be mapped are different, and those that must stay are unchanged.
 //!
-//! A permutation leaves some values where they are, by chance. So values are counted by place, each once, and compared
-//! with how many chance leaves: of `int`, `long`, `float` and `double` hardly one in a dump, of a `byte` one of 127.
+//! A permutation has some fixed points, by chance. So values are counted by field, each once, and compared with the
+//! number that chance leaves unchanged: of `int`, `long`, `float` and `double` hardly one in a dump, of a `byte` one
+//! in 127.
 
 use std::collections::HashMap;
 
@@ -23,14 +24,14 @@ use hprof_index::Dump;
 use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
 use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord, PrimitiveArray};
 
-/// Minimum number of values of a class that has hardly one that stays.
+/// Minimum number of values of a class in which hardly any stays by chance.
 const WIDE: u64 = 1 << 30;
-/// Probability at which elements in a row do not stay by chance: 6 bytes.
+/// Maximum probability of a run of unchanged elements that cannot be chance: 6 bytes.
 const RUN: f64 = 1.0 / (1_u64 << 41) as f64;
-/// Maximum probability of contents that are counted: of one character there are 127.
+/// Maximum probability of contents that are counted: a single character has 127 values.
 const SHORTEST: f64 = 1.0 / (1_u64 << 13) as f64;
 
-/// What a number is: its type, what becomes of it, and a hash of its place.
+/// Location of a number: its type, its treatment, and a hash of its field.
 #[derive(Debug, Clone, Copy)]
 struct NumberPlace {
     kind: BasicType,
@@ -84,7 +85,7 @@ pub(super) fn compare(
     all.rows(&names, plan)
 }
 
-/// Names and types of fields by the hash of their place.
+/// Names and types of fields by their hash.
 type FieldNames = FxHashMap<u64, (String, String, BasicType)>;
 
 /// Returns the numeric fields of the instances of each class.
@@ -131,9 +132,9 @@ fn statics(counts: &mut Counts<'_>, names: &mut FieldNames, a: &Summary, b: &Sum
 /// Counts of a task.
 struct Counts<'o> {
     options: &'o RedactOptions,
-    /// Values that must stay, or keep their form, and do not.
+    /// Number of values that must stay, or keep their form, but do not.
     wrong: u64,
-    /// Names of threads, properties and counters that are not the same.
+    /// Number of names of threads, properties and counters that differ.
     gone: u64,
     /// Numbers that are the same, by the hash of the field.
     kept: FxHashMap<u64, u64>,
@@ -197,7 +198,7 @@ impl<'o> Counts<'o> {
     fn counter(&mut self, place: NumberPlace, is_held: bool, x: u64, y: u64) {
         let is_negative = |value: u64| place.kind == BasicType::Int && value >> 31 == 1;
         if x != 0 && !is_negative(x) && is_negative(y) {
-            // A number that may be the size of a queue, of a dump from a pipe.
+            // In a dump from a pipe, any number may be the size of a queue.
             self.gone += u64::from(is_held);
         } else if is_held {
             self.number(NumberPlace { treatment: FieldTreatment::Stays, ..place }, x, y);
@@ -251,7 +252,7 @@ impl<'o> Counts<'o> {
         self.wrong += u64::from(!is_right);
     }
 
-    /// Counts a value of a class, which must be another.
+    /// Counts a value of a class that must change.
     fn expect_changed(&mut self, class: Class, is_same: bool, hash: impl FnOnce() -> u64) {
         if class.is_fixed() {
             self.expect_same(is_same);
@@ -269,7 +270,7 @@ impl<'o> Counts<'o> {
             return self.expect_same(false);
         }
         match kept.reason(kind, x) {
-            // From a pipe, where they come after the objects, these go.
+            // In a dump from a pipe they are mapped, since they come after the objects.
             Some(KeptReason::ThreadName | KeptReason::Property) if x != y => {
                 self.gone += 1;
                 return;
@@ -314,7 +315,7 @@ impl<'o> Counts<'o> {
         }
     }
 
-    /// Compares contents whose elements have few values: as a whole if they are short, or else what is in a row. The
+    /// Compares contents whose elements have few values: entirely if they are short, otherwise by runs. The
     /// characters of longer texts are compared by `texts_at_the_same_place`.
     fn short_elements<I: Iterator<Item = (u64, u64)>>(
         &mut self,
@@ -337,7 +338,7 @@ impl<'o> Counts<'o> {
         if (RUN..SHORTEST).contains(&all) {
             self.narrow.narrow(all, is_same, hash);
         } else if all < RUN && matches!(kind, BasicType::Byte | BasicType::Char) {
-            // Fewer characters of large alphabets are no text for `texts_at_the_same_place`.
+            // Fewer characters of large alphabets are not a text for `texts_at_the_same_place`.
             if pairs().filter(|(value, _)| *value != 0).take(SAME_PLACE).count() < SAME_PLACE {
                 self.narrow.wide(all, is_same, hash);
             }

@@ -28,7 +28,7 @@ pub(super) fn by_chunk<T: Send>(
     parallel::map(&chunks, |start| make(start..start.saturating_add(CHUNK).min(count)))
 }
 
-/// Calls `visit` for all objects that can be read in both dumps, and returns what the tasks have made of them.
+/// Calls `visit` for all objects that can be read in both dumps, and returns the results of the tasks.
 pub(super) fn fold<T: Send>(
     readers: &[ObjectReader<'_>; 2],
     new: impl Fn() -> T + Sync,

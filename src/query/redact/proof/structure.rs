@@ -14,7 +14,7 @@ use hprof_model::objects::collections::Collections;
 use hprof_model::threads::frames::Frame;
 use hprof_model::threads::{ThreadQuery, ThreadRow, Threads};
 
-/// Kinds of waste that are about equal contents, besides Strings.
+/// Kinds of waste based on equal contents, in addition to Strings.
 const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
 
 /// Compares all analyses.
@@ -25,7 +25,7 @@ pub(super) fn compare(
     a: &Dump<'_>,
     b: &Dump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
-    // What names classes of the dump is compared with their new names.
+    // Names of classes of the dump are compared by their new names.
     let (old, new) = (ComparedNames(Some(plan.renames())), ComparedNames(None));
     let mut rows = vec![ProofRow::new("histogram", differences(&classes(a, old), &classes(b, new)))];
     let of_objects = objects(a, b);
@@ -110,8 +110,8 @@ fn classes(dump: &Dump<'_>, names: ComparedNames<'_>) -> Vec<String> {
     rows.iter().map(row).collect()
 }
 
-/// Returns the numbers of objects that differ: ID or class, references, reachability, dominator, retained size, size
-/// of the collection.
+/// Returns the numbers of objects that differ in: ID or class, references, reachability, dominator, retained size,
+/// size of the collection.
 fn objects(a: &Dump<'_>, b: &Dump<'_>) -> [u64; 6] {
     let (count, other) = (a.graph.objects.len(), b.graph.objects.len());
     let (readers, collections);
@@ -155,7 +155,8 @@ fn roots(dump: &Dump<'_>) -> Vec<String> {
     dump.summary.roots().iter().map(|root| format!("{root:?}")).collect()
 }
 
-/// Threads with states and stacks, without names, and without numbers that only make answers more precise if these go.
+/// Threads with states and stacks, without names, and without numbers that only make answers more precise if these
+/// are mapped.
 fn threads(dump: &Dump<'_>, names: ComparedNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump);
     let report = threads.find(&ThreadQuery::default());

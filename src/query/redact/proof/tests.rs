@@ -1,4 +1,4 @@
-//! Search for texts with filters that are too small and memory for a few windows: the result is the same.
+//! Search for texts with too small filters and memory for a few windows: the result must be the same.
 
 use hprof_index::{Heap, ObjectGraph, Options, Quiet};
 use hprof_writer::{HeapModel, Jdk, Layout, Root};
@@ -47,7 +47,7 @@ fn full_filters_and_little_memory_miss_nothing() {
         let [a, b] = [&a, &b].map(|(heap, graph)| Dump::new(heap, graph).unwrap());
         anywhere_in_parts(&plan, &kept, (&a, &b), parts, amount, max_windows).differences
     };
-    // One text at the place of another.
+    // One text at the offset of another.
     let place = |text: &str| original.windows(text.len()).position(|part| part == text.as_bytes()).unwrap();
     let (found, at) = (text(17), place(&text(290)));
     let mut one = out.clone();

@@ -25,19 +25,19 @@ use hprof_index::Dump;
 use hprof_model::histogram::{HistogramQuery, histogram};
 use hprof_model::objects::reader::ObjectRecord;
 
-/// Number of characters at the same place of the same object that are a text which survived.
+/// Minimum number of equal characters at the same position of the same object for a text to have survived.
 pub(super) const SAME_PLACE: usize = 6;
-/// Number of characters at either end of a window that are of a name, if the window is part of it: what is beside a
-/// name may look like a letter.
+/// Number of characters at either end of a window that belong to a name, if the window is part of it: bytes next to a
+/// name may look like letters.
 const OF_NAME: usize = 12;
-/// Number of characters for a fingerprint that differs from that of the window before, on average.
+/// Average number of characters after which the fingerprint changes.
 const PER_FINGERPRINT: u64 = 4;
-/// Bits of a filter for a fingerprint; minimum and maximum size of a filter, as powers of two.
+/// Bits of a filter per fingerprint; minimum and maximum size of a filter, as powers of two.
 const BITS: u64 = 8;
 const FILTER_BITS: Range<u32> = 10..31;
 /// Maximum number of fingerprints that are searched for at once.
 const MAX_FINGERPRINTS: u64 = (1 << (FILTER_BITS.end - 1)) / BITS;
-/// Maximum number of windows that are compared exactly at once, besides those of names.
+/// Maximum number of windows that are compared exactly at once, in addition to those of names.
 const MAX_WINDOWS: usize = 2 << 20;
 /// Maximum number of parts into which windows are divided.
 const MAX_PARTS: u64 = 1 << 12;
@@ -45,7 +45,7 @@ const MAX_PARTS: u64 = 1 << 12;
 const CHUNK: u32 = 1 << 16;
 const BYTES: usize = 4 << 20;
 
-/// Searches for characters at the same place of the same array.
+/// Searches for characters at the same position of the same array.
 pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let counts = fold(
         &readers(a, b),
@@ -82,12 +82,12 @@ pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> Proof
     }
 }
 
-/// Returns `true` if two arrays have the same characters, not zero, at enough places in a row.
+/// Returns `true` if two arrays have the same characters, not zero, at enough consecutive positions.
 fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
     let mut run = 0;
     x.chunks_exact(size).zip(y.chunks_exact(size)).any(|(x, y)| {
         let is_zero = x.iter().all(|byte| *byte == 0);
-        // Zeros are half of a text in UTF-16.
+        // Half of the bytes of a text in UTF-16 are zeros.
         run = if x != y { 0 } else { run + usize::from(!is_zero) };
         run >= SAME_PLACE
     })
@@ -95,9 +95,9 @@ fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
 
 /// Searches for texts anywhere in the redacted file.
 ///
-/// Two filters make the windows few that are compared: that of the fingerprints of the dump, and that of those which the
-/// redacted dump has too. If there are more than the filters or the memory for windows have space for, parts of them
-/// are searched for one after the other: the result is exact, unless it is a failure, which ends the search.
+/// Two filters reduce the windows to compare: one with the fingerprints of the dump, and one with those that the
+/// redacted dump also has. If there are more than fit into the filters or the memory for windows, they are searched
+/// in parts, one after another: the result is exact, unless a failure ends the search.
 pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let amount = characters(a) / PER_FINGERPRINT;
     anywhere_in_parts(plan, kept, (a, b), amount / MAX_FINGERPRINTS + 1, amount, MAX_WINDOWS)
@@ -148,7 +148,7 @@ fn names(plan: &Plan, kept: &KeptValues) -> FxHashSet<u64> {
     names
 }
 
-/// Search for texts, of which a part is searched for at once.
+/// Search for texts, one part at a time.
 struct TextSearch<'s> {
     kept: &'s KeptValues,
     names: FxHashSet<u64>,
@@ -157,7 +157,7 @@ struct TextSearch<'s> {
     max_windows: usize,
 }
 
-/// Windows of the dump that may be in the redacted one: whether each is part of a name, and whether it is in it.
+/// Windows of the dump that may be in the redacted one: `true` if it is part of a name, and `true` once it was found.
 type Windows = FxHashMap<u128, (bool, AtomicBool)>;
 
 impl TextSearch<'_> {
@@ -173,7 +173,7 @@ impl TextSearch<'_> {
     }
 
     /// Searches for texts of these fingerprints. Returns the number of windows that are in the redacted dump, and of
-    /// those that may be.
+    /// those that are allowed to be.
     fn part(&self, of_part: &(dyn Fn(u64) -> bool + Sync), amount: u64) -> (u64, u64) {
         let (before, both) = (BloomFilter::new(amount), BloomFilter::new(amount));
         visit_texts(self.a, &|kind, text| {
@@ -204,14 +204,14 @@ impl TextSearch<'_> {
             }
             parts *= 8;
             if parts > MAX_PARTS {
-                // What was not searched for may be there.
+                // The rest was not searched, so this counts as a failure.
                 return (1, allowed);
             }
         }
     }
 
-    /// Returns the windows of the dump whose fingerprints are in the filter, of a part of all, and whether it is all of
-    /// the part.
+    /// Returns the windows of the dump whose fingerprints are in the filter, for one of `parts` parts, and `true` if
+    /// these are all of the part.
     fn windows(
         &self,
         both: &BloomFilter,
@@ -219,7 +219,7 @@ impl TextSearch<'_> {
         part: u64,
         parts: u64,
     ) -> (Windows, bool) {
-        // The windows of names are not limited: there are as many as the classes have.
+        // The windows of names are not limited: their number is limited by the names of classes.
         let windows = Mutex::new((Windows::default(), 0_usize));
         let is_full = AtomicBool::new(false);
         visit_texts(self.a, &|kind, text| {
@@ -254,7 +254,8 @@ impl TextSearch<'_> {
         (windows, !is_full.into_inner())
     }
 
-    /// Returns the number of windows that are in the redacted dump and must not be, and of those that may be.
+    /// Returns the number of windows that are in the redacted dump and must not be, and of those that are allowed to
+    /// be.
     fn count_found(&self, both: &BloomFilter, mut windows: Windows) -> (u64, u64) {
         if windows.is_empty() {
             return (0, 0);
@@ -293,12 +294,12 @@ impl TextSearch<'_> {
         (found, all - found)
     }
 
-    /// Calls `visit` with the windows of the redacted dump: fingerprint, run and place.
+    /// Calls `visit` with the windows of the redacted dump: fingerprint, run and position.
     fn visit_redacted(&self, visit: &(dyn Fn(u64, &[u16], usize) + Sync)) {
         let bytes = self.b.bytes();
         let starts: Vec<usize> = (0..bytes.len()).step_by(BYTES).collect();
         parallel::for_each(&starts, |start| {
-            // Overlapping, so that no window is cut.
+            // Overlapping, so that no window is split.
             let end = start.saturating_add(BYTES + WINDOW_BYTES + 1).min(bytes.len());
             let bytes = bytes.get(start..end).unwrap_or_default();
             prints_of(bytes, Encodings::All, &mut |print, run, at| visit(print, run, at));
@@ -306,7 +307,7 @@ impl TextSearch<'_> {
     }
 }
 
-/// Calls `visit` with the windows of a text: fingerprint, run and place.
+/// Calls `visit` with the windows of a text: fingerprint, run and position.
 fn prints_of(text: &[u8], encodings: Encodings, visit: &mut dyn FnMut(u64, &[u16], usize)) {
     runs(text, encodings, WINDOW, &mut |run| fingerprints(run, &mut |print, at| visit(print, run, at)));
 }

@@ -1,21 +1,21 @@
 //! Windows of characters of texts, in all encodings in which a text can be in bytes.
 //!
-//! Characters are units of UTF-16. A text is the same one as Latin-1, UTF-8 and UTF-16 in both byte orders.
+//! Characters are units of UTF-16. A text yields the same windows in Latin-1, UTF-8 and UTF-16 in both byte orders.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Number of characters of a text which survived: shorter ones meet by chance.
+/// Minimum number of characters of a text that survived: shorter ones can be equal by chance.
 pub(super) const WINDOW: usize = 16;
 /// Maximum size of a window in bytes: three for a character in UTF-8.
 pub(super) const WINDOW_BYTES: usize = 3 * WINDOW;
 /// Number of characters of a fingerprint: each window contains [`GRAMS`] of them, the smallest of which is compared.
 const GRAM: usize = 9;
 const GRAMS: usize = WINDOW - GRAM + 1;
-/// Number of characters of a window that differ from those before them, at least: others are lines of one character,
-/// which are everywhere.
+/// Minimum number of characters of a window that differ from the preceding one: others are lines of one character,
+/// which are common.
 const CHANGES: usize = 4;
 
 /// Encodings in which texts are searched for.
@@ -23,24 +23,24 @@ const CHANGES: usize = 4;
 pub(super) enum Encodings {
     /// UTF-16, high byte first, from the first byte on.
     Char,
-    /// One byte a character, or UTF-8.
+    /// One byte per character, or UTF-8.
     Narrow,
-    /// Those, and UTF-16 in both orders from any byte on.
+    /// Both, and UTF-16 in both orders from any byte on.
     All,
 }
 
-/// Units of UTF-16 that are characters of texts, a bit each.
+/// Units of UTF-16 that are characters of texts, one bit each.
 static TEXT: LazyLock<Box<[u64]>> = LazyLock::new(|| {
     let mut bits = vec![0_u64; 1 << 10];
     for unit in 0..=u16::MAX {
         let is_text = match unit {
             0x20..0x7f | 0x09 | 0x0a | 0x0d | 0xa0..=0xff => true,
-            // Halves of pairs, punctuation and symbols.
+            // Surrogates, punctuation and symbols.
             0xd800..0xe000 | 0x2010..0x2028 | 0x2030..0x205f | 0x20a0..0x2c00 | 0x3000..0x3040 => true,
             0xff00..0xfff0 | 0xfe00..0xfe10 => true,
             _ => {
                 let letter = char::from_u32(unit.into()).filter(|_| unit > 0xff);
-                // Marks of scripts that are written with them are between their letters.
+                // Combining marks, between the letters of scripts that use them.
                 letter.is_some_and(|letter| {
                     letter.is_alphanumeric() || matches!(unit, 0x300..0x370 | 0x590..0xe80)
                 })
@@ -97,8 +97,8 @@ struct Run<'v> {
 }
 
 impl Run<'_> {
-    /// Passes on the runs among these. Where no run is, only some of them are read: what ends a run is searched for from
-    /// the end of the shortest run.
+    /// Passes on the runs among these. Outside of runs, only some elements are read: the search starts at the end of
+    /// the shortest possible run.
     #[inline(always)]
     fn visit_runs<T>(&mut self, from: &[T], unit: impl Fn(&T) -> u16) {
         let (table, mut start) = (self.table, 0);
@@ -124,8 +124,8 @@ impl Run<'_> {
     }
 }
 
-/// Passes on runs of UTF-8, also of its form in the JVM, with at least one character of several bytes: other runs have
-/// been passed on as single bytes.
+/// Passes on runs of UTF-8, also of its form in the JVM, with at least one multi-byte character: other runs were
+/// passed on as single bytes.
 fn utf8(table: &[u64], bytes: &[u8], run: &mut Run<'_>) {
     if !bytes.iter().any(|byte| *byte >= 0xc2) {
         return;
@@ -159,7 +159,7 @@ fn finish(run: &mut Run<'_>, is_longer: bool) {
     run.units.clear();
 }
 
-/// Returns the units of a character of several bytes, and their number.
+/// Returns the units of a multi-byte character, and their number.
 fn decode_character(bytes: &[u8]) -> Option<([Option<u16>; 2], usize)> {
     let more =
         |at: usize| bytes.get(at).filter(|byte| **byte & 0xc0 == 0x80).map(|byte| u32::from(byte & 0x3f));
@@ -177,8 +177,8 @@ fn decode_character(bytes: &[u8]) -> Option<([Option<u16>; 2], usize)> {
     }
 }
 
-/// Returns the parts of bytes in which UTF-16 is searched for: all that is not within a long run of ASCII, whose
-/// windows are searched for as single bytes.
+/// Returns the parts of bytes in which UTF-16 is searched for: everything except long runs of ASCII, whose windows
+/// are searched as single bytes.
 fn wide_ranges(bytes: &[u8]) -> Vec<Range<usize>> {
     const WIDE: usize = 2 * WINDOW;
     let mut ranges = Vec::new();
@@ -212,8 +212,8 @@ fn wide_ranges(bytes: &[u8]) -> Vec<Range<usize>> {
 pub(super) struct Window<'u>(pub(super) &'u [u16; WINDOW]);
 
 impl<'u> Window<'u> {
-    /// Returns the window at a place of a run; `None` if it is no text, but a line of one character or two, or contains
-    /// so much ASCII that was read as UTF-16 that this is a window of its own.
+    /// Returns the window at a position of a run; `None` if it is a line of one or two characters, or at least half
+    /// of it is ASCII read as UTF-16.
     pub(super) fn at(run: &'u [u16], at: usize) -> Option<Self> {
         let units: &[u16; WINDOW] = run.get(at..at + WINDOW)?.try_into().ok()?;
         let is_ascii = |unit: &u16| unit.to_le_bytes().iter().all(|byte| is_ascii_text(*byte));
@@ -224,7 +224,7 @@ impl<'u> Window<'u> {
         (changes >= CHANGES).then_some(Self(units))
     }
 
-    /// Returns what tells it from all others.
+    /// Returns a hash that identifies the window.
     pub(super) fn identity(self) -> u128 {
         xxh3_128(&bytes_of(self.0))
     }
@@ -245,16 +245,16 @@ fn bytes_of(units: &[u16]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
 }
 
-/// Multiplier of the hash of a gram, and its power for the character that leaves.
+/// Multiplier of the hash of a gram, and its power for the character that leaves the gram.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 #[allow(clippy::cast_possible_truncation)] // Nine.
 const LEAVING: u64 = FACTOR.wrapping_pow(GRAM as u32);
 
-/// Calls `visit` with the fingerprint of each window of a run, and the place of the window: the smallest hash of its
-/// parts (winnowing, Schleimer et al. 2003). Equal windows have the same fingerprint.
+/// Calls `visit` with the fingerprint of each window of a run, and the position of the window: the smallest hash of
+/// its parts (winnowing, Schleimer et al. 2003). Equal windows have the same fingerprint.
 pub(super) fn fingerprints(run: &[u16], visit: &mut dyn FnMut(u64, usize)) {
     let mut hash = 0_u64;
-    // The hashes of the last grams, by their places.
+    // The hashes of the last grams, by their positions.
     let mut last = [u64::MAX; GRAMS];
     let mut least = (u64::MAX, 0);
     for (at, unit) in run.iter().enumerate() {

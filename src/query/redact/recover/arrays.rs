@@ -1,6 +1,6 @@
 //! Classes of arrays, by the fields that refer to them.
 //!
-//! All classes of arrays have the same structure. If all arrays that a field refers to have one class in each of two
+//! All classes of arrays have the same structure. If all arrays referenced by a field have one class in each of two
 //! dumps of a program, it is the same class: the table of `java.util.HashMap` is an array of its nodes in both. A few
 //! values of each field are examined.
 
@@ -15,10 +15,11 @@ use super::shapes::{ClassShape, DumpClasses};
 /// Maximum number of values that are examined in a dump.
 const MAX_SAMPLES: usize = 1 << 20;
 
-/// A reference field of a pair of classes: class here, number of the field; static fields follow the others.
+/// A reference field of a pair of classes: class of this dump, number of the field; static fields follow the others.
 type FieldKey = (usize, usize);
 
-/// Adds pairs of classes of arrays to `pairs`: by number of a class here, the number of the same class there.
+/// Adds pairs of classes of arrays to `pairs`: by number of a class of this dump, the number of the same class in the
+/// other.
 pub(super) fn add_arrays(
     ours: &DumpClasses<'_, '_>,
     theirs: &DumpClasses<'_, '_>,
@@ -37,7 +38,7 @@ pub(super) fn add_arrays(
     };
     let (our_numbers, their_numbers) = (number(ours), number(theirs));
     let taken: BTreeSet<usize> = known.iter().map(|(_, their)| *their).collect();
-    // All candidates of a class on either side.
+    // All candidates for a class in either dump.
     let mut candidates: IdMap<usize, BTreeSet<usize>> = IdMap::default();
     let mut of_theirs: IdMap<usize, BTreeSet<usize>> = IdMap::default();
     for (field, our) in &our_fields {
@@ -67,8 +68,8 @@ fn single_value<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
     set.first().copied().filter(|_| set.len() == 1)
 }
 
-/// Returns the classes of the arrays that fields refer to. `classes` has the class of a key, and its number in the
-/// dump.
+/// Returns the classes of the arrays that fields refer to. `classes` contains the class of a key, and its number in
+/// the dump.
 fn array_classes(
     dump: &DumpClasses<'_, '_>,
     classes: impl Iterator<Item = (usize, usize)>,

@@ -1,12 +1,12 @@
-//! Recovery of a dump: all complete records of what is left of it, in one well-formed file.
+//! Recovery of a dump: all complete remaining records, in one well-formed file.
 //!
-//! JDK 22 and later write the objects into segment files, FILE.p0 and so on, and the header and the names into
-//! FILE; then they append each segment to FILE and remove it. A JVM that is killed leaves FILE without the names
-//! that it had not flushed, and segments that end anywhere; or, while it merges, FILE with the start of a segment
-//! that is still there. Older JVMs write one file, which ends anywhere.
+//! JDK 22 and later write the objects into segment files, FILE.p0 and so on, and the header and the names into FILE;
+//! then they append each segment to FILE and remove it. A JVM that is killed leaves FILE without the names that it
+//! had not flushed, and segments that end anywhere; or, while it merges, FILE with the start of a segment that still
+//! exists. Older JVMs write one file, which ends anywhere.
 //!
-//! * `source` opens the files; `segments` finds what they have in common, and which are missing.
-//! * `shapes` reads the classes; `names` and `arrays` name those that no record names.
+//! * `source` opens the files; `segments` finds their overlaps, and missing segments.
+//! * `shapes` reads the classes; `names` and `arrays` name those without a name record.
 //! * `write` writes the dump.
 
 mod arrays;
@@ -50,7 +50,7 @@ pub enum RecoverError {
     NotAPart(PathBuf, PathBuf),
 }
 
-/// A finding, and the file that it is about; `None` if it is about all files together.
+/// A finding, and its file; `None` if it concerns all files together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoverFinding {
     /// File.
@@ -65,12 +65,12 @@ impl RecoverFinding {
     }
 }
 
-/// Contents of the recovered dump, and what is missing.
+/// Contents of the recovered dump, and missing parts.
 #[derive(Debug, Clone)]
 pub struct RecoverReport {
-    /// Findings, in the order of the files; the last ones are about all files together.
+    /// Findings, in the order of the files; the last ones concern all files together.
     pub findings: Vec<RecoverFinding>,
-    /// Amounts read of all files together.
+    /// Amounts read from all files together.
     pub extent: Extent,
     /// Counts of saved sub-records.
     pub saved: SubRecordCounts,
@@ -78,7 +78,7 @@ pub struct RecoverReport {
     pub unnamed_classes: u64,
     /// Number of classes that are named by another dump.
     pub classes_named: u64,
-    /// Files of the same dump beside those given.
+    /// Files of the same dump in addition to the given ones.
     pub not_given: Vec<PathBuf>,
 }
 
@@ -107,7 +107,7 @@ const FLUSHED_BYTES: usize = 1 << 20;
 /// Maximum number of threads that are written as roots.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The files of one dump, in order, without what one has in common with another.
+/// The files of one dump, in order, without overlaps.
 struct DumpFiles<'s> {
     sources: Vec<&'s RecoverSource>,
     parts: Vec<DumpPart<'s>>,
@@ -115,14 +115,14 @@ struct DumpFiles<'s> {
     keys: Vec<RecordKeys>,
     header: Header,
     has_header: bool,
-    /// `true` if a file is a segment, also if another file contains it.
+    /// `true` if a file is a segment, even if another file contains it.
     has_segments: bool,
     findings: Vec<RecoverFinding>,
     /// `true` if the file with the header has part of a segment: the JVM had begun to merge.
     is_merging: bool,
     /// Numbers of the segments, if all have one.
     numbers: BTreeSet<u32>,
-    /// Files of the same dump beside those given.
+    /// Files of the same dump in addition to the given ones.
     not_given: Vec<PathBuf>,
 }
 
@@ -220,7 +220,7 @@ impl<'s> Recovery<'s> {
                     group_digits(count)
                 ),
             };
-            // The names of a dump from which nothing else is missing were never in it.
+            // The names of a dump from which nothing else is missing were never written.
             let is_part = is_incomplete || findings.iter().any(RecoverFinding::is_damage);
             let severity = if is_part { Severity::Damage } else { Severity::Note };
             all(&mut findings, severity, Subject::ClassesByShape, text);
@@ -242,7 +242,7 @@ impl<'s> Recovery<'s> {
         Ok(Self { sources, parts, heaps, header, names, threads, report })
     }
 
-    /// Returns what was saved and what is missing.
+    /// Returns the saved and the missing contents.
     pub fn report(&self) -> &RecoverReport {
         &self.report
     }
@@ -311,7 +311,7 @@ impl<'s> DumpFiles<'s> {
             parts.is_merging = part.has_heap_dump();
             parts.push(source, part);
         }
-        // Files beside a complete dump are of another one.
+        // Segment files next to a complete dump belong to another one.
         if !parts.is_complete() {
             parts.not_given = segments::not_given(all, head.map(|(source, _)| source));
         }
@@ -321,7 +321,7 @@ impl<'s> DumpFiles<'s> {
         Ok(parts)
     }
 
-    /// Adds a segment, unless it is in another file. What another file has of its start is left to it.
+    /// Adds a segment, unless another file contains all of it. A part of its start in another file is removed there.
     fn add(&mut self, source: &'s RecoverSource) -> Result<(), RecoverError> {
         let bytes = source.bytes();
         let header = Header { len: 0, ..self.header };
@@ -396,7 +396,7 @@ fn no_memory(source: &RecoverSource) -> impl Fn(NoMemory) -> RecoverError {
     move |error| Error::NoMemory { path: path.clone(), error }.into()
 }
 
-/// Adds up what was read of all parts.
+/// Adds up the amounts read from all parts.
 fn account(
     parts: &[DumpPart<'_>],
     heaps: &[HeapRemains],
@@ -408,7 +408,7 @@ fn account(
     for (part, heap) in parts.iter().zip(heaps) {
         let len = part.bytes().len() as u64;
         account.file_bytes += len;
-        // The end of a segment says nothing about its length.
+        // A segment's length cannot be known from its end.
         let is_known = has_segments
             && !part.has_end()
             && part.problems().iter().all(|one| one.kind != ProblemKind::FileCut);
@@ -422,7 +422,7 @@ fn account(
         account.heap_damaged |= heap.damaged_regions > 0 || (!has_segments && part.is_heap_damaged());
     }
     let dumped: IdSet<ObjectId> = classes.iter().map(|class| class.id).collect();
-    // As in a scan: named by records, or by objects.
+    // As in a scan: known from records, or from objects.
     let loaded = parts.iter().flat_map(DumpPart::class_loads).map(|load| load.id);
     let mut undumped: IdSet<ObjectId> =
         loaded.chain(heaps.iter().flat_map(|heap| &heap.array_classes).copied()).collect();
@@ -443,8 +443,8 @@ fn account(
     account
 }
 
-/// Returns the objects that are written as roots: those of `java.lang.Thread` and its subclasses, if part of the
-/// dump is missing and it contains no thread. HotSpot wrote threads last before JDK 22.
+/// Returns the objects that are written as roots: those of `java.lang.Thread` and its subclasses, if part of the dump
+/// is missing and it contains no thread. Before JDK 22, HotSpot wrote threads last.
 fn threads(
     parts: &[DumpPart<'_>],
     heaps: &[HeapRemains],
@@ -460,7 +460,7 @@ fn threads(
     let new = names.classes.iter().filter(|(_, name)| name == THREAD).map(|(id, _)| *id);
     let there = classes.iter().filter(|class| class.name == Some(THREAD)).map(|class| class.id);
     let mut threads: IdSet<ObjectId> = there.chain(new).collect();
-    // Each round finds the subclasses of those found; a chain of classes can be long, but not one of threads.
+    // Each round finds the subclasses of those found; chains of superclasses can be long, but not those of threads.
     for _ in 0..MAX_THREAD_CLASSES {
         let below = classes.iter().filter(|class| threads.contains(&class.super_id)).map(|class| class.id);
         let below: Vec<ObjectId> = below.filter(|class| !threads.contains(class)).collect();
@@ -479,5 +479,5 @@ fn threads(
     found.filter(|id| seen.insert(*id)).take(MAX_THREADS).collect()
 }
 
-/// Maximum number of classes above one another below `java.lang.Thread`.
+/// Maximum depth of subclasses of `java.lang.Thread`.
 const MAX_THREAD_CLASSES: usize = 64;

@@ -1,8 +1,8 @@
-//! Names of classes that no record names: from another dump of the same program, or by their fields.
+//! Names of classes without a name record: from another dump of the same program, or by their fields.
 //!
-//! Object IDs of classes differ between two runs of a JVM, but not their fields, nor their superclasses. A
-//! class takes a name only if exactly one class of the other dump can be it, and it is the only class that
-//! can be that one. Classes of arrays are all alike; `arrays` finds them by the fields that refer to them.
+//! Object IDs of classes differ between two runs of a JVM, but their fields and superclasses do not. A class gets a
+//! name only if exactly one class of the other dump can be the same class, and vice versa. Classes of arrays are
+//! indistinguishable; `arrays` finds them by the fields that refer to them.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use super::shapes::{ClassShape, DumpClasses, Member};
 
 /// Maximum number of pairs of classes that are compared.
 const MAX_COMPARED: u64 = 20_000_000;
-/// Maximum number of rounds; each may find classes by those of the round before.
+/// Maximum number of rounds; each can match classes by those of the previous round.
 const ROUNDS: usize = 32;
 
-/// Pairs of a class here and the same class in another dump.
+/// Matcher of classes of this dump with the same classes of another dump.
 struct Matcher<'s, 'a> {
     ours: &'s [ClassShape<'a>],
     theirs: &'s [ClassShape<'a>],
-    /// By number: the same class in the other dump.
+    /// By number of a class: number of the same class in the other dump.
     of_ours: Vec<Option<usize>>,
     of_theirs: Vec<Option<usize>>,
     compared: u64,
@@ -97,7 +97,7 @@ impl Matcher<'_, '_> {
                 }
             }
         }
-        // The order of groups has no effect: all pairs of a round are found before one is made.
+        // The order of groups has no effect: all pairs of a round are found before any is recorded.
         pairs.iter().for_each(|(our, their)| self.pair(*our, *their));
         !pairs.is_empty()
     }
@@ -139,7 +139,7 @@ impl Matcher<'_, '_> {
         !pairs.is_empty()
     }
 
-    /// Returns `true` if nothing excludes that two classes are the same.
+    /// Returns `true` if two classes can be the same.
     fn can_be(&self, our: usize, their: usize) -> bool {
         if !self.are_alike(our, their) {
             return false;
@@ -159,7 +159,7 @@ impl Matcher<'_, '_> {
     fn are_alike(&self, our: usize, their: usize) -> bool {
         let (Some(ours), Some(theirs)) = (self.ours.get(our), self.theirs.get(their)) else { return false };
         let Some(name) = theirs.name else { return false };
-        // Of a class that no array has, it is not known whether it is one of arrays.
+        // A class without arrays may still be an array class.
         (ours.is_listed && theirs.is_listed)
             && ours.is_of_boot_loader == theirs.is_of_boot_loader
             && (!ours.is_array || name.starts_with(b"["))
@@ -169,7 +169,7 @@ impl Matcher<'_, '_> {
     }
 }
 
-/// Compares members; a name that is missing can be any.
+/// Compares members; a missing name matches any.
 fn are_same(ours: &[Member<'_>], theirs: &[Member<'_>]) -> bool {
     ours.len() == theirs.len()
         && ours.iter().zip(theirs).all(|(our, their)| {
@@ -253,7 +253,7 @@ const NAMED_FIELDS: usize = 6;
 /// Maximum number of characters of a field's name in it.
 const NAMED_CHARS: usize = 24;
 
-/// Returns a name that no program has: `unnamed.ClassN_FIELD_FIELD`.
+/// Returns a name that no program uses: `unnamed.ClassN_FIELD_FIELD`.
 fn shape_name(shape: &ClassShape<'_>, number: u64) -> Vec<u8> {
     let mut name = format!("unnamed/Class{number}");
     for field in shape.fields.iter().take(NAMED_FIELDS) {

@@ -1,4 +1,4 @@
-//! Segments: what they have in common with other files, and which are missing.
+//! Segments: their overlaps with other files, and missing ones.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use hprof_parser::record::Record;
 
 use super::source::{RecoverSource, segments_beside};
 
-/// Number of bytes by which records are compared at first.
+/// Number of bytes compared first for each record.
 const SAMPLE: usize = 256;
 
-/// Heap dump records of a file, for finding those that another file has too.
+/// Heap dump records of a file, for finding those that are also in another file.
 pub(super) struct RecordKeys {
     /// Offset and hash of each complete record.
     keys: Vec<(usize, u64)>,
@@ -39,12 +39,12 @@ impl RecordKeys {
         self.keys.get(number).map(|(_, hash)| *hash)
     }
 
-    /// Returns the offset of a record, or of what follows the last one.
+    /// Returns the offset of a record, or the end of the last one.
     fn offset(&self, number: usize) -> usize {
         self.keys.get(number).map_or(self.tail, |(offset, _)| *offset)
     }
 
-    /// Returns for each number of records at the start, how many of them are also the last of these, except all.
+    /// Returns, for each prefix of the records, the length of its longest proper border (Knuth, Morris, Pratt).
     fn borders(&self) -> Vec<usize> {
         let mut borders = vec![0; self.keys.len() + 1];
         let mut matched = 0;
@@ -57,7 +57,8 @@ impl RecordKeys {
         borders
     }
 
-    /// Returns how many of the first records the record `hash` completes, if `matched` of them are before it.
+    /// Returns the number of matched records at the start after the record `hash`, if `matched` were matched before
+    /// it.
     fn next_match(&self, borders: &[usize], mut matched: usize, hash: Option<u64>) -> usize {
         while matched > 0 && self.hash(matched) != hash {
             matched = border(borders, matched);
@@ -70,8 +71,8 @@ fn border(borders: &[usize], matched: usize) -> usize {
     borders.get(matched).copied().unwrap_or(0)
 }
 
-/// Returns the offset in `bytes` from which on it contains the start of `segment`, up to its end, or all of
-/// `segment`. Takes time that is proportional to the numbers of records, and compares all bytes once.
+/// Returns the offset in `bytes` at which it contains the start of `segment`, up to its end, or all of `segment`.
+/// Takes time proportional to the numbers of records, and compares all bytes once.
 pub(super) fn overlap(
     (bytes, records): (&[u8], &RecordKeys),
     (segment, start): (&[u8], &RecordKeys),
@@ -82,7 +83,7 @@ pub(super) fn overlap(
     (common > 0 && there.get(..common) == segment.get(..common)).then_some(offset)
 }
 
-/// Finds the place of an overlap by hashes of records (Knuth, Morris, Pratt).
+/// Finds the offset of an overlap by hashes of records (Knuth, Morris, Pratt).
 fn first_alike(
     (bytes, records): (&[u8], &RecordKeys),
     (segment, start): (&[u8], &RecordKeys),
@@ -121,7 +122,7 @@ fn first_alike(
     }
 }
 
-/// Returns the files of the same dump beside those that were given.
+/// Returns the files of the same dump in addition to the given ones.
 pub(super) fn not_given(sources: &[RecoverSource], head: Option<&RecoverSource>) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut seen: BTreeSet<PathBuf> = sources.iter().map(|source| real(source.path())).collect();
@@ -149,7 +150,7 @@ pub(super) fn gap(numbers: &BTreeSet<u32>, are_all_left: bool) -> Option<String>
     })
 }
 
-/// Returns the numbers of segments by their names; none if a name has none. Empty files may be segments.
+/// Returns the numbers of segments by their names; empty if a name has no number. Empty files may be segments.
 pub(super) fn numbers(segments: &[&RecoverSource], empty: &[&RecoverSource]) -> BTreeSet<u32> {
     let numbers: Option<BTreeSet<u32>> = segments.iter().map(|source| source.segment_number()).collect();
     let Some(mut numbers) = numbers else { return BTreeSet::new() };

@@ -8,7 +8,7 @@ use hprof_values::{BasicType, ObjectId};
 /// Maximum number of fields of all classes that are listed.
 const MAX_MEMBERS: usize = 4 << 20;
 
-/// The classes of a dump, and where they are from.
+/// The classes of a dump, and their sources.
 pub(super) struct DumpClasses<'s, 'a> {
     pub(super) parts: &'s [DumpPart<'a>],
     pub(super) heaps: &'s [HeapRemains],
@@ -21,7 +21,7 @@ impl<'s, 'a> DumpClasses<'s, 'a> {
     }
 }
 
-/// A member of a class: its name, if it is in the dump, its type, and of a static field the value.
+/// A member of a class: its name, if it is in the dump, its type, and the value of a static field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member<'a> {
     pub(super) string: u64,
@@ -96,7 +96,7 @@ fn shape<'a>(
         if member.name == Some(SERIAL_VERSION) {
             serial_version = Some(field.value);
         }
-        // Pseudo fields exist or not, depending on what the program has run.
+        // Pseudo fields exist depending on the code that has run.
         if !member.name.is_some_and(|name| name.starts_with(b"<")) {
             statics.push(member);
         }

@@ -55,7 +55,7 @@ impl RecoverSource {
         self.map.bytes()
     }
 
-    /// Returns `true` if somebody has written to the file since it was opened.
+    /// Returns `true` if the file was written to since it was opened.
     pub fn was_written(&self) -> bool {
         self.map.was_written()
     }
@@ -95,7 +95,7 @@ impl RecoverSource {
         self.segment_name().map(|(_, number)| number)
     }
 
-    /// Returns the path of the file to which the JVM appends this segment, by its name.
+    /// Returns the path of the file to which the JVM appends this segment, derived from its name.
     pub(super) fn head_path(&self) -> Option<PathBuf> {
         self.segment_name().map(|(name, _)| self.path().with_file_name(name))
     }
@@ -136,7 +136,7 @@ pub(super) fn missing_header(segment: &[u8]) -> Header {
     Header { version: Version::V1_0_2, id_size, created_ms: 0, len: 0 }
 }
 
-/// Returns the files beside `path` that the JVM wrote for the same dump, `.p0` and so on.
+/// Returns the files next to `path` that the JVM wrote for the same dump, `.p0` and so on.
 pub(super) fn segments_beside(path: &Path) -> Vec<PathBuf> {
     let file = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -147,5 +147,5 @@ pub(super) fn segments_beside(path: &Path) -> Vec<PathBuf> {
     (0..MAX_SEGMENT_FILES).map(file).filter(|path| path.is_file()).collect()
 }
 
-/// Maximum number of the segment files that are looked for: JVMs use one for each thread that dumps.
+/// Maximum number of the segment files that are searched: JVMs use one for each thread that dumps.
 const MAX_SEGMENT_FILES: u32 = 256;

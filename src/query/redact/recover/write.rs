@@ -17,7 +17,7 @@ use super::{RecoverSource, Recovery};
 const WRITTEN: usize = 64 << 10;
 /// Number of bytes after which pages of the input are released.
 const RELEASED: usize = 64 << 20;
-/// First serial number of classes that are named here: larger than those of any writer.
+/// First serial number of classes that are named by the recovery: larger than those of any writer.
 const FIRST_SERIAL: u32 = 1 << 31;
 /// Maximum length of a heap dump segment.
 const MAX_SEGMENT: u64 = 1 << 30;
@@ -128,7 +128,7 @@ impl Recovery<'_> {
         if self.names.classes.is_empty() {
             return Ok(());
         }
-        // IDs of names that are lost stay free. Those of JVMs are addresses or count up from 1.
+        // IDs of lost names are not reused. Those of JVMs are addresses or count up from 1.
         let members = self.names.members.iter().map(|(id, _)| *id);
         let used: IdSet<u64> = members.chain(self.parts.iter().flat_map(DumpPart::string_uses)).collect();
         let is_free =
@@ -157,7 +157,7 @@ impl Recovery<'_> {
         roots
     }
 
-    /// Writes the whole sub-records of a heap dump record, followed by `roots`. Returns `true` if they are in
+    /// Writes the complete sub-records of a heap dump record, followed by `roots`. Returns `true` if they are in
     /// segments, which an end record has to follow.
     fn write_segment(
         &self,
@@ -226,7 +226,7 @@ impl Recovery<'_> {
     }
 }
 
-/// Returns the segments of the heap dump to which the segment at `at` belongs, from there on.
+/// Returns the segments of the heap dump to which the segment at `at` belongs, from `at` on.
 fn dump_from(heap: &HeapRemains, at: usize) -> &[WholeRecords] {
     let rest = heap.segments.get(at..).unwrap_or_default();
     let dump = rest.first().map_or(0, |first| first.dump);

@@ -1,5 +1,5 @@
-//! Names of renamed classes within other texts, whatever separates their parts: `com$acme$Order` in names of members and
-//! of generated classes, `Lcom/acme/Order;` in signatures, `/com/acme/Order.class` in texts.
+//! Names of renamed classes within other texts, regardless of the separators of their parts: `com$acme$Order` in
+//! names of members and of generated classes, `Lcom/acme/Order;` in signatures, `/com/acme/Order.class` in texts.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ const PRIMITIVES: [char; 9] = ['B', 'C', 'D', 'F', 'I', 'J', 'S', 'Z', 'V'];
 /// A tree of the parts of names, letters and digits, with the new names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EmbeddedNames {
-    /// Numbers of nodes by the node above and the hash of a part. The root is 0.
+    /// Numbers of nodes by the parent node and the hash of a part. The root is 0.
     nodes: FxHashMap<(usize, u128), usize>,
     /// New names of the nodes above 0, if names end there.
     names: Vec<Option<Box<str>>>,
@@ -31,7 +31,7 @@ struct NameMatch<'n> {
 }
 
 impl EmbeddedNames {
-    /// Adds a name with a package. The first one with the same parts counts.
+    /// Adds a name with a package. Of several with the same parts, the first counts.
     pub(super) fn add(&mut self, old: &str, new: &str) {
         let mut node = 0;
         for part in TextParts::new(old).take(MAX_PARTS) {
@@ -99,7 +99,7 @@ impl EmbeddedNames {
         for part in [first].into_iter().chain(rest).take(MAX_PARTS) {
             let word = text.get(part.clone()).unwrap_or_default();
             let Some(next) = self.nodes.get(&key(node, word)) else {
-                // `OrderMetaClass` in another package than `Order`.
+                // `OrderMetaClass` may be in a different package than `Order`.
                 if is_embedded && node > 0 {
                     let capitals =
                         word.char_indices().filter(|(at, letter)| *at > 0 && letter.is_uppercase());

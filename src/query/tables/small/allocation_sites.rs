@@ -1,5 +1,5 @@
-//! The table `allocation_sites`: lines that allocate, in a recording of Flight Recorder. It exists if one is given beside
-//! the dump.
+//! The table `allocation_sites`: allocating lines in a Flight Recorder recording. It exists only if a recording is
+//! given in addition to the dump.
 
 use std::io;
 
@@ -42,10 +42,10 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the rows.
+/// Adds the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let Some(file) = &context.about.recording else { return Ok(()) };
-    // The file was read before: it is a recording.
+    // The file was read before, so it is a recording.
     let Ok(recording) = Recording::new(file.bytes()) else { return Ok(()) };
     let (allocations, columns) = (allocations::read(&recording), columns());
     for (class, sites) in all_sites(&allocations) {

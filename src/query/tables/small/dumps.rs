@@ -100,7 +100,7 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the row of `dumps`.
+/// Adds the row of `dumps`.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let Context { dump, sizes, about, .. } = context;
     let DumpGraph { heap, summary, graph } = **dump;
@@ -139,7 +139,7 @@ pub(crate) fn properties() -> Definition {
     }
 }
 
-/// Makes the rows of `properties`.
+/// Adds the rows of `properties`.
 pub(crate) fn make_properties(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let (columns, summary) = (FactColumns::from_facts(PropertyEntry::facts()), context.dump.summary);
     for (key, value) in context.dump.summary.properties() {
@@ -168,7 +168,7 @@ pub(crate) fn labels() -> Definition {
     }
 }
 
-/// Makes the rows of `labels`.
+/// Adds the rows of `labels`.
 pub(crate) fn make_labels(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let columns = FactColumns::from_facts(label_facts());
     for label in &context.about.labels {

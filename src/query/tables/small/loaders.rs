@@ -38,7 +38,7 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the rows.
+/// Adds the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let labels = Labels::new(dump);

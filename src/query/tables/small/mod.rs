@@ -1,8 +1,8 @@
-//! Tables that are small or made at once: the results of `threads`, `loaders`, `leaks`, `waste` and other commands, as
-//! rows.
+//! Tables that are small or produced at once: the results of `threads`, `loaders`, `leaks`, `waste` and other
+//! commands, as rows.
 //!
-//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread,
-//! since a dump can contain a million threads.
+//! Most are [`Small`]: all rows are produced when the first is read, and cached. [`threads`] produces its rows thread
+//! by thread, since a dump can contain a million threads.
 
 pub(super) mod allocation_sites;
 pub(super) mod dumps;
@@ -24,10 +24,10 @@ use super::{
     TableChunk, TableQuery, Values,
 };
 
-/// Function that makes all rows of a table.
+/// Function that adds all rows of a table.
 pub(super) type MakeRows = fn(&Context<'_>, &mut Batch) -> io::Result<()>;
 
-/// A table whose rows are made at once.
+/// A table whose rows are produced at once.
 struct Small<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
@@ -43,10 +43,10 @@ type RowsOf = FxHashMap<LookupKey, Vec<usize>>;
 /// Approximate number of rows of one value.
 const ROWS_OF_VALUE: f64 = 8.0;
 
-/// Approximate number of rows of a table before they are made.
+/// Approximate number of rows of a table before they are produced.
 const USUAL_ROWS: u64 = 100;
 
-/// Returns a table with the rows of `make`.
+/// Returns a table with the rows that `make` adds.
 pub(super) fn open<'a>(
     context: &Arc<Context<'a>>,
     definition: Definition,
@@ -130,8 +130,8 @@ impl Table for Small<'_> {
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         match question {
             TableQuery::Of(column, _, key) => self.find(*column, key),
-            // Made here, not when rows are read: the computation uses all cores, and the reader may be one of several
-            // threads that wait for each other.
+            // Produced here, not when rows are read: the computation uses all cores, and the reader may be one of
+            // several threads that wait for each other.
             _ => Ok(vec![TableChunk::Rows(0..self.cached_batch()?.rows)]),
         }
     }

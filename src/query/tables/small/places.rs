@@ -71,10 +71,10 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the rows.
+/// Adds the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let places = DumpPlaces::new(&context.dump)?.without_structures();
-    // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
+    // Tables of several dumps are joined by path, while the informative keys differ between dumps.
     let aligned = AlignedPlaces::with_all_keys(&[places]);
     let containers = Containers::find(&context.dump)?;
     let by_object = containers.by_object();

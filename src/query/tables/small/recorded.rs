@@ -56,7 +56,7 @@ pub(crate) fn sites() -> Definition {
     }
 }
 
-/// Makes the rows of `sites`.
+/// Adds the rows of `sites`.
 pub(crate) fn make_sites(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
@@ -97,7 +97,7 @@ pub(crate) fn samples() -> Definition {
     }
 }
 
-/// Makes the rows of `samples`.
+/// Adds the rows of `samples`.
 pub(crate) fn make_samples(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
@@ -147,7 +147,7 @@ pub(crate) fn traces() -> Definition {
     }
 }
 
-/// Makes the rows of `traces`.
+/// Adds the rows of `traces`.
 pub(crate) fn make_traces(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     let columns = trace_columns();

@@ -24,7 +24,7 @@ impl SuspectEntry {
         self.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref())
     }
 
-    /// Returns the facts that the table words or shortens on its own.
+    /// Returns the facts that the table formats or shortens differently.
     fn facts() -> Vec<Fact<Self>> {
         const NO_PATH: &str = "no path to it has such a field";
         const NO_TRACES: &str = "the dump has no allocation traces";
@@ -128,7 +128,7 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the rows.
+/// Adds the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let dump = &context.dump;
     let places = HeapPlaces::new(dump, &context.frameworks, DEFAULT_THRESHOLD)?;

@@ -51,7 +51,7 @@ pub(crate) fn definition() -> Definition {
     }
 }
 
-/// Makes the rows.
+/// Adds the rows.
 pub(crate) fn make(context: &Context<'_>, rows: &mut Batch) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(&context.dump, &question)?;

@@ -1,8 +1,8 @@
 //! Read-ahead of a table's chunks: other threads read the next ones while SQLite processes this one.
 //!
-//! A chunk that no thread has started by its turn is read by the thread that needs it: nothing waits for busy threads,
-//! and a pool of one thread cannot deadlock. The only wait is for data that a table prepares for readers of most of its
-//! rows.
+//! A chunk that no thread has started by its turn is read by the thread that needs it: no thread waits for busy
+//! threads, and a pool of one thread cannot deadlock. The only wait is for data that a table prepares for queries of
+//! most of its rows.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +23,8 @@ pub(super) struct ChunkReader {
     left: Vec<TableChunk>,
     /// Chunks requested from other threads, the next one first.
     ahead: VecDeque<Arc<ChunkSlot>>,
-    /// Number of chunks to request from other threads: one more with each chunk, since most lookups end with the first.
+    /// Number of chunks to request from other threads: increases with each chunk, since most lookups end with the
+    /// first.
     now: usize,
     spare: Vec<Batch>,
     /// Number of chunks read so far.
@@ -33,9 +34,9 @@ pub(super) struct ChunkReader {
 /// Maximum number of chunks that are read ahead: they wait in memory.
 const MAX_AHEAD: usize = 4;
 
-/// Number of chunks after which the rest is expected to be read as well: a query for a few rows has them by then.
+/// Number of chunks after which the rest is expected to be read as well; a query for a few rows ends earlier.
 const MANY: usize = 64;
-/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to pay off.
+/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to be worthwhile.
 const PART: u64 = 8;
 
 /// Returns whether these chunks are most of a table of `rows` rows.
@@ -113,7 +114,7 @@ impl ChunkReader {
         };
         self.ask();
         if !self.left.is_empty() {
-            // Starts other threads only now: most lookups need none.
+            // Starts other threads only at this point: most lookups need none.
             let others = rayon::current_num_threads().saturating_sub(1);
             self.now = self.now.saturating_add(1).min(others).min(MAX_AHEAD);
         }

@@ -33,11 +33,11 @@ pub struct SqlSource {
     pub graph: Arc<ObjectGraph>,
     /// Rules about frameworks.
     pub frameworks: Frameworks,
-    /// Recording of Flight Recorder beside the dump.
+    /// Flight Recorder recording given in addition to the dump.
     pub recording: Option<Arc<FlightFile>>,
 }
 
-/// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
+/// An opened dump and its tables. Tables borrow from the dump, and SQLite owns its values for an arbitrary time, so
 /// both are one value.
 pub struct SqlDump(DumpCell);
 
@@ -56,7 +56,7 @@ impl fmt::Debug for SqlDump {
     }
 }
 
-/// A path of fields as written, with the places of the fields.
+/// A path of fields as written, with the locations of the fields.
 type KnownPath = (String, Arc<(FieldPath, StepPlaces)>);
 
 /// State that borrows from the dump, created on demand.
@@ -66,11 +66,11 @@ struct Inside<'a> {
     labels: OnceLock<Labels<'a>>,
     view: OnceLock<View<'a>>,
     forms: OnceLock<Arc<Forms>>,
-    /// Paths of fields used so far, with the places of the fields.
+    /// Paths of fields used so far, with the locations of the fields.
     paths: Mutex<Vec<KnownPath>>,
 }
 
-/// Maximum number of steps, over all cached paths: a query has a few, and each has a place for every class.
+/// Maximum number of steps, over all cached paths: a query has a few, and each has a location for every class.
 const MAX_KEPT: usize = 128;
 /// Maximum number of steps of a path of fields.
 const MAX_STEPS: usize = 32;
@@ -115,7 +115,7 @@ impl SqlDump {
                 name: source.schema.clone(),
                 labels: Vec::new(),
                 recording: source.recording.clone(),
-                // Texts can be read beside their hashes.
+                // Texts can be read in addition to their hashes.
                 text_key: TextKey::default(),
             };
             Ok::<_, hprof_index::Error>(Inside {
@@ -169,7 +169,7 @@ impl SqlDump {
     pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
         self.0.with_dependent(|_, inside| {
             let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
-            // Tables made for another query of the shell are reused.
+            // Tables created for another query of the shell are reused.
             let known = made.iter().position(|table| table.definition().name == name);
             let number = match known {
                 Some(number) => number,
@@ -191,7 +191,7 @@ impl SqlDump {
             TableNumber::OfClass(number) => {
                 let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
                 let table = made.get(number).cloned();
-                // Unlocked for other threads.
+                // Releases the lock for other threads.
                 drop(made);
                 table.map(|table| ask(&*table))
             }
@@ -215,7 +215,7 @@ impl SqlDump {
         self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
     }
 
-    /// Queries the object with an ID; returns nothing if it is not in the dump.
+    /// Queries the object with an ID; returns no value if it is not in the dump.
     fn of_object(
         &self,
         id: i64,
@@ -228,7 +228,7 @@ impl SqlDump {
         told.unwrap_or(FunctionValue::Nothing)
     }
 
-    /// `text(id)`: description of an object.
+    /// Evaluates `text(id)`: description of an object.
     pub(super) fn text(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -241,7 +241,7 @@ impl SqlDump {
         })
     }
 
-    /// `class_of(id)`: name of an object's class.
+    /// Evaluates `class_of(id)`: name of an object's class.
     pub(super) fn class_of(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -254,8 +254,8 @@ impl SqlDump {
         })
     }
 
-    /// `size(id)`: number of elements of a collection or an array. Shown also if values are hidden, though that of a
-    /// collection is read from a field.
+    /// Evaluates `size(id)`: number of elements of a collection or an array. Shown even if values are hidden,
+    /// although that of a collection is read from a field.
     pub(super) fn size(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().dump.objects;
@@ -271,8 +271,8 @@ impl SqlDump {
         })
     }
 
-    /// `dominates(a, b)`: whether all paths to `b` lead through `a`, or both are the same. `None` if one of them is not
-    /// in the dump, or unreachable.
+    /// Evaluates `dominates(a, b)`: `true` if all paths to `b` lead through `a`, or both are the same. `None` if one
+    /// of them is not in the dump, or unreachable.
     pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
         self.0.with_dependent(|_, inside| {
             let context = inside.tables.context();
@@ -282,7 +282,7 @@ impl SqlDump {
         })
     }
 
-    /// `path(id)`: shortest path from a root to an object.
+    /// Evaluates `path(id)`: shortest path from a root to an object.
     pub(super) fn path(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
@@ -291,8 +291,8 @@ impl SqlDump {
         })
     }
 
-    /// `value(id, 'a.b')`: value of a field, or of a field of the object in it. Nothing for unreasonably long paths:
-    /// each step takes memory for every class.
+    /// Evaluates `value(id, 'a.b')`: value of a field, or of a field of the object in it. No value for unreasonably
+    /// long paths: each step takes memory for every class.
     pub(super) fn value(&self, id: i64, path: &str) -> FunctionValue {
         if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
             return FunctionValue::Nothing;
@@ -320,7 +320,7 @@ impl SqlDump {
 }
 
 impl Inside<'_> {
-    /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
+    /// Returns a path of fields with the locations of the fields; `None` if the text is not a path.
     fn path(&self, text: &str) -> Option<Arc<(FieldPath, StepPlaces)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
@@ -338,7 +338,7 @@ impl Inside<'_> {
     }
 }
 
-/// Converts a reference to SQL: the ID, also of an object that is not in the dump.
+/// Converts a reference to SQL: the ID, even if the object is not in the dump.
 fn reference(value: Bits) -> Option<FunctionValue> {
     value.reference().map(|ObjectId(id)| FunctionValue::Integer(id.cast_signed()))
 }

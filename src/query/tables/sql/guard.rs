@@ -15,7 +15,7 @@ use super::error::{ErrorKind, SqlError};
 const MAX_BYTES: i32 = 64 << 20;
 /// Maximum depth of expressions.
 const MAX_DEPTH: i32 = 200;
-/// Maximum number of parts of UNION and the like.
+/// Maximum number of SELECTs in a compound query, such as UNION.
 const MAX_PARTS: i32 = 100;
 /// Maximum number of instructions of a prepared query: SQLite's measure of its length.
 const MAX_INSTRUCTIONS: i32 = 1_000_000;
@@ -26,13 +26,13 @@ const STEPS: i32 = 1000;
 /// Size in KiB at which a sort spills to a temporary file.
 const SORT_KIB: i32 = 64 << 10;
 
-/// SQLite's message for a query that was ended from outside, also used here.
+/// SQLite's message for a query that was interrupted, also used here.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// Description of the refused action: SQLite reports only that it was refused.
 pub(super) type RefusalMessage = Arc<Mutex<Option<String>>>;
 
-/// Permission for this module to do what queries may not.
+/// Flag that permits this module's own statements, which queries must not contain.
 pub(super) type UnlockFlag = Arc<AtomicBool>;
 
 /// Limits of a query.
@@ -160,12 +160,12 @@ pub(super) fn lock(
     }))
 }
 
-/// Functions that do more than compute.
+/// Functions with side effects.
 const FUNCTIONS: [&str; 3] = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 /// Read-only pragmas.
 const PRAGMAS: [&str; 3] = ["table_info", "table_xinfo", "table_list"];
 
-/// Returns the description of a refused action; `None` if a query may do it.
+/// Returns the description of a refused action; `None` if a query may perform it.
 fn refusal(action: &AuthAction<'_>) -> Option<String> {
     match action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => None,

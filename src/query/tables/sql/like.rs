@@ -1,12 +1,12 @@
-//! LIKE in time bounded by the product of both lengths: SQLite's own backtracks, so that a pattern of many `%` may take
-//! very long on a long text.
+//! LIKE in time bounded by the product of both lengths: SQLite's own backtracks, so that a pattern of many `%` can
+//! take very long on a long text.
 
 /// Characters compared between two checks of the clock: less than a millisecond.
 const STEPS: u32 = 1 << 16;
 
 /// Returns whether a text matches a pattern as in SQLite's LIKE: `%` matches any characters, `_` one, ASCII letters
 /// match in either case. `escape` makes the next character of the pattern literal. Backtracks only to the last `%`,
-/// which suffices. `None` if `is_over`, called now and then, ended it, since both lengths may be at their limits.
+/// which suffices. `None` if `is_over`, called regularly, ended the comparison: both lengths may be at their limits.
 pub(super) fn matches(
     pattern: &str,
     text: &str,

@@ -1,9 +1,9 @@
 //! SQL over the tables of one or several dumps: SQLite with virtual tables over the mapped index.
 //!
-//! Nothing is copied or loaded first: `virtual_table` passes SQLite the rows of this crate, restricted by the
-//! lookups in its conditions. `SqlDump` keeps an opened dump and its tables together; [`ask`] runs a query on a thread
-//! of its own, within limits (`guard`), and returns its rows while they are produced. Read only: an authorizer decides
-//! what a query may do, and the connection has no file.
+//! Nothing is copied or loaded first: `virtual_table` passes SQLite the rows of this crate, restricted by the lookups
+//! in its conditions. `SqlDump` combines an opened dump and its tables; [`ask`] runs a query on a separate thread,
+//! within limits (`guard`), and returns its rows while they are produced. Read only: an authorizer decides what a
+//! query may do, and the connection has no file.
 
 mod ahead;
 mod dump;

@@ -115,7 +115,7 @@ impl SqlConnection {
     /// Creates the table of a class, if there is one of this name that is not in `made` yet.
     fn make(&self, name: &str, made: &mut CreatedTables) -> Result<bool, SqlError> {
         for (number, dump, class) in self.meant(name) {
-            // SQLite still misses a table: the name belongs to another dump, or has a dot before it.
+            // SQLite still does not find a table: the name belongs to another dump, or has a dot before it.
             if made.contains(&(number, class.to_owned())) {
                 continue;
             }
@@ -217,7 +217,7 @@ impl SqlConnection {
 /// Maximum number of suggested names.
 const MAX_LIKE: usize = 5;
 
-/// Returns the name of the module that makes the tables of a dump.
+/// Returns the name of the module that provides the tables of a dump.
 fn module(number: usize) -> String {
     format!("dump{number}")
 }
@@ -232,7 +232,7 @@ fn creation(number: usize, dump: &SqlDump, name: &str, table: TableNumber) -> St
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {schema}.{name} USING {}({argument})", module(number))
 }
 
-/// Returns the statement by which the first dump lacks a class of the name of another dump's.
+/// Returns the statement that creates a placeholder in the first dump for a class that only another dump has.
 fn creation_of_none(number: usize, name: &str, table: TableNumber) -> String {
     let (name, module, argument) = (quoted_name(name), module(number), virtual_table::argument(table));
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {MAIN}.{name} USING {module}({argument}, {NONE})")

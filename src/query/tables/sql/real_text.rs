@@ -4,7 +4,7 @@
 const DIGITS: usize = 17;
 /// Number of digits up to which SQLite prefers the shortest number that reads back the same.
 const FEW: usize = 13;
-/// The same if the following digits are 9.
+/// Number of these digits if the following digits are 9.
 const FEW_UP: usize = 14;
 
 /// Returns `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`: always with a digit after the point. `None` for NaN, which

@@ -1,6 +1,6 @@
-//! Execution of a query on a thread of its own, which sends the rows while they are produced.
+//! Execution of a query on a separate thread, which sends the rows while they are produced.
 //!
-//! So a query can be cancelled whatever SQLite is doing, and rows are produced while earlier ones are written.
+//! This way a query can be cancelled at any time, and rows are produced while earlier ones are written.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl SqlResult {
                     return Err(SqlError::new(ErrorKind::Wrong, "the query ended before its last row", ""));
                 }
                 Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
-                // The clock may have been stopped for a moment.
+                // The clock may have been stopped temporarily.
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -145,7 +145,7 @@ impl SqlResult {
     /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// If the query fails: then the rows so far are not its result.
+    /// If the query fails: then the rows returned so far are not its result.
     pub fn next_row(&mut self) -> Result<Option<SqlRow>, SqlError> {
         loop {
             if let Some(row) = self.made.pop_front() {

@@ -1,6 +1,7 @@
 //! Tables of a dump as virtual tables of SQLite.
 //!
-//! All `unsafe` code of SQL is here: two promises, that both types begin with the fields of SQLite, and a limit.
+//! All `unsafe` code of SQL is here: two unsafe impls, for types that begin with the fields of SQLite, and a memory
+//! limit.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -42,7 +43,7 @@ pub(super) fn argument(table: TableNumber) -> String {
     }
 }
 
-/// Second argument of a virtual table that stands for a missing one.
+/// Second argument of a virtual table that represents a missing one.
 pub(super) const NONE: &str = "none";
 
 fn read_argument(argument: &[u8]) -> Option<TableNumber> {
@@ -82,7 +83,7 @@ pub(super) struct VirtualTable {
     base: ffi::sqlite3_vtab,
     shared: TableData,
     number: TableNumber,
-    /// Name, if it stands for a missing table.
+    /// Name, if it represents a missing table.
     none: Option<String>,
     kinds: Vec<ColumnType>,
     rows: f64,
@@ -245,7 +246,7 @@ impl VirtualTable {
     fn order(&self, info: &IndexInfo) -> Option<usize> {
         let mut orders = info.order_bys();
         let order = orders.next().filter(|_| info.num_of_order_by() == 1)?;
-        // GROUP BY and DISTINCT need only rows of equal values together.
+        // GROUP BY and DISTINCT only need rows of equal values to be adjacent.
         let any = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
         let column = usize::try_from(order.column()).ok()?;
         (self.orders.contains(&column) && (any || !order.is_order_by_desc())).then_some(column)
@@ -281,7 +282,7 @@ fn read_error(error: &io::Error) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(error.to_string()))
 }
 
-/// Returns SQLite's own error for a query that is ended.
+/// Returns SQLite's own error for an interrupted query.
 #[cold]
 fn interrupt_error() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), Some(INTERRUPTED.to_owned()))

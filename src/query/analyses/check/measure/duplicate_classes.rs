@@ -1,4 +1,4 @@
-//! Definitions of classes beyond the first of each name, by reachable class objects.
+//! Number of additional definitions of classes with the same name, by loaders of reachable class objects.
 
 use std::io;
 

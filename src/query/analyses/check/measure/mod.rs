@@ -55,7 +55,7 @@ pub const MEASURES: [&MeasureKind; 11] = [
 pub enum MeasuredDump<'a> {
     /// Summary only.
     Summary(&'a Heap),
-    /// All of it.
+    /// Summary and graph.
     Graph(&'a Dump<'a>),
 }
 
@@ -112,9 +112,9 @@ pub enum MeasureDetails {
         /// place.
         cause: Option<(String, u64)>,
     },
-    /// Places of the dump, for [`super::Comparison`].
+    /// Places of the dump, for [`super::BaselineComparison`].
     Places(Arc<PlacesOfDump>),
-    /// Bytes of all classes by name, for [`super::Comparison`].
+    /// Bytes of all classes by name, for [`super::BaselineComparison`].
     Classes(Arc<FxHashMap<String, u64>>),
     /// Result of `leaks` without options.
     Suspects(Arc<Leaks>),
@@ -146,14 +146,14 @@ impl Measurement {
 
 /// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
 const MAX_TOLD_NAME: usize = 1 << 10;
-/// Error if the graph is missing.
+/// Message of the error if the graph is missing.
 const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures what the rules need; for growth, the value in this dump. `frameworks` name what leak suspects are.
+/// Measures what the rules need; for growth, the value in this dump. `frameworks` name leak suspects.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
-/// none ([`super::Measure::needs`]).
+/// none ([`super::Measure::required_data`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: MeasuredDump<'_>,
@@ -170,7 +170,7 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
     MeasureDetails::NoMatch { named: NamedKind::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
-/// A dump, and what was computed from it.
+/// A dump and results computed from it.
 pub(super) struct DumpData<'a> {
     frameworks: &'a Frameworks,
     summary: &'a Summary,
@@ -247,7 +247,7 @@ impl<'a> DumpData<'a> {
         no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
     }
 
-    /// Returns the class with the largest amount if several match, or that none matches.
+    /// Returns the class with the largest amount if several match, or `NoMatch` if none does.
     fn largest_class(
         &self,
         pattern: &ClassPattern,

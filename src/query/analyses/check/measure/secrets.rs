@@ -1,4 +1,4 @@
-//! Number of credentials: by one rule, or by all.
+//! Number of credentials found by one rule or by all rules.
 
 use std::io;
 
@@ -31,7 +31,7 @@ fn subject(measure: &Measure) -> String {
     measure.of.as_ref().map_or_else(|| "credentials".to_owned(), |rule| format!("credentials by {rule}"))
 }
 
-/// Counts the rows of `hprof-cli secrets`, also of unreachable objects: they leave the machine with the dump, too.
+/// Counts the rows of `hprof-cli secrets`, including those of unreachable objects, which are also in a shared dump.
 fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let dump = data.dump()?;
     let found = match &data.secrets {
@@ -43,7 +43,7 @@ fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement
     };
     let rows = found.rows.iter().filter(|row| measure.of.as_ref().is_none_or(|id| *id == row.id));
     let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
-    // Rows are sorted by rule: the first of those with most.
+    // Rows are sorted by rule: of several rules with the most rows, the first.
     let most = ids.chunk_by(|a, b| a == b).rev().max_by_key(|same| same.len());
     let measured = Measurement::new(ids.len() as u64, 0);
     let of = ids.chunk_by(|a, b| a == b).count() as u64;

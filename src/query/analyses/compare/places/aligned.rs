@@ -23,7 +23,7 @@ pub struct PlaceFigures {
     pub retained_bytes: u64,
     /// Retained size of the largest of them.
     pub largest_bytes: u64,
-    /// Number of them that another one of them dominates, with nothing between.
+    /// Number of them that another one of them immediately dominates.
     pub following: u64,
     /// One of the objects; null if there is none.
     #[serde(with = "hprof_base::kept::object_id")]
@@ -49,7 +49,7 @@ impl PlaceFigures {
 pub struct AlignedPlaces {
     /// By place: its parent, unless it is at the top. Each comes after its parent.
     pub parents: Vec<Option<u32>>,
-    /// By place: `true` if objects below it are at a place above it again.
+    /// By place: `true` if some objects below it belong to a place above it.
     pub is_nesting: Vec<bool>,
     /// By place: number of its label.
     pub(super) label_of: Vec<u32>,
@@ -79,8 +79,8 @@ impl AlignedPlaces {
         Self::from_dumps(dumps).0
     }
 
-    /// Aligns the places of dumps with all keys. Returns by dump and place of the dump where it is; `None` for nodes and arrays
-    /// of a structure, which are at the place above.
+    /// Aligns the places of dumps with all keys. Also returns, by dump and place of that dump, the aligned place;
+    /// `None` for nodes and arrays of a structure, which are at the place above.
     pub(super) fn from_dumps(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
         let structures =
             PlaceStructures::from_dumps(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
@@ -91,7 +91,7 @@ impl AlignedPlaces {
         for dump in dumps.iter().map(Borrow::borrow) {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
             let mut figures = vec![PlaceFigures::default(); aligned.parents.len()];
-            // By place of the dump: the place where it is, and the structure.
+            // By place of the dump: the aligned place, and the structure.
             let mut places: Vec<(u32, StructureMembership)> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
                 let DumpPlace { parent, label, is_nesting, .. } = *place;
@@ -131,14 +131,14 @@ impl AlignedPlaces {
         (aligned.with_children(), all_at)
     }
 
-    /// Returns the number of a new or known place.
+    /// Returns the number of a place, adding it if it is new.
     fn number(
         &mut self,
         known: &mut FxHashMap<(Option<u32>, u32), u32>,
         parent: Option<u32>,
         label: u32,
     ) -> u32 {
-        // A dump has fewer places than that, and dumps on a command line are few.
+        // The number of places per dump is limited, and few dumps are compared.
         let next = u32::try_from(self.parents.len()).unwrap_or(u32::MAX);
         let number = *known.entry((parent, label)).or_insert(next);
         if number == next {
@@ -198,7 +198,7 @@ impl AlignedPlaces {
         0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns whether objects below a place are at a place above it again.
+    /// Returns whether some objects below a place belong to a place above it.
     pub fn is_nesting(&self, place: u32) -> bool {
         self.is_nesting.get(place as usize) == Some(&true)
     }

@@ -26,7 +26,7 @@ pub struct PlaceChange {
     pub example: ObjectId,
 }
 
-/// The outermost map above a place whose values are one place.
+/// The outermost map above a place whose values share one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapAbove {
     /// The place of the map on one line.

@@ -1,4 +1,4 @@
-//! What is known of the places of one dump.
+//! Facts about the places of one dump.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ use super::tree::PlaceBuilder;
 /// Part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent<'e> {
-    /// All of it.
+    /// The entire heap.
     All,
     /// Objects that retain at least this, and those that they dominate immediately.
     Large(u64),

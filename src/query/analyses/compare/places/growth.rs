@@ -25,7 +25,7 @@ const MAJORITY: u64 = 70;
 
 /// Minimum number of objects that are units of growth: fewer are holders of what grew.
 const MANY: u64 = 10;
-/// Number of objects added at the deepest place for each unit from which the units are shown.
+/// Minimum number of objects added at the deepest place per added unit for the units to be shown.
 const MULTIPLE: u64 = 2;
 
 /// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
@@ -34,7 +34,7 @@ pub fn explaining_places(aligned: &AlignedPlaces, least: u64) -> Vec<u32> {
     GrowthSearch::new(aligned, least, |_| true).run()
 }
 
-/// Like [`explained`], for growth of one kind only.
+/// Like [`explaining_places`], for growth of one kind only.
 pub fn explaining_places_of(aligned: &AlignedPlaces, least: u64, growth: Growth) -> Vec<u32> {
     let is_it = |place: u32| {
         let figures: Vec<u64> =
@@ -87,7 +87,7 @@ impl ExplainedChange {
 
 struct GrowthSearch<'a> {
     aligned: &'a AlignedPlaces,
-    /// By place: `true` if it has growth of its own to explain. If not, only places below it have.
+    /// By place: `true` if its own growth is to be explained; otherwise only that of places below it.
     is_kind: Vec<bool>,
     least: u64,
     /// Explanation of each place.

@@ -1,4 +1,4 @@
-//! Places of large objects, kept in the index: finding them reads the whole dominator tree.
+//! Places of large objects, stored in the index: finding them reads the whole dominator tree.
 
 use hprof_index::storage::store::Stage;
 use hprof_index::{DumpGraph, ObjectGraph};
@@ -25,7 +25,7 @@ impl<'h> KeptPlaces<'h> {
         Self { graph: dump.graph, answer: KeptAnswer::new(dump, Stage::Places, &depends_on) }
     }
 
-    /// Returns the kept places.
+    /// Returns the stored places.
     pub(super) fn read(&self) -> Option<DumpPlaces> {
         self.answer.read().filter(|places| self.is_valid(places))
     }
@@ -43,7 +43,7 @@ impl<'h> KeptPlaces<'h> {
             })
     }
 
-    /// Keeps places.
+    /// Stores places.
     pub(super) fn write(&self, places: &DumpPlaces) {
         self.answer.write(places);
     }

@@ -43,7 +43,7 @@ pub enum Via {
     Stack,
     /// A GC root of this kind, if no single object holds it.
     Root(Arc<str>),
-    /// The object is a thread with this name, `*` for digits.
+    /// The object is a thread with this name, with `*` for digits.
     Thread(Arc<str>),
 }
 
@@ -128,7 +128,7 @@ pub(super) struct LabelNumbers {
     first_field: Vec<u32>,
     /// Numbers of the instance fields of all classes.
     fields: Vec<u32>,
-    /// By class number: start of its static fields, likewise.
+    /// By class number: start of its static fields in `statics`.
     first_static: Vec<u32>,
     statics: Vec<u32>,
 }

@@ -22,7 +22,7 @@ use super::tree::PlaceBuilder;
 
 /// Positions per step of the pass.
 const CHUNK: u32 = 1 << 14;
-/// Maximum number of objects of a place that are kept, and of all.
+/// Maximum number of objects stored per place, and in total.
 const MAX_MEMBERS: usize = 1 << 16;
 const MAX_KEPT: usize = 1 << 20;
 /// Numbers of positions by which the pass looks ahead in a chain.
@@ -125,7 +125,7 @@ struct LargeLevel {
     /// Start of its references; they are not read for chains and at the top.
     references: usize,
     is_chain: bool,
-    /// `true` if a child was not large: then those after it are not large.
+    /// `true` once a child was not large: no later sibling is.
     is_small: bool,
     /// Unique number of the level.
     number: u32,
@@ -176,7 +176,7 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     levels_before: u32,
     /// By classes of holder and object: the field, the number of objects read, and `true` if their fields differ.
     by_classes: FxHashMap<(u32, u32), (HeldBy, u32, bool)>,
-    /// The object whose references were read last, and they, in the order of IDs.
+    /// The object whose references were read last, and these references in the order of IDs.
     last_holder: Option<ObjectIndex>,
     last_references: Vec<(ObjectId, HeldBy)>,
     members: Vec<Vec<TreePosition>>,

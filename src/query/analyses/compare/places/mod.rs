@@ -6,9 +6,10 @@
 //! thousand lists can be there. No object ID, array index or address is part of a label.
 //!
 //! - The internals of a JDK collection, its table and its nodes, are at the place of the collection. The elements are
-//!   at places below it, keys and values of a map at different ones. The values of small maps that hold much have their keys
-//!   in their labels, if these are Strings, numbers or enum constants, and few and informative ([`Aligned::telling`]).
-//! - So do the nodes and arrays of any other container (`structures`).
+//!   at places below it, keys and values of a map at different ones. The values of small maps that hold much have
+//!   their keys in their labels, if these are Strings, numbers or enum constants, and few and informative
+//!   ([`AlignedPlaces::telling`]).
+//! - The same applies to the nodes and arrays of any other container (`structures`).
 //! - Objects that reference one another by a field of their own class (nodes of a list) are at one place; if the same
 //!   labels recur below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses
@@ -76,10 +77,10 @@ pub struct DumpPlace {
     pub retained_bytes: u64,
     /// Retained size of the largest of them.
     pub largest_bytes: u64,
-    /// Number of its objects that another one of them dominates, with nothing between: links of a chain.
+    /// Number of its objects that another one of them immediately dominates: links of a chain.
     pub following: u64,
-    /// `true` if objects below it are at a place above it again: then its retained size includes the objects nested in
-    /// that place.
+    /// `true` if some objects below it belong to a place above it: then its retained size includes the objects nested
+    /// in that place.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, where large ones come first.
     #[serde(with = "hprof_base::kept::object_id")]
@@ -117,7 +118,8 @@ pub struct DumpPlaces {
 }
 
 impl DumpPlaces {
-    /// Returns the places with nodes and arrays of containers at places of their own: other dumps may not know that they are.
+    /// Returns the places with nodes and arrays of containers at separate places, as in a dump without these
+    /// structures.
     pub fn without_structures(mut self) -> Self {
         self.structures = Vec::new();
         self
@@ -144,9 +146,9 @@ impl DumpPlaces {
         find::places(dump, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 
-    /// Like [`Self::named`], for the objects that retain at least `least` bytes and those that they dominate immediately.
-    /// Objects that smaller ones dominate have no places of their own, class objects included; `own_bytes` has only the
-    /// shallow size of the smaller ones. They are kept in the index.
+    /// Like [`Self::with_frameworks`], for the objects that retain at least `least` bytes and those that they
+    /// dominate immediately. Objects that smaller ones dominate have no places of their own, class objects included;
+    /// `own_bytes` has only the shallow size of the smaller ones. The result is stored in the index.
     ///
     /// # Errors
     /// As for [`Self::new`].

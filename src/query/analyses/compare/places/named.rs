@@ -74,7 +74,7 @@ pub(super) fn find_named_objects<'a>(
     for object in known.instances(least) {
         let Some(mut name) = known.name_of(object) else { continue };
         if dump.heap.hides_values() && known.naming(object) == Naming::One {
-            // Hidden names are told apart as the names are.
+            // Numbers keep hidden names distinct, as the original names are.
             name = format!("{name} {}", found.called.len() + 1);
         }
         let Some(class) = graph.objects.class(object) else { continue };

@@ -7,7 +7,7 @@ use hprof_model::objects::collections::CollectionKind;
 use super::held_by::HeldBy;
 use super::traits::Role;
 
-/// An object that contains the current position; for objects in a row at one place, the first.
+/// An object that contains the current position; for consecutive objects at one place, the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenObject {
     pub(super) depth: u32,
@@ -23,7 +23,7 @@ pub(super) struct OpenObject {
     pub(super) is_adopted: bool,
     /// Number of places first opened with it since an object that counts elsewhere.
     pub(super) opened: u32,
-    /// Place of the last object below, and the keys that it was found by: adjacent siblings are usually alike.
+    /// Place of the last object below, and the keys that identify it: adjacent siblings are usually alike.
     pub(super) last: (u32, u32, u32),
 }
 

@@ -1,9 +1,9 @@
-//! Structures: nodes and arrays of containers that are not the JDK's are at the place of the container, as the parts of a
+//! Structures: nodes and arrays of containers outside the JDK are at the place of the container, as the parts of a
 //! collection of the JDK are.
 //!
-//! Which classes these are is found in each dump from its references (`containers`), and applies to the names of places: a
-//! map of ten entries, which is no container worth a row, has the places of one of ten thousand. Dumps that are compared
-//! share the structures of all of them.
+//! These classes are found in each dump from its references (`containers`), and apply by name: a map of ten entries,
+//! which is too small for a row of its own, has the places of one of ten thousand. Dumps that are compared share the
+//! structures of all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::labels::{PlaceLabel, Via};
 /// Classes of the nodes and arrays that the objects of one class own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlaceStructure {
-    /// Class of the objects that stand for the container.
+    /// Class of the objects that represent the container.
     header: Arc<str>,
     /// `true` if it is a map.
     is_map: bool,
@@ -32,7 +32,7 @@ pub(crate) struct PlaceStructure {
 /// Returns the structures of the containers of a dump, in the order of their names.
 pub(super) fn structures(containers: &Containers) -> Vec<PlaceStructure> {
     let mut all: BTreeMap<Arc<str>, PlaceStructure> = BTreeMap::new();
-    // What the JDK's own classes are made of is known to whoever reads places.
+    // The parts of JDK collections are recognized without this (`traits`).
     let of_programs = containers.all.iter().filter(|one| !names::is_of_jdk(&one.class));
     for one in of_programs.filter(|one| !one.parts.is_empty()) {
         let header: Arc<str> = stable_names::stem(&one.class).into();
@@ -88,14 +88,14 @@ impl<'a> PlaceStructures<'a> {
             return StructureMembership::default();
         };
         let of_above = above.structure.and_then(|number| self.all.get(number as usize));
-        // A name of a framework is worth a place of its own.
+        // An object named by a framework's rule has its own place.
         if label.called.is_none() && of_above.is_some_and(|(_, parts)| parts.contains(class)) {
             return StructureMembership { is_part: true, ..above };
         }
         StructureMembership { structure: self.numbers.get(class).copied(), is_part: false }
     }
 
-    /// Returns the label of what a part of a structure holds: its fields are the structure's own affair.
+    /// Returns the label of an object held by a part of a structure, without the field of the part.
     pub(super) fn label_below(&self, above: StructureMembership, label: &PlaceLabel) -> PlaceLabel {
         let is_map =
             above.structure.and_then(|number| self.all.get(number as usize)).is_some_and(|(is, _)| *is);

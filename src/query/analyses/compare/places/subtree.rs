@@ -42,7 +42,8 @@ impl<'o, 'a> References<'o, 'a> {
         Self { objects, slots, locals }
     }
 
-    /// Appends the references of an object, in the order in which [`super::held_by::Holders`] processes them.
+    /// Appends the references of an object, in the order in which [`super::held_by::HoldingReferences`] processes
+    /// them.
     pub(super) fn append_references(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
         let first = to.len();
         let (graph, summary) = (self.objects.graph, self.objects.summary);

@@ -43,7 +43,7 @@ struct MergedPlace {
 }
 
 impl AlignedPlaces {
-    /// Returns the places without uninformative keys, and for each place its index there; `None` if there are no keys.
+    /// Returns the places without uninformative keys, and for each place its new index; `None` if there are no keys.
     pub fn telling(&self) -> Option<(Self, Vec<u32>)> {
         if !self.labels.iter().any(|label| matches!(label.via, Via::ValueOf(_))) {
             return None;
@@ -111,7 +111,7 @@ struct PlaceMerger<'a> {
     group_of: Vec<usize>,
     /// Places merged into one above them because they are nested in a similar one.
     nested: FxHashSet<u32>,
-    /// By place: `true` if objects below are at a place above again.
+    /// By place: `true` if some objects below it belong to a place above it.
     is_nesting: Vec<bool>,
 }
 
@@ -221,7 +221,7 @@ impl<'a> PlaceMerger<'a> {
             self.put(place, above);
         }
         let before = self.before.get(above).copied().unwrap_or(self.all.len());
-        // The members of a removed group are redistributed from the place above them.
+        // The members of a removed group are regrouped from the group above.
         for place in self.all.drain(before..).flat_map(|group| group.members) {
             self.nested.remove(&place);
         }
@@ -292,7 +292,7 @@ impl<'a> PlaceMerger<'a> {
             joined.is_nesting.push(group.members.iter().any(is_nesting));
             for (dump, of_dump) in joined.figures.iter_mut().enumerate() {
                 let mut figures = self.figures(dump, group);
-                // Values under one key can be nested in those under another: together they are in the place above.
+                // Values under one key can be nested in those under another, but all are part of the place above.
                 let above = parent.filter(|_| group.members.len() > 1);
                 if let Some(above) = above.and_then(|above| of_dump.get(above as usize)) {
                     figures.retained_bytes = figures.retained_bytes.min(above.retained_bytes);
@@ -316,7 +316,7 @@ impl PlaceKeys {
         }
         let masked: FxHashSet<String> =
             self.of.keys().map(|key| stable_names::fold_hex_numbers(key)).collect();
-        // Numbered things are not names.
+        // Numbered keys are not names.
         if self.of.len() <= HANDFUL && masked.len() * 2 > self.of.len() {
             return self.of.keys().cloned().collect();
         }

@@ -110,7 +110,7 @@ impl PlaceBuilder<'_> {
             && !is_new
             && (is_full || open.role == step.role && (open.class == found.class || step.role == Role::Beyond))
         {
-            // One of many objects in a row.
+            // Not opened: one of many consecutive objects at a place, or too many are open.
             self.is_cut |= is_full;
             return None;
         }
@@ -267,7 +267,7 @@ impl PlaceBuilder<'_> {
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
                     return same(Role::Part, false);
                 }
-                // StructureMembership a library's own table, arrays and references of the JDK are also parts.
+                // Within a library's own table, arrays and references of the JDK are also parts.
                 Role::Part if of_class.is_plumbing && self.is_in_library(above.class) => {
                     return same(Role::Part, false);
                 }
@@ -309,7 +309,7 @@ impl PlaceBuilder<'_> {
         }
         match self.node(parent, via, class, is_of_jdk, of_class.kind) {
             Some(place) => Destination { place, role, counts: true },
-            // There is a place above, or there would have been space for one.
+            // Too deep, or too many places: counted at the place above.
             None => Destination { place: parent, role: Role::Beyond, counts: false },
         }
     }
@@ -451,8 +451,8 @@ impl PlaceBuilder<'_> {
         Some(number)
     }
 
-    /// Returns the place above that has the same label: objects nested in similar ones are there. Labels of JDK classes
-    /// recur in any program; they are the same place only if nothing but JDK classes is between.
+    /// Returns the place above that has the same label: objects nested in similar ones belong to it. Labels of JDK
+    /// classes recur in any program; they are the same place only if nothing but JDK classes is between.
     fn same_label_above(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &PlaceNode| {
             let via = self.numbers.vias.all.get(node.via as usize);
@@ -471,7 +471,7 @@ impl PlaceBuilder<'_> {
         None
     }
 
-    /// Marks the places from `place` up to `end`, since what is below `place` is at `end` again.
+    /// Marks the places from `place` up to `end`, since objects below `place` belong to `end`.
     fn mark_nesting(&mut self, place: u32, end: u32) {
         let mut at = place;
         while at != end

@@ -48,8 +48,8 @@ impl AlignedPlaces {
         self.path(place).into_iter().filter_map(via).collect()
     }
 
-    /// Returns the spellings of a place on one line: first as [`Aligned::text`] does, then with some or all keys omitted,
-    /// as a comparison with another dump omits keys that are not names.
+    /// Returns the spellings of a place on one line: first as [`AlignedPlaces::text`] does, then with some or all
+    /// keys omitted, as a comparison with another dump omits keys that are not names.
     pub fn spellings(&self, place: u32) -> Vec<String> {
         let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();

@@ -45,7 +45,7 @@ fn lucene_explains_the_bytes_of_files() {
         // The directory, three blocks and an array.
         assert_eq!(found.retains.len(), 5);
         assert!(found.retains.contains(&index(whole)));
-        // Others have the bytes, so that it retains little.
+        // The bytes are held elsewhere, so it retains little.
         assert_eq!(known.instances(u64::MAX), [index(directory)]);
     });
 
@@ -98,7 +98,7 @@ fn trees_of_compilers() {
     );
     assert_eq!((found.retains.len(), fact(&found, "types")), (4, FrameworkFact::Whole(2)));
 
-    // Before 9 the map is one of Enter.
+    // Before JDK 9 the map is a field of Enter.
     let mut made = TestHeap::new();
     let unit = made.object("com.sun.tools.javac.tree.JCTree$JCCompilationUnit", &[]);
     let env = made.object("com.sun.tools.javac.comp.AttrContextEnv", &[("toplevel", unit)]);
@@ -139,7 +139,7 @@ fn trees_of_compilers() {
     assert_eq!(found.retains.len(), 4);
 }
 
-/// A unit of work with so many entities, of an entity manager whose transaction is active or not.
+/// Creates a unit of work with this number of entities, of an entity manager with or without an active transaction.
 fn unit_of_work(made: &mut TestHeap, entities: usize, is_active: bool) -> Value {
     let key = made.object("com.acme.Container", &[]);
     let backup = made.object("com.acme.Container", &[]);

@@ -70,7 +70,7 @@ fn netty_names_the_peer_of_a_channel() {
         let holder = [("hostname", Value::NULL), ("addr", address), ("port", Value::Int(43_970))];
         let holder = made.object("java.net.InetSocketAddress$InetSocketAddressHolder", &holder);
         let remote = made.object("java.net.InetSocketAddress", &[("holder", holder)]);
-        // Netty's own field is null until it is asked for.
+        // Netty's own field is null until it is requested.
         let jdk = made.object("sun.nio.ch.SocketChannelImpl", &[("remoteAddress", remote)]);
         let fields = [("remoteAddress", Value::NULL), ("ch", jdk)];
         let channel = made.object("io.netty.channel.socket.nio.NioSocketChannel", &fields);
@@ -82,7 +82,7 @@ fn netty_names_the_peer_of_a_channel() {
         ];
         let buffer = made.object("io.netty.channel.ChannelOutboundBuffer", &fields);
         assert_eq!(made.describe(buffer).text.as_deref(), Some(expected));
-        // What is made from a hidden text is hidden, too.
+        // A text derived from a hidden one is also hidden.
         let name = made.text("screen.example.com");
         let of = |value| hprof_writer::ObjectId(super::id(value));
         made.model.set_field(of(holder), "addr", hprof_writer::ObjectId::NULL);

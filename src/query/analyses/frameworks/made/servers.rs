@@ -8,19 +8,19 @@ use crate::frameworks::FrameworkVerdict;
 const CONTENT: Option<FrameworkVerdict> = Some(FrameworkVerdict::Content);
 const LEAK: Option<FrameworkVerdict> = Some(FrameworkVerdict::Leak);
 
-/// A reference of `java.util.concurrent.atomic`.
+/// Creates a reference of `java.util.concurrent.atomic`.
 fn reference(made: &mut TestHeap, to: Value) -> Value {
     made.object("java.util.concurrent.atomic.AtomicReference", &[("value", to)])
 }
 
-/// A map of so many entries, whose values are the same.
+/// Creates a map with this number of entries, all with the same value.
 fn entries(made: &mut TestHeap, count: usize, value: Value) -> Value {
     let keys: Vec<Value> = (0..count).map(|number| made.text(&format!("key {number}"))).collect();
     let entries: Vec<(Value, Value)> = keys.into_iter().map(|key| (key, value)).collect();
     made.map(&entries)
 }
 
-/// A var of namespace `acme` that holds an object.
+/// Creates a var of namespace `acme` that holds an object.
 fn var(made: &mut TestHeap, name: &str, root: Value) {
     let (name, namespace) = (made.text(name), made.text("acme"));
     let null = Value::NULL;
@@ -159,7 +159,7 @@ fn operators_of_reactive_streams() {
         (Some("onBackpressureBuffer of feed"), Some("100 items wait, mostly Quote"), None)
     );
 
-    // Reactor's queue has its indexes itself.
+    // Reactor's queue stores its indexes itself.
     let mut made = TestHeap::new();
     let queue = [("producerIndex", Value::Long(50)), ("consumerIndex", Value::Long(8))];
     let queue = made.object("reactor.util.concurrent.SpscLinkedArrayQueue", &queue);

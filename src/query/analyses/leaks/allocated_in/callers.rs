@@ -1,4 +1,5 @@
-//! Stacks of the sampled objects that were alive. A line can make both what stays and garbage: its callers differ then.
+//! Stacks of the sampled objects that were alive. A line can allocate both retained objects and garbage: then its
+//! callers differ.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +11,10 @@ use hprof_recordings::profile::flight::allocations::Allocations;
 
 use super::LeakSite;
 
-/// Numbers of sampled objects: held as in the dump, and all.
+/// Numbers of sampled objects: those held as in the dump, and all.
 type SampleCounts = (u64, u64);
 
-/// Stacks of the sampled objects that were alive, by line, which the file chooses, so the hash is seeded.
+/// Stacks of the sampled objects that were alive, by line; the hash is seeded, since the lines come from the file.
 #[derive(Debug, Default)]
 pub(super) struct AliveStacks {
     stacks: HashMap<Frame, FxHashMap<u32, SampleCounts>>,
@@ -28,7 +29,8 @@ impl AliveStacks {
         *all += 1;
     }
 
-    /// Sets the caller of each line, if most objects are from one of several, and the stack to that of most objects.
+    /// Sets the caller of each line that has several, if most objects are from one of them, and its stack to that of
+    /// most objects.
     pub(super) fn tell(&self, sites: &mut [LeakSite], allocations: &Allocations, class: &str) {
         let mut callers: HashMap<Frame, HashSet<Frame>> = HashMap::new();
         let alive =
@@ -54,7 +56,7 @@ impl AliveStacks {
     }
 }
 
-/// Returns the caller from which most objects are.
+/// Returns the caller of most objects.
 fn most_frequent(stacks: &FxHashMap<u32, SampleCounts>, allocations: &Allocations) -> Option<Frame> {
     let any_alike = stacks.values().any(|(alike, _)| *alike > 0);
     let mut sums: HashMap<Option<Frame>, u64> = HashMap::new();
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the lines: without a seed it could choose those that collide.
+    /// The lines come from the file: without a seed they could be chosen to collide.
     #[test]
     fn the_hash_is_seeded() {
         assert!(is_seeded(&AliveStacks::default().stacks));

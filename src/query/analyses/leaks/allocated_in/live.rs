@@ -11,7 +11,7 @@ use hprof_index::objects::reader::ObjectRecord;
 
 use crate::leaks::Suspect;
 
-/// Maximum number of different lengths of arrays: of more, none is typical.
+/// Maximum number of different lengths of arrays: if there are more, none is typical.
 const MAX_LENGTHS: usize = 16;
 /// Maximum number of arrays of a class whose lengths are read.
 const MAX_READ: u64 = 10_000;
@@ -35,7 +35,7 @@ pub(super) struct LiveClass {
 }
 
 impl LiveClass {
-    /// Returns the percentage of the bytes of the class in the dump that these are.
+    /// Returns the percentage that these are of all bytes of the class in the dump.
     pub(super) fn percent(&self) -> u64 {
         percent(self.bytes, self.all_bytes)
     }
@@ -80,7 +80,7 @@ impl LiveObjects {
             class.objects += 1;
             class.bytes = class.bytes.saturating_add(dump.graph.tree.shallow_bytes(position));
         });
-        // The first objects may be of another length, and every n-th one, too, if lengths alternate.
+        // The first objects may be of another length, and so may every n-th one, if lengths alternate.
         let mut seen = vec![0u64; classes.len()];
         each(&mut |number, position, object| {
             let (Some(class), Some(seen)) = (classes.get_mut(number), seen.get_mut(number)) else { return };
@@ -99,7 +99,7 @@ impl LiveObjects {
                 class.sizes.insert(dump.graph.tree.shallow_bytes(position));
             }
         });
-        // All objects of the dump: of what others hold too, samples do not say whose they are.
+        // All objects of the dump: samples do not show whether the suspect holds them.
         let all_sizes = Sizes::new(summary, None);
         for (number, _) in summary.numbered_classes() {
             if let Some(class) = numbers.get(&number).and_then(|class| classes.get_mut(*class)) {
@@ -120,7 +120,7 @@ impl LiveObjects {
     }
 }
 
-/// Returns a number that does not follow the order of the positions, the same one each time.
+/// Returns a deterministic pseudo-random number for a position.
 fn mix_bits(position: u64) -> u64 {
     let mixed = (position ^ (position >> 30)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -131,7 +131,7 @@ fn mix_bits(position: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Of objects in any regular order about as many are read.
+    /// About the same number of objects is read whatever their regular order.
     #[test]
     fn positions_are_scattered() {
         for stride in [2, 3, 4, 10] {

@@ -1,8 +1,8 @@
-//! Lines that allocated what accumulates, from a recording of Flight Recorder beside the dump.
+//! Lines that allocated the accumulated objects, from a Flight Recorder recording next to the dump.
 //!
-//! A recording has allocation samples by class and stack, and, where they are on, samples of objects that were alive when it
-//! was written. It does not say which of the allocated objects are those in the dump: addresses change. How the lines are
-//! ordered, and how sure it is: `order.rs` and docs/jfr.md.
+//! A recording has allocation samples by class and stack, and, if enabled, samples of objects that were alive when it
+//! was written. It does not identify the allocated objects that are in the dump: addresses change. The order of the
+//! lines and its certainty are described in `order.rs` and docs/jfr.md.
 
 mod callers;
 mod live;
@@ -38,9 +38,9 @@ const TOLD_SITES: usize = 10;
 pub struct AllocatedIn {
     /// Class of the accumulated objects.
     pub class: String,
-    /// Whether there are enough samples.
+    /// Status by the number of samples.
     pub status: AllocationStatus,
-    /// Whether part of the recording could not be read.
+    /// `true` if part of the recording could not be read.
     pub is_partial: bool,
     /// Events that are counted.
     pub event: Option<AllocationEvent>,
@@ -55,7 +55,7 @@ pub struct AllocatedIn {
     pub recorded_live_bytes: u64,
     /// Reason for the order of the lines.
     pub sure: Certainty,
-    /// Lines, first the one that most likely allocated what is alive; none if there are too few samples.
+    /// Lines, first the one that most likely allocated the live objects; none if there are too few samples.
     pub sites: Vec<LeakSite>,
     /// Number of lines.
     pub all_sites: u64,
@@ -90,7 +90,7 @@ pub enum Certainty {
     HeldAlike,
     /// Most of the sampled objects that were alive are from the line.
     OldObjects,
-    /// All other lines together allocated less than half of what is alive.
+    /// All other lines together allocated less than half of the live bytes.
     OnlyLine,
     /// Little more was allocated at all lines than is alive, and most of it at the line.
     NoGarbage,
@@ -98,7 +98,7 @@ pub enum Certainty {
     LiveBytes,
     /// The only line with enough bytes that the class that holds the objects calls.
     Holder,
-    /// Only by bytes: the line may make garbage.
+    /// Ordered only by bytes: the line may allocate garbage.
     Unsure,
 }
 
@@ -120,15 +120,16 @@ impl Certainty {
 /// A line that allocated objects of a suspect's class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeakSite {
-    /// The line.
+    /// Allocating line.
     pub site: AllocationSite,
-    /// Number of sampled objects from there that were alive when the recording was written.
+    /// Number of sampled objects from the line that were alive when the recording was written.
     pub old_objects: u64,
     /// Number of these that the same field holds as in the dump.
     pub held_alike: u64,
     /// Samples; of an array, only of those as long as the arrays that are alive, if events state that.
     pub like: SampleSum,
-    /// Caller of the line in the application from which most of these objects are, if they decide and there are several.
+    /// Caller in the application of the line for most of these objects, if they decide the order and there are
+    /// several.
     pub caller: Option<Frame>,
 }
 
@@ -139,7 +140,7 @@ impl LeakSite {
 }
 
 impl Leaks {
-    /// Adds the lines that allocated what accumulates to each suspect.
+    /// Adds to each suspect the lines that allocated the accumulated objects.
     pub fn add_recording(&mut self, dump: &Dump<'_>, allocations: &Allocations) {
         let share = RecordedShare::new(dump.heap, allocations);
         for (suspect, positions) in self.suspects.iter_mut().zip(&self.positions) {
@@ -159,8 +160,8 @@ fn tops(graph: &ObjectGraph, suspect: &Suspect, positions: &[TreePosition]) -> V
     positions.to_vec()
 }
 
-/// Returns what a recording says about the accumulated objects; `None` if nothing accumulates. Of several classes it is the
-/// first one that is sure, or else that has enough samples.
+/// Returns what a recording says about the accumulated objects; `None` if nothing accumulates. Of several classes,
+/// takes the first that is certain, or else the first with enough samples.
 fn allocated_in(
     suspect: &Suspect,
     live: &LiveObjects,
@@ -177,7 +178,7 @@ fn most_sure(all: Vec<AllocatedIn>) -> Option<AllocatedIn> {
     all.iter().find(is_sure).or_else(|| all.iter().find(is_found)).or(all.first()).cloned()
 }
 
-/// Returns the classes whose objects are looked for: that of the application with most objects, or else the last; and
+/// Returns the classes whose objects are searched: that of the application with most objects, or else the last; and
 /// the one that takes up most of the bytes.
 fn classes<'s>(suspect: &'s Suspect, live: &LiveObjects) -> Vec<&'s str> {
     let mut levels = suspect.accumulated.iter().filter(|level| !level.is_class_object);
@@ -248,7 +249,7 @@ fn sample_class(
         (samples, old) if samples.max(old) < MIN_SAMPLES => AllocationStatus::TooFew,
         _ => AllocationStatus::Found,
     };
-    // Of what a recording covers only a part, only that part can have been sampled.
+    // Only objects allocated during the recording can have been sampled.
     let live = share.parts(of_class.bytes);
     let sure = order::order(&mut sites, live, old);
     if matches!(sure, Certainty::HeldAlike | Certainty::OldObjects) {
@@ -271,16 +272,16 @@ fn sample_class(
     }
 }
 
-/// Returns the classes of the application that hold what accumulates.
+/// Returns the classes of the application that hold the accumulated objects.
 fn holders(suspect: &Suspect) -> Vec<&str> {
     let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref()).map(|owner| &*owner.class);
     let place = suspect.place.as_ref().and_then(|place| place.field.as_ref()).map(|field| &*field.class);
     owner.into_iter().chain(place).filter(|class| !names::is_of_jdk(class)).collect()
 }
 
-/// Returns the references of the dump by which a chain is recognized, class and field, as alternatives: that of the last
-/// object of the application on the path, or else all fields of it, and the same of the path that starts in a thread's
-/// frame: a chain leads to one root of several, often a variable.
+/// Returns the references (class and field) by which a chain is recognized, as alternatives: that of the last
+/// application object on the path, or else all fields of the path; and the same for the path from a thread's frame,
+/// since a chain leads to only one of several roots, often a variable.
 fn links(suspect: &Suspect) -> Vec<Vec<(&str, &str)>> {
     let Some(paths) = &suspect.paths else { return Vec::new() };
     let own = match &paths.owner {

@@ -1,10 +1,11 @@
-//! Order of the lines that allocated objects of a class: first the one that made what is alive, rather than garbage.
+//! Order of the lines that allocated objects of a class: first the one that allocated the live objects, rather than
+//! garbage.
 //!
-//! Sampled objects that were alive decide: how many are held by the field that holds the suspect, then how many there are.
-//! Without them the bytes must: a line whose objects all stay has allocated about as many bytes as are alive. A line
-//! with much less cannot have made them; one with much more mostly makes garbage, or only some of its objects stay. If
-//! none fits, or the few sampled objects that were alive are from other lines, the order is not sure: lines of such objects
-//! are first, then those that fit, then the nearest.
+//! Sampled objects that were alive decide: how many are held by the field that holds the suspect, then how many there
+//! are. Otherwise the bytes decide: a line whose objects all stay has allocated about as many bytes as are alive. A
+//! line with much less cannot have allocated them; one with much more mostly allocates garbage, or only some of its
+//! objects stay. If none fits, or the few sampled objects that were alive are from other lines, the order is
+//! uncertain: lines of such objects are first, then those that fit, then the nearest.
 
 use std::cmp::Reverse;
 
@@ -16,13 +17,13 @@ use hprof_base::sorting::SortRows;
 const MIN_ALIKE: u64 = 3;
 /// Minimum number of sampled objects that were alive, to decide the order.
 const MIN_OLD: u64 = 5;
-/// The same, to contradict what the bytes say.
+/// Minimum number of sampled live objects that contradict the bytes.
 const MIN_CONTRADICTING: u64 = 2;
 /// Minimum percentage of the bytes of a class that the suspect has, for sampled objects to decide.
 const NEARLY_ALL: u64 = 80;
-/// The same, for them to contradict.
+/// Minimum percentage for sampled objects to contradict the bytes.
 const HALF: u64 = 50;
-/// Minimum number of samples of a line that may have made what is alive. To be sure takes [`MIN_SAMPLES`].
+/// Minimum number of samples of a line that may have allocated the live objects; certainty requires [`MIN_SAMPLES`].
 const MIN_FITTING: u64 = 5;
 /// Maximum percentage of the live bytes that all lines allocated, for a class that is hardly ever garbage.
 const NO_GARBAGE: u64 = 150;
@@ -30,17 +31,18 @@ const NO_GARBAGE: u64 = 150;
 /// Sampled objects of a class that were alive when the recording was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OldSums {
-    /// All, also those whose stack is not known.
+    /// All, including those without a known stack.
     pub(super) all: u64,
     /// Those that the same field holds as in the dump.
     pub(super) alike: u64,
-    /// Whether it is known of any how it is held.
+    /// `true` if the holder of any of them is known.
     pub(super) has_chains: bool,
-    /// Percentage of the bytes of the class in the dump that the suspect has: sampled objects may be others'.
+    /// Percentage of the bytes of the class in the dump that the suspect has: sampled objects may belong to other
+    /// holders.
     pub(super) suspect_percent: u64,
 }
 
-/// Orders the lines, and returns the reason. `live` are the least and the most of the bytes that are alive that may have
+/// Orders the lines, and returns the reason. `live` is the minimum and the maximum of the live bytes that may have
 /// been allocated during the recording.
 pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> Certainty {
     sites.sort_rows_by_key(|site| {
@@ -65,7 +67,7 @@ pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> C
     decided.map_or(Certainty::Unsure, |(_, sure)| sure)
 }
 
-/// Returns the index of the line that is sure, and the reason.
+/// Returns the index of the certain line, and the reason.
 fn certain_site(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(usize, Certainty)> {
     let only = |sure, is_most: &dyn Fn(&LeakSite) -> bool| {
         Some((sites.iter().position(|site| has_frame(site) && is_most(site))?, sure))
@@ -73,7 +75,7 @@ fn certain_site(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(u
     if old.alike >= MIN_ALIKE {
         return only(Certainty::HeldAlike, &|site| site.held_alike > old.alike / 2);
     }
-    // Chains to other fields contradict, and what others hold too may be theirs.
+    // Chains to other fields contradict, and the sampled objects may belong to other holders.
     if old.all >= MIN_OLD && !old.has_chains && old.suspect_percent >= NEARLY_ALL {
         return only(Certainty::OldObjects, &|site| is_clearly_most(site.old_objects, old.all));
     }
@@ -85,17 +87,18 @@ fn certain_site(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(u
     (!is_contradicted).then_some((at, sure))
 }
 
-/// Returns whether so many objects are more than half, by more than twice the standard deviation.
+/// Returns whether `objects` exceeds half of `all` by more than twice the standard deviation.
 fn is_clearly_most(objects: u64, all: u64) -> bool {
     let others = all.saturating_sub(objects);
     objects > others && u128::from(objects - others).pow(2) > 4 * u128::from(all)
 }
 
-/// Returns the index of the line that is sure by bytes alone, and the reason. The first line has most bytes.
+/// Returns the index of the line that is certain by bytes alone, and the reason. The first line must have the most
+/// bytes.
 fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Option<(usize, Certainty)> {
     let all = all_of(sites);
     let first = sites.first().filter(|site| has_frame(site))?.like;
-    // What is alive was allocated before, or not sampled.
+    // The live objects were allocated before the recording, or not sampled.
     if all.samples < MIN_SAMPLES || fit(all, all, live) == Fit::Less {
         return None;
     }
@@ -104,11 +107,11 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
         bytes: all.bytes.saturating_sub(first.bytes),
     };
     let is_enough = |of: SampleSum| of.samples >= MIN_SAMPLES;
-    // Even if all that the other lines made is alive, the first made most of it.
+    // Even if everything that the other lines allocated is alive, the first allocated most.
     if is_enough(first) && fit(others, all, (live.0 / 2, live.1 / 2)) == Fit::Less {
         return Some((0, Certainty::OnlyLine));
     }
-    // Samples are of the whole class: of several suspects that share it, each has less than one line made.
+    // Samples are of the whole class: of several suspects that share it, each can have less than one line allocated.
     if live.1 == 0 || suspect_percent <= HALF {
         return None;
     }
@@ -131,7 +134,7 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
     only(&|site| fit(site) != Fit::Less && is_called(site), Certainty::Holder)
 }
 
-/// Samples without a stack are no line.
+/// Returns whether the samples have a stack, and so a line.
 fn has_frame(site: &LeakSite) -> bool {
     site.site.frame.is_some()
 }
@@ -141,8 +144,8 @@ fn is_called(site: &LeakSite) -> bool {
     site.site.called_bytes > site.site.sum.bytes / 2
 }
 
-/// Returns how far the bytes of a line are from those that are alive, as a factor in thousandths. The nearer they are, the less
-/// of them must have been garbage.
+/// Returns how far the bytes of a line are from the live bytes, as a factor in thousandths. The nearer they are, the
+/// less of them must have been garbage.
 fn distance(bytes: u64, live_bytes: u64) -> u128 {
     if live_bytes == 0 {
         return 0;
@@ -161,7 +164,7 @@ fn total(sites: &[LeakSite], of: impl Fn(&LeakSite) -> u64) -> u64 {
     sites.iter().fold(0, |sum, site| sum.saturating_add(of(site)))
 }
 
-/// Bytes of a line compared with those that are alive.
+/// Bytes of a line compared with the live bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Less,
@@ -169,13 +172,14 @@ enum Fit {
     More,
 }
 
-/// Compares the bytes of a line with those that are alive. One with too few samples is none that may have made them.
+/// Compares the bytes of a line with the live bytes. A line with too few samples does not fit.
 fn fit_of(site: &LeakSite, all: SampleSum, live: (u64, u64)) -> Fit {
     if has_frame(site) && site.like.samples >= MIN_FITTING { fit(site.like, all, live) } else { Fit::Less }
 }
 
-/// Compares bytes with those that are alive. Of few samples the bytes are not exact: twice the standard deviation is allowed, and 20 percent for a recording that does not end with the dump. The weights of samples differ
-/// widely if the JVM skips some, so the share of the line in the number of samples may count as well as that in the bytes.
+/// Compares bytes with the live bytes. Few samples give inexact bytes: twice the standard deviation is allowed, and
+/// 20 percent for a recording that does not end with the dump. The weights of samples differ widely if the JVM skips
+/// some, so the share of the line in the number of samples may count as well as that in the bytes.
 fn fit(of: SampleSum, all: SampleSum, (least, most): (u64, u64)) -> Fit {
     let samples = of.samples.max(1);
     let by_count = u128::from(all.bytes) * u128::from(of.samples) / u128::from(all.samples.max(1));
@@ -196,7 +200,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A line: number, mebibytes with a sample each half, share that a holder calls, old objects, those held alike.
+    /// Creates a line: number, mebibytes with one sample per half, call from a holder, old objects, those held alike.
     fn line(number: i32, mib: u64, is_called: bool, old_objects: u64, held_alike: u64) -> LeakSite {
         let frame = Frame { line: number, ..Frame::UNKNOWN };
         let mut site = AllocationSite::new(Some(frame), &[]);
@@ -228,7 +232,7 @@ mod tests {
         let mut held = sites();
         held.push(line(3, 10, false, 6, 6));
         assert_eq!(ordered(held, 900), (vec![3, 2, 1], "held_alike"));
-        // Too few to decide, or not most.
+        // Too few to decide, or not the majority.
         assert_eq!(ordered(vec![line(1, 900, false, 1, 0), line(2, 100, false, 3, 0)], 100).1, "live_bytes");
         assert_eq!(ordered(vec![line(1, 900, false, 8, 0), line(2, 100, false, 8, 0)], 100).1, "unsure");
     }
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!(ordered(sites(3, 0), 900), (vec![2, 1], "held_alike"));
         assert_eq!(ordered(sites(2, 1), 900), (vec![2, 1], "held_alike"));
         assert_eq!(ordered(sites(2, 2), 900).1, "unsure");
-        // Of two only the order is taken.
+        // With only two, only the order is used.
         assert_eq!(ordered(sites(2, 0), 900), (vec![2, 1], "unsure"));
     }
 
@@ -254,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Two that stayed alive, and are from another line, are too few to decide, but not to doubt.
+    /// Two that stayed alive, and are from another line, are too few to decide, but enough to cast doubt.
     #[test]
     fn sampled_objects_that_stayed_alive_contradict_the_bytes() {
         let by = |one, other, suspect_percent| {
@@ -265,9 +269,9 @@ mod tests {
         assert_eq!(by(0, 1, 100), (vec![1, 2], "only_line"));
         assert_eq!(by(0, 2, 100), (vec![2, 1], "unsure"));
         assert_eq!(by(1, 1, 100), (vec![1, 2], "only_line"));
-        // They may be others'.
+        // They may belong to other holders.
         assert_eq!(by(0, 2, 50), (vec![1, 2], "only_line"));
-        // Those without a stack say nothing.
+        // Those without a stack are ignored.
         let mut sites = vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0)];
         let old = OldSums { all: 4, suspect_percent: 100, ..OldSums::default() };
         assert_eq!(ordered_by(&mut sites, 800, old).1, "only_line");
@@ -279,12 +283,12 @@ mod tests {
         let tail = || vec![line(1, 2300, false, 0, 0), line(2, 42, false, 0, 0)];
         assert_eq!(ordered(tail(), 36), (vec![2, 1], "live_bytes"));
         assert_eq!(ordered(tail(), 200), (vec![1, 2], "only_line"));
-        // Of 110 that are alive, 60 may be of the other line.
+        // Of 110 live ones, 60 may be from the other line.
         let sites = vec![line(1, 900, false, 0, 0), line(2, 60, false, 0, 0)];
         assert_eq!(ordered(sites, 110), (vec![1, 2], "unsure"));
     }
 
-    /// A sixth of the objects of the line with most is as much as another line made.
+    /// A sixth of the objects of the largest line equals all objects of another line.
     #[test]
     fn a_small_part_of_a_class_is_not_told_by_bytes() {
         let by = |suspect_percent| {
@@ -307,7 +311,7 @@ mod tests {
         assert_eq!((by(50), by(100)), ("unsure", "no_garbage"));
     }
 
-    /// A line of few samples may have made what is alive; it is not sure.
+    /// A line of few samples may have allocated the live objects, but is not certain.
     #[test]
     fn few_samples_of_a_line_are_unknown() {
         let few = |samples| {
@@ -319,7 +323,7 @@ mod tests {
         assert_eq!(few(19), (vec![2, 1], "unsure"));
         assert_eq!(few(5), (vec![2, 1], "unsure"));
         assert_eq!(few(4), (vec![1, 2], "unsure"));
-        // It is a rival of the one that fits.
+        // It competes with the one that fits.
         let mut sites = vec![line(1, 900, false, 0, 0), line(2, 80, false, 0, 0), line(3, 60, false, 0, 0)];
         sites[2].like.samples = 19;
         assert_eq!(ordered(sites, 75), (vec![2, 3, 1], "unsure"));
@@ -374,7 +378,7 @@ mod tests {
             ordered(vec![line(1, 900, false, 0, 0), line(2, 20, false, 0, 0)], 10),
             (vec![2, 1], "unsure")
         );
-        // The nearest is first if none fits; one with less than is alive is last.
+        // The nearest is first if none fits; one with less than the live bytes is last.
         let three = vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0), line(3, 12, false, 0, 0)];
         assert_eq!(ordered(three, 30), (vec![2, 1, 3], "unsure"));
     }

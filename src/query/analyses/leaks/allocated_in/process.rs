@@ -1,4 +1,4 @@
-//! Whether a recording and a dump are of the same process, and how much of its time is recorded.
+//! Comparison of a recording with a dump: evidence for the same process, and the recorded share of its time.
 
 use hprof_index::{Dump, Heap};
 
@@ -15,15 +15,15 @@ const MAX_COMMON_PID: i64 = 100;
 /// Nanoseconds of a millisecond.
 const MILLISECOND: i64 = 1_000_000;
 
-/// Whether a recording and a dump are of the same process.
+/// Result of comparing the processes of a recording and a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SameProcess {
-    /// Something that other processes do not have is equal: a process ID that is not small, or the time at which the recorder
-    /// was started. Nothing contradicts.
+    /// A distinctive fact is equal: a process ID that is not small, or the time at which the recorder was started.
+    /// Nothing contradicts.
     Yes,
-    /// It is another process, or one of another time.
+    /// Another process, or a recording of another time.
     No(Contradiction),
-    /// Nothing contradicts, but only what other processes can have as well is equal, or nothing can be compared.
+    /// Nothing contradicts, but only facts that other processes can share are equal, or nothing can be compared.
     Unknown(CommonFacts),
 }
 
@@ -36,7 +36,7 @@ pub struct CommonFacts {
     pub command: bool,
 }
 
-/// Contradiction between a recording and a dump.
+/// A contradiction between a recording and a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contradiction {
     /// Process IDs of the recording and of the dump.
@@ -94,14 +94,14 @@ pub fn same_process(dump: &Dump<'_>, allocations: &Allocations) -> SameProcess {
 }
 
 impl CommonFacts {
-    /// Returns whether other processes do not have these facts. A command proves nothing: replicas have the same.
+    /// Returns whether these facts are distinctive. A command proves nothing: replicas have the same.
     fn prove_it(self) -> bool {
         self.pid.is_some_and(|pid| pid > MAX_COMMON_PID)
     }
 }
 
-/// Returns the nanoseconds from the end of a recording to the dump; 0 if it ended later, or the dump does not say when it was
-/// made.
+/// Returns the nanoseconds from the end of a recording to the dump; 0 if it ended later, or the dump has no
+/// timestamp.
 pub fn unrecorded_nanos(heap: &Heap, allocations: &Allocations) -> u64 {
     let since = dump_nanos(heap).map(|dumped| dumped.saturating_sub(allocations.span_nanos.1));
     since.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0)
@@ -111,7 +111,7 @@ pub fn unrecorded_nanos(heap: &Heap, allocations: &Allocations) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordedShare {
     recorded: u64,
-    /// The same, if nothing was allocated after the end of the recording.
+    /// Share if nothing was allocated after the end of the recording.
     until_dump: u64,
     all: u64,
 }
@@ -144,15 +144,15 @@ impl RecordedShare {
     }
 }
 
-/// Returns whether a recording is made since the JVM started, and its first chunk is there. The JVM starts it before the program,
-/// and can take seconds to.
+/// Returns whether a recording was started with the JVM, and its first chunk is present. The JVM starts it before the
+/// program, which can take seconds.
 fn starts_with_jvm(allocations: &Allocations) -> bool {
     let started = allocations.first_started_ms.map(|started| started.saturating_mul(MILLISECOND));
     let has_first_chunk = |started: i64| allocations.span_nanos.0 <= started.saturating_add(SLACK_NANOS);
     allocations.jvm.as_ref().is_some_and(|jvm| jvm.starts_recording) && started.is_some_and(has_first_chunk)
 }
 
-/// Returns the time at which a dump was made, in nanoseconds since 1970, if it says so.
+/// Returns the time at which a dump was made, in nanoseconds since 1970, if it is recorded.
 pub fn dump_nanos(heap: &Heap) -> Option<i64> {
     let millis = i64::try_from(heap.summary().facts().created_ms.get()).ok()?;
     Some(millis.saturating_mul(MILLISECOND)).filter(|nanos| *nanos > 0)
@@ -171,8 +171,8 @@ fn pid(dump: &Dump<'_>) -> Option<i64> {
     })
 }
 
-/// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Those of two processes are
-/// hardly ever equal.
+/// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Two processes
+/// hardly ever have equal ones.
 fn recorder_starts(dump: &Dump<'_>) -> Vec<i64> {
     let recordings = ClassSet::of_name_and_below(dump.summary, "jdk.jfr.internal.PlatformRecording");
     let objects = dump.objects;

@@ -1,4 +1,4 @@
-//! Bounds: numbers near a container that are named for its maximum.
+//! Bounds: numeric fields near a container whose names indicate its maximum size.
 
 use hprof_base::share::is_share;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -14,21 +14,21 @@ use hprof_model::objects::bound_names::is_bound;
 
 use super::LeakJudge;
 
-/// Words in class names of what waits for somebody to take it, or is lent.
+/// Words in class names of containers whose elements wait to be taken, or are lent.
 const WAITING: [&str; 5] = ["Queue", "Deque", "Ring", "Pool", "Mailbox"];
-/// Number of objects around a container that are looked at.
+/// Maximum number of objects around a container that are examined.
 const MAX_NEAR: usize = 6;
 /// Maximum number of characters of the name of a class.
 const MAX_NAME: usize = 256;
 /// Maximum number of fields of a class.
 const MAX_FIELDS: usize = 256;
-/// Maximum number of elements that a bound allows for each that is there: a larger number is none.
+/// Maximum ratio of a bound to the number of elements; a larger number is not a bound.
 const MOST_PER_ELEMENT: u64 = 100;
-/// Percentage of a bound from which a queue is full.
+/// Minimum percentage of a bound for a queue to be full.
 const FULL_PERCENT: u64 = 90;
-/// Bound of a pool below which one that is full has all of its objects back.
+/// Minimum bound of a pool for it to count as full: in a smaller one, all objects were returned.
 const MIN_FULL_POOL: u64 = 50;
-/// Percentage of a bound that a cache may have for a moment.
+/// Maximum percentage of a bound that a cache may temporarily reach.
 const OVER_PERCENT: u64 = 105;
 
 /// A number that bounds a container.
@@ -38,7 +38,7 @@ pub(super) struct ElementBound {
     field: String,
     /// Class of the object that has the field.
     class: String,
-    /// `true` if what is in the container waits to be taken or returned.
+    /// `true` if the elements wait to be taken or returned.
     pub(super) is_of_waiting: bool,
 }
 
@@ -67,7 +67,7 @@ impl LeakJudge<'_, '_> {
         let object = self.object(id)?;
         let own = [Some(object), self.objects.reference(object, "this$0")];
         let own: Vec<ObjectIndex> = own.into_iter().flatten().collect();
-        // Of what only roots dominate, the way from the root is known.
+        // For objects dominated only by roots, the path from the root is known.
         let steps = suspect.paths.iter().flat_map(|paths| paths.path.steps.iter().rev());
         let mut near: Vec<ObjectIndex> =
             steps.filter_map(|step| self.object(step.id)).take(MAX_NEAR).collect();
@@ -80,12 +80,12 @@ impl LeakJudge<'_, '_> {
         of_own.or_else(|| near.into_iter().find_map(|object| self.bound_of(object, elements, false)))
     }
 
-    /// Returns the bound that an object has; `is_own` of the container itself.
+    /// Returns the bound that an object has; `is_own` is `true` for the container itself.
     fn bound_of(&self, object: ObjectIndex, elements: u64, is_own: bool) -> Option<ElementBound> {
         let summary = self.objects.summary;
         let class = self.graph.objects.class(object)?;
         let name = summary.class_name(summary.class(class)?);
-        // The numbers of a thread, a loader or an executor are not about what it holds.
+        // The numbers of a thread, a loader or an executor do not bound its contents.
         let is_of_runtime = self.runtime.iter().any(|one| one == name) || name.contains("Executor");
         if self.graph.class_of_class_object(object).is_some() || is_of_runtime {
             return None;
@@ -96,9 +96,9 @@ impl LeakJudge<'_, '_> {
             let value = u64::try_from(values.integer(field)?).ok()?;
             let is_large = elements.saturating_mul(100) <= value.saturating_mul(OVER_PERCENT);
             let is_likely = value <= elements.saturating_mul(MOST_PER_ELEMENT);
-            // How many threads or connections a server has says nothing of what is in its queue.
+            // A server's number of threads or connections does not bound its queue.
             let is_of_server = !is_own && ["ool", "onnections"].iter().any(|word| field.contains(word));
-            // Nor does what a table of this length may have before it grows.
+            // Neither does the number of elements at which a table of this length grows.
             let is_bound = value > 0
                 && is_large
                 && is_likely
@@ -114,8 +114,8 @@ impl LeakJudge<'_, '_> {
         bounds.min_by_key(|bound| bound.value)
     }
 
-    /// Returns whether a class outside the JDK that an object is of has a table that is as long as a number, or up to four times
-    /// longer: tables are not filled, and keys and values take turns in some.
+    /// Returns whether a field of a non-JDK class of an object has a table with one to four times `number` slots:
+    /// tables are not filled entirely, and some alternate keys and values.
     fn has_table_of(&self, values: &Fields<'_>, number: u64) -> bool {
         let summary = self.objects.summary;
         let slots = fields::slots(summary, values.class()).take(MAX_FIELDS);

@@ -1,15 +1,15 @@
-//! The limit of the heap, as the JVM told its libraries.
+//! The limit of the heap, as stored by the JDK's libraries.
 
 use hprof_index::model::summary::Summary;
 use hprof_values::BasicType;
 
-/// Classes that have it in a static field (`jdk.internal.misc.VM.saveProperties`).
+/// Classes with the limit in a static field (`jdk.internal.misc.VM.saveProperties`).
 const CLASSES: [&str; 2] = ["jdk.internal.misc.VM", "sun.misc.VM"];
-/// Limits from which a number is none: JDKs use large ones for "no limit".
+/// Smallest number that means "no limit" in JDKs.
 const NO_LIMIT: u64 = 1 << 50;
 
-/// Returns the maximum size of the heap in bytes (`Runtime.maxMemory()`, -Xmx), if the dump has it: the JDK takes it as the limit
-/// of direct buffers. Where these have a limit of their own (-XX:MaxDirectMemorySize), it is that.
+/// Returns the maximum size of the heap in bytes (`Runtime.maxMemory()`, -Xmx), if the dump contains it: it is the
+/// JDK's default limit of direct buffers. Returns -XX:MaxDirectMemorySize instead if that is set.
 pub(crate) fn heap_limit(summary: &Summary) -> Option<u64> {
     let holds = |name: &str| CLASSES.contains(&name);
     let mut classes = summary.classes().iter().filter(|class| holds(summary.class_name(class)));

@@ -1,8 +1,9 @@
-//! Judgement: whether what accumulates is a leak, as the program's own team would say.
+//! Judgement: decides whether an accumulation is a leak, as the program's developers would.
 //!
-//! A dump does not say what is final, how old an object is, or what bounds code enforces. What it has is the evidence of a
-//! verdict: numbers beside a container that are named for its maximum, threads that run, owners that are only classes of the
-//! JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which they decide.
+//! A dump does not contain which fields are final, how old an object is, or the bounds that code enforces. A verdict
+//! is based on other evidence: numbers near a container whose names indicate its maximum, running threads, owners
+//! that are all classes of the JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which
+//! they apply.
 
 mod bound;
 mod heap_limit;
@@ -29,34 +30,36 @@ use super::{LeakVerdict, Suspect, SuspectObject};
 
 pub(crate) use heap_limit::heap_limit;
 
-/// Evidence of an accumulation of which nothing else is known.
+/// Evidence for an accumulation without any other evidence.
 pub const NO_BOUND: &str = "no field near it is named for a bound";
-/// A heap below 1 in this many of its limit is described and not accused, unless it ran out of memory.
+/// Fraction of the heap limit, as 1/N, below which a heap has no leaks, unless it ran out of memory.
 const LITTLE_OF_LIMIT: u64 = 200;
 /// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
 /// at most 1.2 MiB in one, the texts of the class data archive.
 const OF_PLATFORM: u64 = 2 << 20;
-/// The same for what the JDK's tools and internal classes hold: an idle JShell has an index of all classes, of 8.5 MiB.
+/// Maximum retained size of a container of the JDK's tools and internal classes, in bytes: an idle JShell has an
+/// index of all classes, of 8.5 MiB.
 const OF_INSIDE: u64 = 16 << 20;
 const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
-/// Classes of the JDK whose contents depend on what a program is made of, not on what it does: directories of jars, of fewer
-/// than this many.
+/// Maximum number of JAR directories (exclusive) that belong to the platform: their contents depend on the program's
+/// files, not on its work.
 const MANY_JARS: u64 = 1000;
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
-/// Tables of constants of the JDK that are read bit by bit and never grow beyond them.
+/// Tables of constants of the JDK that are loaded gradually and have a fixed maximum.
 const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"];
-/// Number of elements below which a container is a registry, if each is made of many objects.
+/// Maximum number of elements of a registry (exclusive), if each consists of many objects.
 const FEW_ELEMENTS: u64 = 200;
-/// The same in a collection of the program's own, whose team knows it.
+/// Maximum number of elements of a registry (exclusive) in a collection of the program's own.
 const FEW_OF_PROGRAM: u64 = 50;
-/// Number of elements from which a bound that all collections in a container keep is one; of queues, the second.
+/// Minimum number of elements for the size that the collections in a container share to count as their bound; the
+/// second is for queues.
 const MIN_BOUND_OF_EACH: u64 = 100;
 const MIN_BOUND_OF_QUEUES: u64 = 10;
-/// Maximum number of queues that are bounded each: more of them grow.
+/// Maximum number of bounded queues in a container that does not grow.
 const MAX_BOUNDED_QUEUES: u64 = 10_000;
-/// Percentage of the collections that have as many elements as the largest.
+/// Minimum percentage of the collections that have as many elements as the largest.
 const MIN_FULL_COLLECTIONS: u64 = 90;
-/// Number of objects from which an element is more than a record.
+/// Minimum number of objects per element for it to be more than a record.
 const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
 const PART_OF_TABLE: u64 = 2;
@@ -69,7 +72,7 @@ pub(super) struct LeakJudge<'r, 'a> {
     /// Names of the classes of class loaders, threads and activities.
     runtime: Vec<String>,
     is_out_of_memory: bool,
-    /// The limit of the heap, if it uses next to nothing of it.
+    /// The limit of the heap, if the heap uses very little of it.
     little_of: Option<u64>,
 }
 
@@ -92,7 +95,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
 
     /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
     pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
-        // What a rule about a framework calls a leak is one.
+        // A leak by a framework's rule is always a leak.
         if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
             suspect.evidence.push("a rule about its framework says so".to_owned());
             return;
@@ -111,14 +114,15 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         suspect.evidence.insert(0, evidence);
     }
 
-    /// A cache within its bound is content; a queue or pool that is filled to its bound is not.
+    /// Judges a bounded container: a cache within its bound is content; a queue or pool that is filled to its bound
+    /// is not.
     fn judge_bounded(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
-        // A rule's words about it are better than numbers beside it.
+        // A rule's sentence about it is more informative than numbers near it.
         if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
             return None;
         }
         let (elements, _) = elements_of(suspect)?;
-        // A bound may be one of what is in all parts of a collection.
+        // The bound may be for the elements of all parts of a collection.
         let all = suspect.container.as_ref().map_or(elements, |container| container.all_elements());
         let of = |elements| Some((self.bound(suspect, elements)?, elements));
         let (found, elements) = of(elements).or_else(|| of(all).filter(|_| all != elements))?;
@@ -127,7 +131,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         Some((verdict, found.text(elements)))
     }
 
-    /// What only the stack of a running thread holds is work in progress, unless that thread ran out of memory.
+    /// Judges work in progress: memory held only by the stack of a running thread, unless that thread ran out of
+    /// memory.
     fn in_progress(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(LeakVerdict, String)> {
         let threads = self.holding_threads(suspect, positions);
         let works: Vec<String> = threads.iter().filter_map(|thread| self.progress(*thread)).collect();
@@ -140,9 +145,9 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         is_most.then_some((LeakVerdict::InProgress, evidence))
     }
 
-    /// Collections in a container that nearly all have as many elements as the largest: the last 200 positions of each bus.
-    /// Queues that wait for threads are not meant to be full, and of lists there are fewer than elements in each: more are
-    /// the pages of something that grows.
+    /// Judges collections in a container that nearly all have as many elements as the largest, such as the last 200
+    /// positions of each bus. Queues that wait for threads are not meant to be full. Lists must be fewer than the
+    /// elements in each: otherwise they are pages of something that grows.
     fn judge_full_collections(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let nested = suspect.container.as_ref()?.nested.as_ref()?;
         if self.is_out_of_memory || nested.are_arrays || nested.are_blocking {
@@ -164,7 +169,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         (is_bound && are_full).then_some((LeakVerdict::Content, evidence))
     }
 
-    /// The JVM and its libraries have it in an idle program, too.
+    /// Judges memory that the JVM and its libraries also have in an idle program.
     fn of_platform(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
         let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
@@ -192,8 +197,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         (suspect.explained_bytes() <= most).then(|| (LeakVerdict::Platform, evidence.to_owned()))
     }
 
-    /// Numbers in a static field are a table of constants, unless they are most of the heap; a dictionary of numbers that a
-    /// library has is, too.
+    /// Judges tables of constants: numbers in a static field, unless they are most of the heap, and a library's
+    /// dictionary of numbers.
     fn table(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         if let Some(text) = self.dictionary(suspect) {
             return Some((LeakVerdict::Content, text));
@@ -207,7 +212,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         is_small.then_some((LeakVerdict::Content, evidence))
     }
 
-    /// Describes a container of arrays of numbers that a static field of a library leads to.
+    /// Describes a container of arrays of numbers reached from a static field of a library.
     fn dictionary(&self, suspect: &Suspect) -> Option<String> {
         let class = elements_of(suspect)?.1.strip_suffix("[]")?;
         if !is_primitive(class) || matches!(class, "byte" | "boolean") {
@@ -218,15 +223,16 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         let is_static = paths.path.steps.iter().any(|step| step.is_static);
         let programs = &self.reader.evidence.programs;
         let is_of_library = !programs.iter().any(|program| program == library(&owner.class));
-        // Where no thread is in `main`, the program is not known.
+        // Without a thread in `main`, the program is not known.
         (is_static && is_of_library && self.reader.program.is_some())
             .then(|| format!("arrays of numbers of {}, of a library", owner.class))
     }
 
-    /// A few objects, each with many of its own, are the parts of a program: repositories, connections, models.
+    /// Judges registries: a few objects that each retain many others, such as repositories, connections or models,
+    /// are parts of a program.
     fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(LeakVerdict, String)> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
-            // Shards of one collection are no parts of a program.
+            // Shards of one collection are not parts of a program.
             (Some(container), _) => (container.all_elements(), container.tops.as_slice()),
             (None, Some(Reason::Children { objects, .. })) => (*objects, positions),
             // They may be below the elements of a collection.
@@ -237,11 +243,11 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             }
             _ => return None,
         };
-        // What only stacks hold is no part of the program.
+        // Objects held only by stacks are not parts of the program.
         if suspect.paths.as_ref().is_some_and(|paths| paths.only_frames) {
             return None;
         }
-        // Each of these is one too many, and so it is if there is no memory left.
+        // Each object of these classes is too many, and so is any if memory ran out.
         let class = elements_of(suspect).map_or("", |(_, class)| class);
         let is_exempt = self.is_out_of_memory || self.runtime.iter().any(|one| one == class);
         let are_runtime = matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }));
@@ -265,7 +271,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         Some((LeakVerdict::Content, evidence))
     }
 
-    /// Returns whether a class outside the JDK is on the way to a suspect, or among what it stores.
+    /// Returns whether a class outside the JDK is on the path to a suspect, or among its elements.
     fn is_of_program(&self, suspect: &Suspect) -> bool {
         let is_own = |class: &str| {
             let element = class.trim_end_matches("[]");
@@ -309,10 +315,10 @@ fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
     }
 }
 
-/// An array does not grow: that most of what is in it is waste is its only fault.
+/// Judges an array that is mostly waste: it does not grow, so the waste is its only problem.
 fn wasteful(suspect: &Suspect) -> Option<(LeakVerdict, String)> {
     let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
-    // Home-made lists copy their arrays to longer ones.
+    // Custom lists replace their arrays by longer ones.
     suspect.place.as_ref()?.field.as_ref().filter(|field| field.is_static)?;
     let wasted = suspect.wasted.as_ref()?;
     let evidence = format!(

@@ -1,4 +1,4 @@
-//! Work in progress: what a running thread holds by its stack.
+//! Work in progress: memory that a running thread holds by its stack.
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
@@ -8,7 +8,8 @@ use hprof_model::threads::frames::Frame;
 
 use super::LeakJudge;
 
-/// Native methods, without digits at their end, in which a thread that the JVM calls runnable waits for others.
+/// Native methods, without trailing digits, in which a thread waits for others although the JVM reports it as
+/// runnable.
 const WAITING_NATIVES: [&str; 26] = [
     "accept",
     "connect",
@@ -41,11 +42,11 @@ const WAITING_NATIVES: [&str; 26] = [
 const NATIVE_CLASSES: [&str; 4] = ["Native", "Poll", "jni", "KQueue"];
 /// Maximum number of characters of a thread's name.
 const MAX_NAME: usize = 80;
-/// Maximum number of objects of a suspect whose threads are looked for.
+/// Maximum number of objects of a suspect whose threads are searched.
 const MAX_TOPS: usize = 1 << 10;
-/// Number of threads of a group whose locals are looked at.
+/// Maximum number of threads of a group whose locals are examined.
 const MAX_LOOKED_INTO: usize = 8;
-/// Maximum number of dominators that are looked at to find a thread.
+/// Maximum number of dominators that are examined to find a thread.
 const MAX_STEPS: usize = 1 << 12;
 
 impl LeakJudge<'_, '_> {
@@ -54,10 +55,10 @@ impl LeakJudge<'_, '_> {
     pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
         let tree = &self.graph.tree;
         let Some(paths) = &suspect.paths else { return Vec::new() };
-        // A field of the thread's own class is a place of the program, and so is a ThreadLocal.
+        // Fields of the thread's own class and ThreadLocals belong to the program, not to the stack.
         let are_by_stack = paths.only_frames || paths.local.is_some() || paths.path.root.frame.is_some();
         if suspect.what == SuspectObject::Thread {
-            // Those that retain most come first; a group has others besides the pool.
+            // The threads that retain the most come first; a group has others in addition to the pool.
             let most = match &suspect.reason {
                 Some(Reason::Threads { threads, .. }) => usize::try_from(*threads).unwrap_or(MAX_TOPS),
                 _ => MAX_TOPS,
@@ -86,14 +87,14 @@ impl LeakJudge<'_, '_> {
         if are_by_stack && are_threads {
             return tops.into_iter().flatten().collect();
         }
-        // Of several threads that hold it not all are known.
+        // If several threads hold it, not all of them are known.
         let root = &paths.path.root;
         let is_alone = root.more_threads == 0 && paths.other_threads.is_empty();
         let of_paths = root.thread.as_ref().and_then(|thread| self.object(thread.id?));
         of_paths.filter(|_| is_alone && paths.only_frames).into_iter().collect()
     }
 
-    /// Returns what a thread does if it is at work, or waits for the result of one that is.
+    /// Describes the work of a thread that is running, or waits for the result of one that is.
     pub(super) fn progress(&self, thread: ObjectIndex) -> Option<String> {
         if self.reader.all_threads.is_out_of_memory(thread) {
             return None;
@@ -124,7 +125,7 @@ impl LeakJudge<'_, '_> {
     fn name(&self, thread: ObjectIndex) -> String {
         match self.reader.all_threads.name_of(thread) {
             Some(name) => {
-                // It is a part of a sentence.
+                // The name becomes part of a sentence.
                 let is_plain = |letter: &char| !letter.is_control() && *letter != '"';
                 format!("thread \"{}\"", name.chars().filter(is_plain).take(MAX_NAME).collect::<String>())
             }

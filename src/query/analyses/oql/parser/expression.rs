@@ -341,7 +341,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `chain(x, "field")`, which means `x.chain("field")`.
+    /// Parses `chain(x, "field")`, which means `x.chain("field")`.
     fn chain(&mut self, start: usize) -> Result<ExpressionNode, OqlError> {
         let base = Box::new(self.node()?);
         self.expect(",")?;

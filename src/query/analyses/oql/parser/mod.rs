@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<Union, OqlError> {
     }
 }
 
-/// The tree of an expression alone.
+/// Parses a single expression into its tree.
 pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, OqlError> {
     if text.len() > MAX_LEN {
         return Err(OqlError::new(0, "the expression is longer than 1 MiB"));

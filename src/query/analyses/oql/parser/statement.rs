@@ -178,7 +178,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the meaning of an expression after FROM: `${snapshot}.getClasses()` stands for all classes.
+/// Returns the meaning of an expression after FROM: `${snapshot}.getClasses()` means all classes.
 fn value(node: ExpressionNode) -> SelectSource {
     if let Expression::Path(base, steps) = &node.expression
         && base.expression == Expression::Snapshot

@@ -63,7 +63,7 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
         plans.fields.iter().zip(&votes.votes).zip(votes.limits.iter().zip(counts))
     {
         let (equal, all) = match vote.pairs {
-            // All have the winning value.
+            // All instances have the winning value.
             0 => (vote.score, vote.score),
             pairs if pairs <= *limit => count.into_inner().unwrap_or_else(PoisonError::into_inner),
             _ => continue,
@@ -86,7 +86,7 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     if constants.is_empty() || search.sizes.fit.sizes_stated {
         return Ok(findings);
     }
-    // Removed in groups, one after another, to measure what each frees.
+    // Removed in groups, one after another, to measure the bytes that each frees.
     let mut own = own_fields(summary, layout.packing, layout.word_bytes);
     let instances = &votes.classes;
     let mut shapes = Shapes::new(summary, &own, &layout);

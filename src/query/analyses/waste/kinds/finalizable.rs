@@ -26,7 +26,7 @@ const REFERENCE: &str = "java.lang.ref.Reference";
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
     let objects = &search.dump.objects;
-    // A Finalizer has a `next` of its own, for those that do not wait.
+    // A Finalizer has a `next` of its own, for objects that do not wait.
     let Some(reference) = search.dump.summary.boot_class(REFERENCE) else {
         return Ok(Findings::default());
     };

@@ -20,7 +20,7 @@ mod zero_length_arrays;
 
 use super::kind::{Hooks, WasteFinder, WasteKind};
 
-/// All kinds, in the order in which they are added up.
+/// All kinds, in the order in which totals are computed.
 pub const KINDS: [&WasteKind; 17] = [
     &duplicate_strings::DEFINITION,
     &duplicate_arrays::DEFINITION,

@@ -44,8 +44,8 @@ pub struct Elements {
     pub is_mostly: bool,
     /// `true` if those at `place` have nearly all of the elements' retained size.
     pub is_of_one_kind: bool,
-    /// Number of heads, which no other of the place holds, if there are ten times as many objects: nodes of chains and trees.
-    /// Otherwise 0.
+    /// Number of heads (objects that no other object of the place holds) if there are at least ten times as many
+    /// objects, as in chains and trees. Otherwise 0.
     pub heads: u64,
     /// `true` if there may be more: elements of objects that are nested in others of their place count elsewhere.
     pub is_lower_bound: bool,
@@ -74,7 +74,7 @@ pub(super) fn explain(aligned: &AlignedPlaces, least: u64, is_store: impl Fn(u32
         }
     };
     split(&aligned.top, None, &mut stack);
-    // What is nested in a place counts there and again beside it.
+    // The retained size of a nesting place includes objects that belong to a place above it.
     let has_nesting = |place: u32| {
         let parts = aligned.children(place).iter();
         parts.into_iter().any(|part| aligned.is_nesting(*part) && bytes(*part) >= least)

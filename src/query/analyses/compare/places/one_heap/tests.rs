@@ -132,7 +132,7 @@ fn no_row_contains_another() {
     assert_eq!(sum, 1 << 20);
 }
 
-/// `E` has an `A` and a `B`, and each `A` another `E`: what is below `A` is at the place of `B` again.
+/// `E` has an `A` and a `B`, and each `A` another `E`: objects below `A` belong to the place of `B`.
 #[test]
 fn what_is_nested_counts_once() {
     let mut heap = Heaped::new();
