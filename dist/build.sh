@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packages of a release for x86-64 Linux into OUT_DIR (default: packages/ in cargo's target directory):
-# a tarball, a .deb, an OCI image, SBOMs and SHA256SUMS. CONTRIBUTING.md, "Packages", says what it needs.
+# a tarball, a .deb, an OCI image, SBOMs and SHA256SUMS. docs/releasing.md says what it needs.
 #
 # Made so that the same commit gives the same bytes in any directory, with the same tools: build-info.txt lists them.
 # HPROF_CLI_COMMIT and SOURCE_DATE_EPOCH (seconds) take the place of git's commit and its date.

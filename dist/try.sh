@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries the packages that dist/build.sh wrote to PACKAGES, in bare systems: Debian 11, 12 and 13 (debootstrap, minbase), and
-# the image by podman. Prints one line a result; the exit code is 1 if one failed. Needs root. CONTRIBUTING.md, "Packages".
+# the image by podman. Prints one line a result; the exit code is 1 if one failed. Needs root. See docs/releasing.md.
 #
 # The systems are kept below ROOTS for the next run. --java installs a JRE in each, and loads the agent.
 # DEBIAN_MIRROR names another mirror than debootstrap's default.

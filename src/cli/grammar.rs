@@ -1,5 +1,5 @@
-//! The grammar of options: in all commands, an option has the same values, meaning and letter. CONTRIBUTING.md
-//! contains it as a table.
+//! The grammar of options: in all commands, an option has the same values, meaning and letter.
+//! docs/recipes.md contains it as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -38,7 +38,7 @@ const WITHOUT_OUTPUT: &[(&str, &str)] = &[
 /// Options for which 0 does not mean "all", and why.
 const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent records no stack traces then")];
 
-/// Markers around the table in CONTRIBUTING.md.
+/// Markers around the table in docs/recipes.md.
 const BEGIN: &str = "<!-- made by src/cli/grammar.rs -->\n";
 const END: &str = "<!-- end of what is made -->\n";
 
@@ -304,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn contributing_has_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CONTRIBUTING.md");
+    fn the_recipes_have_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/recipes.md");
         let present = std::fs::read_to_string(path).unwrap();
         let (before, rest) = present.split_once(BEGIN).unwrap();
         let (_, after) = rest.split_once(END).unwrap();
@@ -315,7 +315,7 @@ mod tests {
         } else {
             assert!(
                 present == made,
-                "the table of options in CONTRIBUTING.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it"
+                "the table of options in docs/recipes.md is stale: `HPROF_CLI_BLESS=1 cargo test` rewrites it"
             );
         }
     }

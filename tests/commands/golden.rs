@@ -1,6 +1,7 @@
-//! Golden outputs: every command on the samples, as a user sees them in a pipe, and the examples of README.md.
+//! Golden outputs: every command on the samples, as a user sees them in a pipe, and the examples of README.md and
+//! docs/usage.md.
 //!
-//! The cases are `tests/cmd/*.trycmd` and README.md. After a wanted change: `TRYCMD=overwrite cargo test --test commands
+//! The cases are `tests/cmd/*.trycmd` and these. After a wanted change: `TRYCMD=overwrite cargo test --test commands
 //! golden`, then read the diff line by line. Each command, and each grouping, is there as JSON once, with all its keys; what is
 //! different in another file or with another option is asked for by key, here.
 
@@ -22,6 +23,7 @@ fn answers_are_as_recorded() {
         .env("XDG_DATA_HOME", data.path().to_str().unwrap())
         .case("tests/cmd/*.trycmd")
         .case("README.md")
+        .case("docs/usage.md")
         .run();
 }
 

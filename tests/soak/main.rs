@@ -269,7 +269,7 @@ impl Drop for Soak {
 }
 
 #[test]
-#[ignore = "takes two hours: CONTRIBUTING.md says how to run it"]
+#[ignore = "takes two hours: docs/testing.md says how to run it"]
 fn samples_cut_and_changed() {
     run::limit_memory();
     if server::serve_if_asked() {
