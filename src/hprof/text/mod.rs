@@ -5,7 +5,7 @@
 //! line is lost.
 //!
 //! * [`event`] defines the events. Names in them are the file's bytes: [`super::mutf8`] and
-//!   [`super::names`] decode them.
+//!   [`hprof_values::names`] decode them.
 //! * `lines` splits the text into lines, `scan` parses the parts of a line.
 //! * `trace`, `heap`, `tables`, `monitors` and `calls` parse the lines of their sections.
 //! * [`rfc3339`] converts dates.

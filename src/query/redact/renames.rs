@@ -158,7 +158,7 @@ impl ClassRenames {
 
     /// Returns the new name of a field or method.
     pub(super) fn member(&self, text: &str) -> Option<String> {
-        self.names.get(text).cloned().or_else(|| self.embedded.rename(text))
+        self.names.get(text).cloned().or_else(|| self.embedded.with_new_names(text))
     }
 }
 
@@ -303,7 +303,7 @@ impl Namer<'_> {
 
     /// Returns the new name of a class that is not matched but contains the name of a matched one.
     fn embedded_name(&mut self, path: &str) -> Option<String> {
-        let mut new = self.renames.embedded.rename(path)?;
+        let mut new = self.renames.embedded.with_new_names(path)?;
         while !self.given.insert(new.clone()) {
             new.push('_');
         }

@@ -61,7 +61,7 @@ impl EmbeddedNames {
     }
 
     /// Returns the text with the new names, with the separators of the old ones; `None` if it contains none.
-    pub(super) fn rename(&self, text: &str) -> Option<String> {
+    pub(super) fn with_new_names(&self, text: &str) -> Option<String> {
         let (mut new, mut end) = (String::new(), 0);
         let mut parts = TextParts::new(text);
         loop {
@@ -184,7 +184,7 @@ mod tests {
             ("com.acme.Orders", None),
             ("", None),
         ] {
-            assert_eq!(names.rename(text).as_deref(), new, "{text}");
+            assert_eq!(names.with_new_names(text).as_deref(), new, "{text}");
             assert_eq!(names.is_in(text), new.is_some(), "{text}");
         }
     }
