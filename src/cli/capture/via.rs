@@ -24,12 +24,12 @@ const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Place")]
 pub(super) struct ViaArgs {
-    /// Look where COMMAND leads, which runs a program there with stdin and stdout: 'kubectl exec -i POD --',
-    /// 'docker exec -i NAME', 'ssh HOST'. A helper is brought there, which needs `sh` and `cat`, and removes itself
+    /// Run on the target that COMMAND connects to with stdin and stdout: 'kubectl exec -i POD --',
+    /// 'docker exec -i NAME', 'ssh HOST'. A helper is copied there, which needs `sh` and `cat`, and removes itself
     #[arg(long, value_name = "COMMAND")]
     via: Option<String>,
 
-    /// Helper that is already there: neither `sh` nor `cat` is needed
+    /// Helper that is already on the target: neither `sh` nor `cat` is needed
     #[arg(long, value_name = "PATH", requires = "via")]
     via_program: Option<String>,
 }

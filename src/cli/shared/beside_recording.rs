@@ -31,8 +31,8 @@ use super::terminal::progress_bar::Bar;
 /// Recording of the process that was dumped.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RecordingArg {
-    /// Recording of Flight Recorder (.jfr) of the same process: name the lines that allocated what accumulates (see
-    /// docs/jfr.md)
+    /// Recording of Flight Recorder (.jfr) of the same process: show the source lines that allocated the accumulating
+    /// objects (see docs/jfr.md)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     recording: Option<PathBuf>,
 }

@@ -212,8 +212,7 @@ impl fmt::Display for HeapTrend {
             HeapVerdict::Unsteady => {
                 write!(
                     f,
-                    "the floor after {count} went from {first} over {middle} to {last}, in no one direction: this tells \
-                     neither of a leak nor of none"
+                    "the floor after {count} went from {first} over {middle} to {last}: no clear trend"
                 )?;
             }
         }
