@@ -17,7 +17,7 @@ import sys
 import time
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
-PAGE, SCHEMA = DOCS / "fleet.md", DOCS / "tables.md"
+PAGE, SCHEMA = DOCS / "fleet.md", DOCS / "json-schema.md"
 
 
 def questions(page: pathlib.Path = PAGE) -> tuple[list[str], dict[int, tuple[str, str]]]:
@@ -33,16 +33,23 @@ def questions(page: pathlib.Path = PAGE) -> tuple[list[str], dict[int, tuple[str
 TYPES = {"id": "BIGINT", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "text": "STRING", "name": "STRING"}
 
 
+def implied(column: str) -> str:
+    """The type that a name says."""
+    if column.startswith("is_"):
+        return "boolean"
+    return "real" if column.endswith("_percent") else "id" if column.endswith("_object") else "integer"
+
+
 def schema(page: pathlib.Path = SCHEMA) -> dict[str, dict[str, str]]:
-    """The columns of each table, with their types: the page has what `hprof-cli export --schema` prints.
+    """The columns of each table, with their types, which the page leaves out where the name says them.
 
     CSV and JSON do not state types, and guesses are wrong: a release 1.10 is no number, and an empty column no text.
     """
     tables = {}
-    for section in page.read_text(encoding="utf-8").split("\n## `")[1:]:
-        name, _, rest = section.partition("`")
-        columns = re.findall(r"^\| `([^`]+)` \| (\w+) \|", rest, re.MULTILINE)
-        tables[name] = {column: TYPES[kind] for column, kind in columns}
+    section = page.read_text(encoding="utf-8").split("\n## Tables\n")[1]
+    for name, columns in re.findall(r"^\*\*`(\w+)`\*\*: .*\n\n([^.\n]*)", section, re.MULTILINE):
+        found = re.findall(r"`(\w+)`\?? ?(\w*)", columns)
+        tables[name] = {column: TYPES[kind or implied(column)] for column, kind in found}
     return tables
 
 

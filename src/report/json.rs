@@ -1,7 +1,7 @@
 //! JSON: one document per command.
 //!
 //! `{"schema_version": 1, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A
-//! key has the same meaning everywhere (`docs/names.md`). Object IDs are hex strings, sizes are integers in bytes.
+//! key has the same meaning everywhere. Object IDs are hex strings, sizes are integers in bytes.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};

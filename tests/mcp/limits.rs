@@ -186,7 +186,7 @@ fn errors_and_resources_are_short() {
     assert!(answer["id"].is_null() && answer["error"]["code"] == -32600, "{answer}");
     // A document comes in parts, which are the whole.
     for (name, file) in
-        [("names", "names.md"), ("tables", "tables.md"), ("mat", "mat.md"), ("waste", "waste.md")]
+        [("names", "json-schema.md"), ("tables", "json-schema.md"), ("mat", "mat.md"), ("waste", "waste.md")]
     {
         let whole =
             fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(file)).unwrap();

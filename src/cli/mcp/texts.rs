@@ -64,20 +64,13 @@ impl PromptTemplate {
     }
 }
 
+/// Explanation of all names of answers and tables.
+const REFERENCE: &str = include_str!("../../../docs/json-schema.md");
+
 /// Documents: URI, name, description, text.
 pub(super) const DOCUMENTS: &[(&str, &str, &str, &str)] = &[
-    (
-        "hprof://docs/tables",
-        "tables",
-        "Tables and columns for the tool sql",
-        include_str!("../../../docs/tables.md"),
-    ),
-    (
-        "hprof://docs/names",
-        "names",
-        "Meaning and unit of every key in answers",
-        include_str!("../../../docs/names.md"),
-    ),
+    ("hprof://docs/tables", "tables", "Tables and columns for the tool sql", REFERENCE),
+    ("hprof://docs/names", "names", "Meaning and unit of every key in answers", REFERENCE),
     (
         "hprof://docs/mat",
         "mat",

@@ -261,7 +261,7 @@ fn object_column<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
     Column::with_fields(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
         about.map(|about| columns.record(&about.of)).unwrap_or_default()
     })
-    .or_null("no object was found; the other keys beside `rows` are absent then")
+    .or_null("no object was found: the other keys beside `rows` are absent then")
 }
 
 fn summary_columns<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {

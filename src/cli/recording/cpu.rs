@@ -325,8 +325,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     vec![
         schema(
             "`--group-by trace`",
-            "The default. A row is a trace with CPU samples, most samples first. `frames` exists only with `--stack`; \
-             in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+            "The default. A row is a trace with CPU samples, most samples first.",
             columns(&Traces::default(), &StackArgs::ALL).fields(),
         ),
         group("`--group-by method`", "A row is a method, most `self_samples` first.", CpuGroupBy::Method),

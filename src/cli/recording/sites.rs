@@ -220,8 +220,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
                 live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder figures are estimated from \
-                samples. HotSpot dumps have no traces: their `trace` is 0 or 1. \
-                `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+                samples. HotSpot dumps have no traces: their `trace` is 0 or 1.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         summary: summary_columns().fields(),
     }]

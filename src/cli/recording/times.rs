@@ -154,16 +154,14 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
 
 pub(super) fn row_schema(of: TimeKind) -> ResultSchema {
     let (variant, about) = match of {
-        TimeKind::CpuTime => (
-            "",
-            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
-        ),
+        TimeKind::CpuTime => {
+            ("", "A row is a trace with CPU time. Rows are in the order of the file, which is by time.")
+        }
         TimeKind::Contention => (
             "Contention",
             "MONITOR TIME: the default if the file contains it, and what recordings of Flight Recorder contain. A row is a \
              trace in which threads had to wait for a monitor. \
-             Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a \
-             list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+             Rows are in the order of the file, which is by time.",
         ),
     };
     ResultSchema {

@@ -193,7 +193,7 @@ fn summary_columns() -> Columns<'static, ThreadGroups> {
 pub(super) fn row_schema() -> ResultSchema {
     ResultSchema {
         command: "threads",
-        variant: "--group",
+        variant: "`--group`",
         about: "A row is some threads with the same stack whose names differ only in numbers; with `--locals` all threads \
                 with the same innermost frame outside the JDK, `frames` are those that their stacks share from it on, and \
                 `locals` what it and the frames outside the JDK that led to it hold.",

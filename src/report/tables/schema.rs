@@ -34,7 +34,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn type_name(kind: ColumnType) -> &'static str {
+/// Returns the word for the type of a column.
+pub fn type_name(kind: ColumnType) -> &'static str {
     match kind {
         ColumnType::Integer => "integer",
         ColumnType::Real => "real",

@@ -85,8 +85,7 @@ impl AnswerSource for CountedFile {
 pub(super) const CLASS: DiffKind = DiffKind {
     name: "class",
     summary: "Classes, by name and class loader",
-    about: "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
-            classes, tables those that have changed.",
+    about: "The default. A row is a class; classes of one name and one loader name are one row.",
     unit: "rows",
     options: &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
     compare: |cx, args| run(cx, args, ComparedGroupBy::Class),

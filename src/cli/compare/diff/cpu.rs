@@ -25,8 +25,7 @@ pub(super) const SAMPLES: DiffKind = DiffKind {
     summary: "CPU SAMPLES of recordings, by stack",
     about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
             rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
-            one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
-            `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
+            one that is new or gone may have had too few before or after.",
     unit: "stacks",
     options: &["PATTERN", "--stack"],
     compare: run,

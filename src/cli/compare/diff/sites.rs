@@ -24,9 +24,7 @@ pub(super) const DEFINITION: DiffKind = DiffKind {
     summary: "Allocation sites of recordings, by class and stack",
     about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
             frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
-            is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
-            `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
-            have changed.",
+            is new or gone may have been too small before or after. Most growth of live bytes comes first.",
     unit: "sites",
     options: &["PATTERN", "--sort", "--stack"],
     compare: run,

@@ -94,7 +94,7 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         Column::new(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
-        .or_null("no limit, or unknown"),
+        .or_null("unlimited, or unknown"),
         Column::new(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })

@@ -309,8 +309,7 @@ fn collection<'c>() -> Columns<'c, CollectionFacts> {
         Column::new(names::OBJECT, |facts: &CollectionFacts| id(facts.object)),
         Column::new(names::CLASS, |facts: &CollectionFacts| (&facts.class).into()),
         Column::new(names::SIZE, |facts: &CollectionFacts| facts.size.into()).or_null("it does not say"),
-        Column::new(names::CAPACITY, |facts: &CollectionFacts| facts.limit.into())
-            .or_null("there is no limit"),
+        Column::new(names::CAPACITY, |facts: &CollectionFacts| facts.limit.into()).or_null("it is unlimited"),
         Column::new(names::ARRAY_LENGTH, |facts: &CollectionFacts| facts.array_length.into())
             .or_null("it has none"),
         Column::new(names::THREAD_NAMES, |facts: &CollectionFacts| {

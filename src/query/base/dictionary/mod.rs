@@ -1,6 +1,6 @@
 //! Dictionary of all names of facts, each with its type and meaning.
 //!
-//! Columns of commands, of SQL and of exports are declared by these names ([`names`]); `docs/names.md` is generated
+//! Columns of commands, of SQL and of exports are declared by these names ([`names`]); `docs/json-schema.md` is generated
 //! from them. A name has one type and one meaning wherever it is used; when a value is `null` depends on the row and is
 //! declared with the column.
 
