@@ -97,7 +97,7 @@ fn long_length(bytes: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// All lists as plain slices, for traversals of the whole graph.
+/// View of [`AdjacencyLists`] as plain slices, for traversals of the whole graph.
 #[derive(Debug, Clone, Copy)]
 pub struct AdjacencyView<'a> {
     groups: &'a [U64],
@@ -154,7 +154,7 @@ impl<'a> AdjacencyView<'a> {
         }
     }
 
-    /// Returns the list of an object.
+    /// Returns the targets of an object, ascending.
     #[inline]
     pub fn list(&self, object: u32) -> Targets<'a> {
         let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {

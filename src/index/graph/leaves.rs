@@ -34,7 +34,7 @@ pub(crate) struct Forest {
     pub(crate) dominators: Array<u32>,
     /// Nodes of the core in preorder of the search, from 1: dominators come first.
     pub(crate) order: Array<u32>,
-    /// By preorder number: that of the dominator, 0 for the virtual root.
+    /// Preorder number of the dominator, by preorder number; 0 for the virtual root.
     pub(crate) core: Array<u32>,
     pub(crate) reached: usize,
 }
@@ -165,8 +165,8 @@ enum Ancestor {
     Peeled(u32),
 }
 
-/// Extent of some nodes: the nearest common ancestor of the first and the last of them in the core's preorder
-/// is that of all.
+/// Extent of a set of nodes in the core's preorder: the nearest common ancestor of the first and the last node is that of all
+/// nodes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     /// Preorder number in the dominator tree and search number of the first node, or of its nearest dominator

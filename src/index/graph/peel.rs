@@ -9,7 +9,7 @@
 //! Edges to roots do not matter, as only the virtual root dominates a root. The target of a label (a class
 //! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
 //! instances are not needed until all other nodes are attached. If it refers to other nodes, its instances
-//! stay in the core.
+//! instances are not peeled.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -22,7 +22,7 @@ use crate::storage::scratch::{Array, ScratchArena, atomic_u8};
 
 /// Flag of a root: edges to it do not matter.
 const ROOT: u8 = 0x80;
-/// Flag of a label's target that has edges that matter: it stays, and so do the nodes with that label.
+/// Flag of a label's target with edges that matter: neither the target nor the nodes with that label are peeled.
 const KEPT: u8 = 0x40;
 /// Bits of the level of a peeled node, which is higher than those of the peeled nodes it refers to.
 const LEVEL: u8 = 0x3f;
@@ -36,7 +36,7 @@ const CHUNK: u32 = 1 << 14;
 const WORTH: usize = 50;
 const MAX_ROUNDS: usize = 12;
 
-/// State of each node.
+/// Peeling state of each node: flags and level.
 pub(crate) struct PeelStates {
     states: Array<u8>,
     kept: Vec<bool>,
@@ -49,7 +49,7 @@ impl PeelStates {
     }
 }
 
-/// View of the states: which nodes are peeled.
+/// View of the peeling states for traversals.
 #[derive(Clone, Copy)]
 pub(crate) struct PeelView<'a> {
     states: &'a [u8],
@@ -125,7 +125,7 @@ pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<Pe
     Ok(PeelStates { states, kept })
 }
 
-/// Sets the state of each node. Returns by label whether its nodes keep their edges to its target.
+/// Sets the state of each node. Returns, by label, `true` if the edges to its target are in the core.
 fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     let nodes = states.len();
     for root in graph.roots {
@@ -141,7 +141,7 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
-    // Labels whose nodes stay.
+    // Labels whose nodes are not peeled.
     let kept: Vec<bool> = (graph.labels.targets.iter())
         .map(|hub| *hub != NONE && states[*hub as usize].load(Ordering::Relaxed) & KEPT != 0)
         .collect();

@@ -30,7 +30,7 @@ struct Link {
 
 /// Core nodes in a chunk.
 const CHUNK: usize = 1 << 16;
-/// Distance in nodes at which sources are prefetched, and how many of each.
+/// Distance in nodes at which sources are prefetched, and maximum number of prefetched sources per node.
 const AHEAD: usize = 16;
 const AHEAD_SOURCES: usize = 4;
 /// Distance in nodes at which the ancestors of sources are prefetched.
@@ -183,7 +183,7 @@ struct Jump {
     to: u32,
 }
 
-/// Does what [`climb`] does, from `first` on: earlier nodes are already processed.
+/// Turns parents into dominators like [`climb`], from node `first` on, with jump pointers. Earlier nodes are already processed.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
 fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {

@@ -47,10 +47,10 @@ pub(crate) struct EdgeSink {
     error: Option<io::Error>,
 }
 
-/// A thread's share of a bucket.
+/// Edges of one thread in a bucket.
 #[derive(Debug)]
 struct Fill {
-    /// Numbers of its blocks; all but the last one are full.
+    /// Numbers of the bucket's blocks; all but the last one are full.
     blocks: Vec<u32>,
     /// Position of the next edge, counted over all slabs.
     next: usize,
@@ -255,7 +255,7 @@ pub(crate) fn too_many() -> io::Error {
     io::Error::other("neighboring objects have more than 4294967295 referrers")
 }
 
-/// Sources of all targets.
+/// Transposed edges: the sources of each target.
 pub(crate) struct Transpose {
     /// Start of the sources, by bucket.
     bases: Vec<usize>,
@@ -271,7 +271,7 @@ impl Transpose {
     }
 }
 
-/// Sources of all targets, as plain slices.
+/// View of [`Transpose`] as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct TransposedView<'a> {
     bases: &'a [usize],

@@ -185,6 +185,7 @@ struct LayoutMeasurements<'s> {
     arrays: Vec<(BasicType, u64, u64)>,
 }
 
+/// A class of known size, or a superclass of one.
 struct FittedClass<'s> {
     class: &'s ClassRow,
     /// Position of the superclass in the list.

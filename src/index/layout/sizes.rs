@@ -94,7 +94,7 @@ impl Sizes {
         self.instances.get(class.0 as usize).copied().unwrap_or((0, SizeSource::Model))
     }
 
-    /// Returns the size of a class object.
+    /// Returns the size of the class object of a class.
     pub fn class_object(&self, class: ClassNumber) -> u64 {
         self.class_objects.get(class.0 as usize).copied().unwrap_or(0)
     }

@@ -109,10 +109,12 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Creates a problem of severity [`Severity::Note`].
     pub(crate) fn note(kind: ProblemKind, text: impl Into<String>, offset: Option<u64>) -> Self {
         Self { severity: Severity::Note, kind, text: text.into(), offset, skipped_bytes: 0 }
     }
 
+    /// Creates a problem of severity [`Severity::Damage`].
     pub(crate) fn damage(kind: ProblemKind, text: impl Into<String>, offset: Option<u64>) -> Self {
         Self { severity: Severity::Damage, ..Self::note(kind, text, offset) }
     }
@@ -140,8 +142,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Totals of what was read and what was not: these are complete, though only the first damaged regions are
-/// listed as problems.
+/// Totals of read, skipped and damaged data. They are complete, though only the first damaged regions are listed as problems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
     /// Size of the (unpacked) file in bytes.

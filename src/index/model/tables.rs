@@ -248,7 +248,7 @@ rows! {
         offset: U64,
         /// Size of its sub-records in bytes.
         bytes: U64,
-        /// Number of its heap dump records, without empty ones.
+        /// Number of its heap dump records that contain sub-records.
         segments: U32,
         /// Microseconds from the header's time to its first record.
         time_us: U32,
@@ -256,7 +256,7 @@ rows! {
         ended: u8,
     }
 
-    /// Totals of what was read and what was not: `Account` without the values of other tables.
+    /// Totals of read, skipped and damaged data: `Account` without the values of other tables.
     AccountRow {
         /// Minimum size of the complete file; `u64::MAX` if it cannot be determined.
         expected_bytes: U64,
@@ -308,7 +308,7 @@ rows! {
         compression: u8,
     }
 
-    /// A count.
+    /// Row of a table of counts.
     CountRow {
         /// The count.
         count: U64,
@@ -333,6 +333,7 @@ pub enum ClassKind {
 }
 
 impl ClassKind {
+    /// Returns the code of this kind in a [`ClassRow`].
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Instance => 0,
@@ -341,6 +342,7 @@ impl ClassKind {
         }
     }
 
+    /// Returns the kind with this code.
     pub(crate) fn from_code(code: u8) -> Self {
         match BasicType::from_code(code) {
             None => Self::Instance,

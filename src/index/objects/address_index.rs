@@ -223,7 +223,7 @@ const NEAR: usize = BLOCK_BYTES / (LINE_WORDS * 8);
 /// Number of guesses before the search continues by bisection.
 const MAX_GUESSES: u32 = 6;
 
-/// Returns the last of some lines that starts at or before an object index, or the first if none does.
+/// Returns the last of the given lines that starts at or before an object index, or the first line if none does.
 #[inline]
 fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -> u64) -> usize {
     let (mut low, mut high) = (lines.start, lines.end);

@@ -37,7 +37,7 @@ pub(crate) struct Describe<'a> {
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
-/// Data shared by all threads.
+/// Input and derived data, shared by all threads.
 pub(super) struct DescriberInput<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) id_size: IdSize,
@@ -147,7 +147,7 @@ pub(super) struct Describer<'s> {
     pub(super) index: u32,
     class: u32,
     units: u64,
-    /// Cache of recent classes, in a slot given by the ID: ID and class number.
+    /// Cache of recently used classes: class object ID and class number, in a slot computed from the ID.
     recent: Vec<(ObjectId, u32)>,
     failed: Option<io::Error>,
 }
@@ -249,6 +249,7 @@ impl<'s> Describer<'s> {
         }
     }
 
+    /// Completes the last batch and returns the descriptions.
     pub(super) fn finish(mut self) -> io::Result<ChunkDescriptions> {
         self.end_batch();
         let Self { shared, mut chunk, encoder, failed, .. } = self;

@@ -9,7 +9,7 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_value};
 /// A primitive value or an object ID; 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
-    /// The type.
+    /// Type of the value.
     pub kind: BasicType,
     /// Value, in the lower bits.
     pub bits: u64,
@@ -41,7 +41,7 @@ impl Bits {
         f32::from_bits(self.bits as u32)
     }
 
-    /// Returns the referenced object's ID; `None` also for null.
+    /// Returns the referenced object's ID; `None` for null and for primitive values.
     pub fn reference(self) -> Option<ObjectId> {
         if self.kind == BasicType::Object { ObjectId(self.bits).non_null() } else { None }
     }
@@ -50,7 +50,7 @@ impl Bits {
 /// Type of a field and start of its value in an instance's bytes: found once, used for many instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPlace {
-    /// The type.
+    /// Type of the field.
     pub kind: BasicType,
     at: u32,
 }
@@ -183,12 +183,12 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Returns the integer in a field.
+    /// Returns the integer in the field of this name.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.value(name)?.integer()
     }
 
-    /// Returns the ID of the object in a field; `None` also for null.
+    /// Returns the object ID in the field of this name; `None` for null, a primitive field or a missing field.
     pub fn reference(&self, name: &str) -> Option<ObjectId> {
         self.value(name)?.reference()
     }

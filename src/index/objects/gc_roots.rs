@@ -45,7 +45,7 @@ impl GcRoot {
 pub struct Roots {
     /// Roots in file order; assumed ones last.
     pub rows: Vec<GcRoot>,
-    /// Number of roots whose object is not in the dump, without those of object 0.
+    /// Number of roots whose object is not in the dump, excluding roots with object ID 0.
     pub missing_objects: u64,
     /// Number of roots whose thread is not in the dump, so that they count as roots of their own.
     pub missing_threads: u64,

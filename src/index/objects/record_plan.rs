@@ -16,7 +16,7 @@ pub struct ClassPlan {
     pub class: ClassNumber,
     /// Offsets of the reference fields that the class itself declares, in the bytes of its own fields.
     pub references: Vec<u32>,
-    /// Size of the fields that the class itself declares, in bytes; those of superclasses follow.
+    /// Size of the fields that the class itself declares, in bytes; superclass fields follow.
     bytes: usize,
     /// Nearest superclass that declares fields. Inherited members are not listed again: for a chain of a
     /// hundred thousand superclasses the lists would grow with the square of its length.

@@ -215,7 +215,7 @@ impl DescriberInput<'_> {
         describer.finish()
     }
 
-    /// Describes the objects of some runs, in file order.
+    /// Describes the objects of the runs of a chunk, in file order.
     fn part(&self, order: &[Ascending], part: &RunChunk) -> io::Result<ChunkDescriptions> {
         let RunChunk { runs, objects } = part;
         let classes = self.what.classes;

@@ -179,7 +179,7 @@ pub struct WholeRecords {
     pub is_single: bool,
     /// Microseconds since the header's time.
     pub time_us: u32,
-    /// Ranges of whole sub-records, in file order. One of a giant record is divided.
+    /// Ranges of whole sub-records, in file order. The range of a giant record is divided.
     pub ranges: Vec<Range<usize>>,
 }
 
@@ -242,11 +242,11 @@ pub struct HeapRemains {
     pub of_unknown_classes: IdMap<ObjectId, u64>,
     /// Instances with more or fewer bytes than their class declares.
     pub odd_instances: u64,
-    /// The first damaged regions.
+    /// Problems of the first damaged regions.
     pub problems: Vec<Problem>,
     /// Number of damaged regions.
     pub damaged_regions: u64,
-    /// Number of bytes in them.
+    /// Number of bytes in the damaged regions.
     pub skipped_bytes: u64,
 }
 
@@ -525,7 +525,7 @@ pub fn reference_samples(
     visit(part, sampled, new).into_iter().flat_map(|sampler| sampler.found).collect()
 }
 
-/// Returns the classes of those of `ids` that are arrays of references: ID of the array, ID of its class.
+/// Returns the ID and the class ID of each array of references among `ids`.
 pub fn classes_of_arrays(
     part: &DumpPart<'_>,
     segments: &[WholeRecords],

@@ -40,6 +40,7 @@ pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
+/// Builder of the class table, with the texts of names.
 pub(crate) struct ClassRowBuilder<'a> {
     bytes: &'a [u8],
     id_size: IdSize,

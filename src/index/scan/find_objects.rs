@@ -101,8 +101,9 @@ impl<'a> Lookup<'a> {
     }
 }
 
+/// Visitor that stores the objects with the given IDs.
 struct ObjectFinder<'s, 'a> {
-    /// Ascending.
+    /// IDs of the objects to find, ascending.
     ids: &'s [ObjectId],
     found: Vec<(ObjectId, FoundObject<'a>)>,
 }

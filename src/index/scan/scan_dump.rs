@@ -242,7 +242,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
     if scan.repeated.is_empty() {
         return Ok(());
     }
-    /// Current object with an ID.
+    /// Record that counts as the object with an ID.
     #[derive(Clone, Copy)]
     enum Holder {
         Nothing,

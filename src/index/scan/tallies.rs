@@ -101,7 +101,7 @@ pub(crate) struct ScanResult {
     pub(crate) id_bits: u64,
     /// Highest allocation trace serial number of an object, including class objects.
     pub(crate) max_trace: u32,
-    /// Complement of the lowest one, so that it starts at 0 like all other counts.
+    /// Complement of the lowest allocation trace serial number, so that it starts at 0 like all other counts.
     pub(crate) max_trace_complement: u32,
     /// IDs that occurred before.
     pub(crate) repeated: Vec<u64>,
@@ -114,7 +114,7 @@ pub(crate) struct ScanResult {
     pub(crate) unordered: bool,
     /// Number of object arrays as long as HotSpot can dump them: probably truncated.
     pub(crate) cut_object_arrays: u64,
-    /// The same for primitive arrays.
+    /// Number of primitive arrays as long as HotSpot can dump them: probably truncated.
     pub(crate) cut_primitive_arrays: u64,
     pub(crate) problems: Vec<Problem>,
     /// Number of damaged regions, including those not listed in `problems`.

@@ -22,7 +22,7 @@ use crate::model::tables::{NONE, RootRow};
 use crate::objects::id_set::{AddressSetHandle, Misfit};
 use crate::records::chunks::{MAX_PROBLEMS, RecordChunk};
 
-/// The fields of a class are unknown.
+/// Marker for a class whose fields are unknown.
 const ANY_LENGTH: u64 = u64::MAX;
 /// `id` of a [`Prev`] without an object.
 const NOTHING: u64 = u64::MAX;
@@ -30,6 +30,7 @@ const NOTHING: u64 = u64::MAX;
 /// (`DumperSupport::calculate_array_max_length`).
 const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
 
+/// One thread of a scan.
 pub(crate) struct Worker<'a> {
     task: Task<'a>,
     ordered: bool,

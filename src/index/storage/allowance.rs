@@ -109,7 +109,7 @@ impl Allowance {
     /// Appends a row to a table.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     #[inline]
     pub(crate) fn push<T>(&self, table: &mut Vec<T>, row: T) -> Result<(), NoMemory> {
         if table.len() == table.capacity() {
@@ -124,7 +124,7 @@ impl Allowance {
     /// Appends a table to another.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     pub(crate) fn append<T>(&self, table: &mut Vec<T>, mut more: Vec<T>) -> Result<(), NoMemory> {
         if table.is_empty() {
             *table = more;
@@ -142,7 +142,7 @@ impl Allowance {
     /// Inserts an entry into a map.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     pub(crate) fn insert<V>(
         &self,
         map: &mut IdMap<ObjectId, V>,

@@ -90,7 +90,7 @@ pub(crate) fn addresses() -> Option<Available> {
     Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
-/// Does what [`addresses`] does, without the address space that the allocator has reserved for threads.
+/// Returns the address space left by `ulimit -v`, excluding what the allocator has reserved for threads.
 pub(crate) fn addresses_unused() -> Option<Available> {
     let bytes = system::address_limit()?.saturating_sub(Own::now().addresses);
     Some(Available { bytes, limit: Limit::Addresses })
@@ -101,7 +101,7 @@ fn reserved_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
 }
 
-/// Does the same for one line of `/proc/self/maps`.
+/// Returns the unused address space of one line of `/proc/self/maps` that the allocator reserves for threads.
 fn reserved_by(line: &str) -> Option<u64> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;

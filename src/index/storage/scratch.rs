@@ -29,6 +29,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 #[derive(Debug, Clone)]
 pub struct ScratchArena(Arc<SharedScratch>);
 
+/// State shared by all handles of an arena.
 #[derive(Debug)]
 struct SharedScratch {
     /// Directory for files.
@@ -183,7 +184,7 @@ impl ScratchArena {
         Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
-    /// Does what [`ScratchArena::make`] does; returns `None` if the memory does not suffice.
+    /// Returns an array like [`ScratchArena::make`], but only in memory; `None` if the memory does not suffice.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
             return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));

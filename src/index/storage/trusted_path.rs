@@ -40,7 +40,7 @@ pub struct TrustedPrefix {
 /// Resolves the path of a directory up to the first directory that others may change. Links above that are followed.
 ///
 /// Others may change a directory that belongs neither to root nor to this process's effective user, or that a group or
-/// everybody may write to: also a sticky one, such as `/tmp`, where others can make names. But a directory of root or this
+/// everybody may write to, including a sticky one, such as `/tmp`, where others can make names. But a directory of root or this
 /// user within a sticky one of root is followed: nobody else can rename or remove it. The permissions of an access control list
 /// are within those of the group.
 ///

@@ -33,11 +33,11 @@ struct Graph {
     labels: Vec<u32>,
     /// Target of each label: distinct nodes, or [`NONE`].
     hubs: Vec<u32>,
-    /// Ascending.
+    /// Roots, ascending.
     roots: Vec<u32>,
-    /// In units.
+    /// Weight of each node, in units.
     weights: Vec<u64>,
-    /// Bytes of a label.
+    /// Size of a label in bytes.
     width: u8,
 }
 
@@ -86,7 +86,7 @@ impl Graph {
     }
 }
 
-/// Input of the algorithms.
+/// A graph in the form that the algorithms take.
 struct Input {
     rows: AdjacencyLists,
     column: Vec<u8>,

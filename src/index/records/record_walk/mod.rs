@@ -44,6 +44,7 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
     walk.no_memory.map_or(Ok(walk.contents), Err)
 }
 
+/// State of a walk over the top-level records.
 struct RecordWalk<'a> {
     bytes: &'a [u8],
     /// Memory for tables; if they need more, the walk ends.

@@ -203,7 +203,7 @@ impl OpenDir {
     /// Removes a file if it is still the one with this identity.
     ///
     /// # Errors
-    /// If it cannot be removed. Another file that now has the name stays; that is not an error.
+    /// If it cannot be removed. Another file that now has the name is not removed; that is not an error.
     pub fn remove_made(&self, name: &OsStr, id: FileId) -> io::Result<()> {
         match self.entry_of(name) {
             Ok(entry) if entry.id == id && entry.kind != EntryKind::Directory => self.remove_file(name),
@@ -215,7 +215,7 @@ impl OpenDir {
     /// Removes the directory `dir`, opened before, if it is empty and still has this name here.
     ///
     /// # Errors
-    /// If it cannot be removed. Another directory that now has the name stays; that is not an error.
+    /// If it cannot be removed. Another directory that now has the name is not removed; that is not an error.
     pub fn remove_made_dir(&self, name: &OsStr, dir: &Self) -> io::Result<()> {
         let entry = self.entry_of(name)?;
         if entry.kind == EntryKind::Directory && entry.id == dir.entry()?.id {
@@ -230,7 +230,7 @@ impl OpenDir {
     /// and only this user can change the directory that contains them.
     ///
     /// # Errors
-    /// If something cannot be removed: then the directory stays.
+    /// If something cannot be removed: then the directory is kept.
     pub fn remove_made_tree(&self, name: &OsStr, dir: &Self) -> io::Result<()> {
         dir.clear(MAX_DEPTH)?;
         self.remove_made_dir(name, dir)

@@ -21,7 +21,7 @@ const TEMPORARY: &str = ".new-";
 /// Possible directories of a dump's index.
 #[derive(Debug)]
 pub(crate) struct IndexDirectories {
-    /// In the order in which they are tried.
+    /// Paths, in the order in which they are tried.
     candidates: Vec<PathBuf>,
     /// Directory of this process alone, if one was needed.
     temporary: OnceLock<TemporaryDir>,
@@ -116,8 +116,8 @@ impl IndexDirectories {
         Ok(IndexDirectory { dir, passed_over: None, is_new: false, is_kept: false })
     }
 
-    /// Returns the first directory that can be written to, created if necessary. If there is none, the
-    /// error is that of the first.
+    /// Returns the first directory that can be written to, created if necessary. If there is none, returns the error of the
+    /// first directory.
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut passed_over = None;
         for path in &self.candidates {

@@ -26,6 +26,7 @@ pub const FORMAT_VERSION: u32 = 5;
 /// Magic bytes at the start of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";
 
+/// Header of a stage's file.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct FileHeader {
@@ -47,6 +48,7 @@ struct FileHeader {
     header_hash: U64,
 }
 
+/// Row of the section table.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct SectionRow {
@@ -155,8 +157,8 @@ impl StageFile {
         Ok(IndexColumn::Mapped { file: self.file.clone(), range })
     }
 
-    /// Checks a whole section, part by part. The pages of a long one are released: most queries read few
-    /// records of a table with millions.
+    /// Returns `true` if a whole section is valid. Checks it part by part and releases the pages of a long one: most queries
+    /// read few records of a table with millions.
     fn is_right(&self, range: &Range<usize>, checks: &Checks) -> bool {
         let Some(section) = self.file.bytes().get(range.clone()) else { return false };
         if section.len() <= CHECKED_BYTES {
