@@ -26,12 +26,12 @@ const LISTED: usize = 1 << 18;
 /// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Shallow and retained size of some objects.
+/// Numbers and sizes of a set of objects and of the objects that they retain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetainedTotals {
     /// Number of objects.
     pub objects: u64,
-    /// Number of unreachable objects among them, which are freed anyway.
+    /// Number of unreachable objects in the set, which are freed anyway.
     pub unreachable_objects: u64,
     /// Shallow size of the objects.
     pub shallow_bytes: u64,
@@ -46,7 +46,7 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> RetainedTotals {
     retained_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
-/// Like [`retained`], with explicit limits, which only affect the time.
+/// Returns the joint retained size of these objects, with explicit limits, which only affect the time.
 pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RetainedTotals {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -124,7 +124,7 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     retained_set_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
-/// Like [`retained_set`], with explicit limits, which only affect the time.
+/// Returns the objects that these objects retain together, with explicit limits, which only affect the time.
 pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -235,13 +235,13 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
     tree.common_dominator(first, last).map_or(Start::Roots, Start::Object)
 }
 
-/// Returns the positions of the reachable objects that no other of them dominates, ascending.
+/// Returns the positions of the reachable ones of `objects` that no other of `objects` dominates, ascending.
 pub fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> Vec<TreePosition> {
     let positions = objects.into_iter().filter_map(|object| tree.reachable_position(object));
     tops_of_positions(tree, positions.collect())
 }
 
-/// Returns the positions that no other of them dominates, ascending.
+/// Returns those of `positions` whose objects no object at another of `positions` dominates, ascending.
 pub fn tops_of_positions(tree: &Tree, mut positions: Vec<TreePosition>) -> Vec<TreePosition> {
     positions.sort_unstable();
     let mut end = TreePosition(0);

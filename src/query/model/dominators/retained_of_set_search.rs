@@ -72,13 +72,13 @@ impl WalkLimits {
     }
 }
 
-/// Joint retained set of some objects.
+/// Joint retained set of a set of objects.
 pub(super) struct JointRetainedSet {
-    /// All objects that they dominate.
+    /// Objects that single members of the set dominate, including themselves.
     pub(super) dominated: Marks,
-    /// All other objects that they retain.
+    /// All other objects that the set retains.
     pub(super) others: Vec<ObjectIndex>,
-    /// Number of objects in both.
+    /// Number of objects in `dominated` and `others`.
     pub(super) objects: u64,
     pub(super) bytes: u64,
 }
@@ -146,7 +146,7 @@ fn dominated_positions(
     dominated
 }
 
-/// Returns the objects at some positions, with their number and shallow size.
+/// Returns the objects at the given positions, with their number and shallow size.
 fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) {
     let marks = Marks::new(tree.objects());
     let sums = parallel::map(&TreePosition::chunks(tree.positions(), CHUNK), |chunk| {
@@ -169,6 +169,7 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
     (marks, objects, bytes)
 }
 
+/// Search for the objects that a set retains but no single member dominates.
 struct JointSearch<'a> {
     graph: &'a ObjectGraph,
     outward: Outward<'a>,

@@ -1,4 +1,4 @@
-//! Problems of a dump, and the reliability of answers from it.
+//! Problems of a dump, and the reliability of results from it.
 
 use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
@@ -123,7 +123,7 @@ impl Finding {
 /// Completeness of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
-    /// Counts of what was read.
+    /// Totals of read, skipped and damaged data.
     pub account: Account,
     /// References to objects that are not in the dump, if they were counted.
     pub missing: Option<MissingObjects>,
@@ -148,7 +148,7 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
 }
 
-/// Examines a dump; with a graph, also what is missing from it.
+/// Examines a dump, including missing objects if a graph is given.
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
     let extent = Extent::from_heap(heap);

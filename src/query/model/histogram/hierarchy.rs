@@ -61,13 +61,13 @@ pub struct HierarchyRow {
     pub class: ClassNumber,
     /// Number of its objects; for java.lang.Class, of all class objects.
     pub instances: u64,
-    /// Shallow size of these objects.
+    /// Shallow size of the instances.
     pub shallow_bytes: u64,
     /// Number of direct subclasses.
     pub subclasses: u64,
     /// Number of objects of this class and of all its subclasses.
     pub total_instances: u64,
-    /// Shallow size of those objects.
+    /// Shallow size of the objects of this class and of all its subclasses.
     pub total_shallow_bytes: u64,
     /// Number of levels below the root of its tree; 0 in a list.
     pub depth: u32,

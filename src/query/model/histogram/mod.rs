@@ -128,7 +128,7 @@ pub struct Histogram {
     pub heap_bytes: u64,
 }
 
-/// Returns the number of objects of a class: those dumped as such; for java.lang.Class, also all class objects.
+/// Returns the number of objects of a class: those dumped as such, and for java.lang.Class all class objects as well.
 pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
     let class_objects =
         if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
@@ -342,7 +342,7 @@ impl ClassGroups {
         groups
     }
 
-    /// Returns the rows with the counts of their classes, without rows that have no objects.
+    /// Returns the rows with the counts of their classes. Rows without objects are omitted.
     fn count(
         &self,
         summary: &Summary,

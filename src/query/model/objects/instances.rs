@@ -1,4 +1,4 @@
-//! Objects of some classes: filtered, sorted and truncated.
+//! Objects of given classes: filtered, sorted and truncated.
 
 use std::ops::Range;
 
@@ -136,7 +136,7 @@ fn find_in_chunk(
     }
 }
 
-/// An object.
+/// An object with its class, label and sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceRow {
     /// Object ID.
@@ -147,7 +147,7 @@ pub struct InstanceRow {
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: u64,
-    /// Retained size; `None` if it is unreachable.
+    /// Retained size; `None` if the object is unreachable.
     pub retained_bytes: Option<u64>,
 }
 

@@ -74,7 +74,7 @@ pub struct PathNode {
     pub more: More,
 }
 
-/// Merged paths to some objects.
+/// Merged paths from the roots to a set of objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedPaths {
     /// Trees in preorder, those with most sought objects first.
@@ -85,7 +85,7 @@ pub struct MergedPaths {
     pub sought: u64,
     /// Number of sought objects in the trees.
     pub found: u64,
-    /// Number of these whose paths all start in threads' stacks.
+    /// Number of found objects whose paths all start in threads' stacks.
     pub only_frames: u64,
     /// Number of sought objects that are reachable only through excluded references.
     pub only_excluded: u64,

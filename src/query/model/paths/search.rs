@@ -132,7 +132,8 @@ impl<'s, 'a> PathSearch<'s, 'a> {
         position.map_or(NOTHING, |position| self.dominated_at(position))
     }
 
-    /// Returns the same for the object at a position.
+    /// Returns the positions of the objects to which all paths lead through the object at a position, itself included; empty if
+    /// unknown.
     pub(crate) fn dominated_at(&self, position: TreePosition) -> Range<TreePosition> {
         let end = self.edges.dump.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));

@@ -27,7 +27,7 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 const MAX_WAYS: usize = 1 << 14;
 const MORE_WAYS: usize = 16;
 
-/// Paths to an object.
+/// Result of a search for paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShortestPaths {
     /// Objects from a root to the object, by index; shortest first.
@@ -44,8 +44,7 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
     paths_within(edges, object, most, excluded, &mut Budget::without_limit())
 }
 
-/// Finds paths as [`paths`] does, within a budget. If it is spent, returns the paths found so far: the first is the
-/// shortest.
+/// Finds paths like [`paths`], within a budget. If it is spent, returns the paths found so far: the first is the shortest.
 pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,
@@ -193,6 +192,7 @@ struct Choices {
     ends: Vec<(usize, Option<usize>)>,
 }
 
+/// A step of a combination: the way chosen in one part.
 #[derive(Debug, Clone, Copy)]
 struct SearchStep {
     part: usize,

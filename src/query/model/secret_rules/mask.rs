@@ -63,9 +63,9 @@ const PLACEHOLDERS: [&str; 17] = [
     "n/a",
     "password_here",
 ];
-/// Beginnings of placeholders.
+/// Texts with which placeholders for a value begin: `${...}`.
 const BEGINNINGS: [&[u8]; 7] = [b"${", b"#{", b"{{", b"%{", b"<", b"@{", b"***"];
-/// Words within examples.
+/// Words in example secrets.
 const EXAMPLES: [&[u8]; 7] =
     [b"example", b"xxxxx", b"your_", b"your-", b"placeholder", b"changeme", b"abcdefghijklmnop"];
 

@@ -48,10 +48,10 @@ impl SecretLevel {
         &[("error", Self::Error), ("warning", Self::Warning), ("note", Self::Note)];
 }
 
-/// A rule, for answers and documents.
+/// Properties of a rule that results and documents show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRule {
-    /// ID in answers.
+    /// ID in results.
     pub id: String,
     /// Name for people.
     pub name: String,

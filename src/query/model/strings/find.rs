@@ -83,7 +83,7 @@ impl StringItem {
     }
 }
 
-/// Result of the query.
+/// Strings that match a query, and the number of unreadable ones.
 #[derive(Debug, Default)]
 pub(super) struct FoundStrings {
     /// Strings by a part of their hash, unordered.

@@ -44,7 +44,7 @@ impl Copies {
 }
 
 /// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
-/// results must be of duplicates, with this [`Basis`]. `reduce` is called for those of each share.
+/// results must be of duplicates, with this [`Basis`]. `reduce` is called for the texts of each share.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers for each text.

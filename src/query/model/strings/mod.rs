@@ -121,9 +121,9 @@ struct EqualStrings {
     /// Position in the share of the first String of this text, which other rows may have; after sorting by text, the rank of
     /// the text.
     text: u32,
-    /// Size of all in bytes.
+    /// Size of all Strings of the row in bytes.
     bytes: u64,
-    /// Size of all except the first in bytes.
+    /// Size of all Strings of the row except the first in bytes.
     wasted: u64,
 }
 
@@ -252,7 +252,7 @@ pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringRepo
     Ok(answer)
 }
 
-/// Finds Strings as [`strings`] does, for [`match_texts`].
+/// Finds Strings like [`strings`], for comparison by [`match_texts`].
 pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
     let objects = dump.objects;
     let found = find::find(&objects, question, basis)?;
@@ -462,7 +462,7 @@ fn item<'s>(shares: &'s [Array<StringItem>], group: &EqualStrings) -> Option<&'s
 /// Number of characters that may be shown repeatedly for Strings that share an array, in addition to the length of the
 /// dump. Without this limit, a file in which thousands of Strings share one long array would produce an endless result.
 const SHARED: u64 = 1 << 24;
-/// Number of characters that are always shown, also of texts truncated because they were shown before.
+/// Number of characters that are always shown, including texts truncated because they were shown before.
 const ALWAYS: u32 = 256;
 
 /// Reader of rows.
@@ -537,7 +537,7 @@ impl<'a> StringReader<'a> {
         })
     }
 
-    /// Returns some copies, far apart.
+    /// Returns a sample of the copies of a text, far apart.
     fn sample(&self, group: &EqualStrings) -> Vec<ObjectIndex> {
         let start = group.start as usize;
         let share = self.answer.shares.get(group.share as usize);

@@ -105,7 +105,7 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// Returns the object in a field; `None` also for null.
+    /// Returns the object in a field; `None` if the field is null or missing.
     pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }

@@ -74,7 +74,7 @@ impl Room {
     }
 }
 
-/// Names of some threads.
+/// Names of a list of threads.
 #[derive(Debug)]
 pub(super) struct ThreadNames {
     /// Name number of each thread, in the given order.

@@ -65,7 +65,7 @@ pub struct Collection {
     object: ObjectIndex,
     /// Class that determines how it is read; the object may be an instance of a subclass.
     class: ClassNumber,
-    /// Part of the underlying map's entries that is its elements.
+    /// Part of the underlying map's entries that forms the elements.
     of_entries: OfEntries,
     /// Number of elements omitted at the start, and number of elements taken then.
     part: (usize, usize),
@@ -73,7 +73,7 @@ pub struct Collection {
     rows: (usize, usize),
 }
 
-/// Part of a map's entries that is the elements.
+/// Part of a map's entries that forms the elements of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OfEntries {
     All,
@@ -87,7 +87,7 @@ const ALL_ROWS: (usize, usize) = (0, usize::MAX);
 /// Minimum and maximum number of rows of a part of an array that is split.
 const LEAST_ROWS: usize = 1 << 16;
 const MOST_ROWS: usize = 1 << 22;
-/// Number of such parts per thread: they take different times.
+/// Number of parts of a split array per thread: they take different times.
 const PARTS_OF_A_THREAD: usize = 2;
 
 /// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
@@ -197,7 +197,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         Self::with(objects, Forms::for_summary(objects.summary))
     }
 
-    /// Like [`Self::new`], with representations that were determined before.
+    /// Creates a reader of the collections among these objects, with representations that were determined before.
     pub fn with(objects: &'o ObjectReader<'a>, forms: Arc<Forms>) -> Self {
         Self { objects, forms }
     }
@@ -207,7 +207,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         self.forms.of_class(class).map(|of| of.kind)
     }
 
-    /// Returns the collection that an object is, if it is one.
+    /// Returns an object as a collection, if it is one.
     pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);

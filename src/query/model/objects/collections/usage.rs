@@ -98,11 +98,11 @@ pub struct Usage {
     /// `true` if it counts as waste: a list, set, map or deque that a program may have created too large or for
     /// nothing.
     pub is_counted: bool,
-    /// Collection that it merely wraps.
+    /// Location of the reference to the collection that an instance merely wraps.
     pub wraps: Option<FieldPlace>,
     /// Location of the array.
     pub array: Option<FieldPlace>,
-    /// Number of slots of the array that it needs.
+    /// Rule for the number of slots that the array needs.
     pub needs: SlotRule,
     /// Location of the number of elements.
     pub count: Count,
@@ -248,8 +248,8 @@ const MAX_NODES: usize = 4;
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {
-    /// Returns the number of elements of a collection that does not store it, 2 for more: in a few steps, whatever the
-    /// dump contains.
+    /// Returns the number of elements of a collection that does not store its size: 0, 1, or 2 for two or more. Takes a few
+    /// steps, whatever the dump contains.
     pub fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);

@@ -82,7 +82,7 @@ impl<'a> Filter<'a> {
     /// Prepares the conditions for objects of these classes.
     ///
     /// # Errors
-    /// If a condition cannot hold for any of them: the field does not exist, or the value has another type.
+    /// If a condition cannot hold for any such object: the field does not exist, or the value has another type.
     pub fn new(
         objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,

@@ -32,12 +32,12 @@ impl FieldPath {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Returns the locations of its fields.
+    /// Returns the locations of the fields of the path.
     pub fn places(&self, objects: &ObjectReader<'_>) -> StepPlaces {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
-    /// Returns the value at the end of the path; `None` if it leads nowhere.
+    /// Returns the value at the end of the path; `None` if a field or an object on it is missing.
     pub fn value(
         &self,
         objects: &ObjectReader<'_>,
@@ -117,6 +117,7 @@ fn length(elements: u32) -> Bits {
     Bits { kind: BasicType::Long, bits: elements.into() }
 }
 
+/// Returns the name of a type for messages.
 pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
     match kind {
         BasicType::Object => "a reference",

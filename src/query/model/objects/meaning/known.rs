@@ -17,7 +17,7 @@ pub(super) enum ReadMethod {
     Loader,
     /// java.lang.String and its builders: characters in `value`.
     Text,
-    /// A class object, also of a primitive type.
+    /// A class object, including one of a primitive type.
     Class,
     /// A member: the class in the first field, the name in the second.
     Member(&'static str, &'static str),
