@@ -15,7 +15,7 @@ impl Change {
         Self { old: old.map_or(0, figure), new: new.map_or(0, figure) }
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of two changes.
     pub fn plus(self, other: Self) -> Self {
         Self { old: self.old.saturating_add(other.old), new: self.new.saturating_add(other.new) }
     }

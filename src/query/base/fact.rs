@@ -62,7 +62,7 @@ impl<'r, T: Into<FactValue<'r>>> From<Option<T>> for FactValue<'r> {
     }
 }
 
-/// A fact of rows `R`.
+/// A fact of rows of type `R`: its name, and a function that returns its value.
 #[derive(Debug)]
 pub struct Fact<R> {
     /// Name, which has a type and a meaning.

@@ -6,7 +6,8 @@ use std::fmt;
 /// Size of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// A secret key. With the key of a redaction, it can be undone; with that of hashes, a guessed text can be confirmed.
+/// A secret key. With the key of a redaction, the redaction can be undone; with the key of hashes, a guessed text can be
+/// confirmed.
 #[derive(Clone)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -83,7 +84,7 @@ impl Prf {
         ])
     }
 
-    /// Starts with no input.
+    /// Creates a state without input.
     pub fn start(&self) -> Absorb {
         Absorb(self.0)
     }

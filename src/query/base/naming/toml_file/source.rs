@@ -32,6 +32,7 @@ pub(super) struct TomlSource<'t> {
 }
 
 impl TomlSource<'_> {
+    /// Adds an error at an offset.
     pub(super) fn report(&self, at: usize, message: impl Into<String>) {
         self.errors.borrow_mut().push(TomlError { at, message: message.into() });
     }
@@ -52,6 +53,7 @@ impl TomlSource<'_> {
         }
     }
 
+    /// Returns the errors as lines of text.
     pub(super) fn into_errors(self, file: &str) -> TomlErrors {
         let mut errors = self.errors.into_inner();
         errors.sort_by_key(|error| error.at);
