@@ -80,7 +80,7 @@ impl StreamScanner {
     /// cannot be determined without its content, and the following bytes look like an unknown record.
     ///
     /// # Errors
-    /// Those of [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: the rest cannot be parsed, and
+    /// Errors of [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: the rest cannot be parsed, and
     /// `feed` must not be called again.
     pub fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(ReceivedPart)) -> Result<(), FormatError> {
         while !bytes.is_empty() {

@@ -63,6 +63,7 @@ impl Ranking {
         }
     }
 
+    /// Returns the words of the last line.
     pub(super) const fn end(self) -> &'static str {
         match self {
             Self::Samples => "CPU SAMPLES END",
