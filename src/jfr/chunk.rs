@@ -36,13 +36,13 @@ pub struct Chunk<'a> {
 /// that parts of a chunk that are read at different times can share them.
 #[derive(Debug)]
 pub struct ChunkTables {
-    /// Header.
+    /// Header of the chunk.
     pub header: ChunkHeader,
-    /// Types.
+    /// Types of events and constants.
     pub metadata: Metadata,
     /// Number and bytes of the events of each type, ascending by type.
     pub counts: Vec<TypeCount>,
-    /// Damaged regions and checkpoints; the first ones.
+    /// The first damaged regions and damaged checkpoints.
     pub problems: Vec<FlightError>,
     pub(crate) plans: Plans,
     pub(crate) pools: Pools,
@@ -54,7 +54,7 @@ pub struct ChunkTables {
 /// Events of selected types. Their offsets are stored when a chunk is visited, so that headers are read once.
 #[derive(Debug)]
 pub(crate) struct SelectedEvents {
-    /// By index of the type.
+    /// `true` for selected types, by index of the type.
     pub(crate) is_selected: Vec<bool>,
     pub(crate) places: Vec<EventPlace>,
     /// Offset of the first selectable event that is not stored. Events from it on are visited again.
@@ -101,7 +101,7 @@ impl<'a> Chunk<'a> {
     /// Reads the types and constants of a chunk, for [`Chunk::selected_events`].
     ///
     /// # Errors
-    /// As [`Chunk::read`].
+    /// If it contains no metadata, or damaged metadata.
     pub fn read_selecting(
         file: &'a [u8],
         span: &ChunkSpan,
@@ -115,7 +115,7 @@ impl<'a> Chunk<'a> {
         Self { tables, reader: reader_of(file, span) }
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length of the chunk in bytes.
     pub fn byte_count(&self) -> usize {
         self.reader.end()
     }
@@ -130,7 +130,7 @@ impl ChunkTables {
     /// Reads the types and constants of a chunk.
     ///
     /// # Errors
-    /// As [`Chunk::read`].
+    /// If the chunk contains no metadata, or damaged metadata.
     pub fn read(file: &[u8], span: &ChunkSpan) -> Result<Self, FlightError> {
         Self::read_selecting(file, span, &|_| false)
     }

@@ -34,7 +34,7 @@ const MAX_DIGITS: usize = 20;
 /// No type.
 const NONE: u32 = u32::MAX;
 
-/// A type.
+/// A type of events, constants or values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Class {
     /// ID in this chunk.
@@ -49,7 +49,7 @@ pub struct Class {
     by_name: Vec<u32>,
 }
 
-/// A field.
+/// A field of a type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Field {
     /// Name.
@@ -68,7 +68,7 @@ impl Class {
         &*self.super_name == "jdk.jfr.Event"
     }
 
-    /// Returns the index of a field; of several with one name, that of the first.
+    /// Returns the index of a field; of several with one name, the index of the first.
     pub fn field(&self, name: &str) -> Option<usize> {
         let field = |at: &u32| self.fields.get(*at as usize).map_or("", |field| &field.name);
         let first = self.by_name.partition_point(|at| field(at) < name);

@@ -77,6 +77,7 @@ pub(crate) struct Plans {
     compressed: bool,
 }
 
+/// Steps over the values of one type.
 #[derive(Debug, Clone, Default)]
 struct ClassPlan {
     primitive: Option<Primitive>,
@@ -135,7 +136,7 @@ struct Flattening<'m> {
     max_steps: usize,
     plans: Vec<ClassPlan>,
     states: Vec<State>,
-    /// Number of steps so far, also of types that have too many.
+    /// Number of steps so far, including types that have too many.
     steps: usize,
 }
 

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 /// Offsets of the constants of a chunk, by type and key. They are read on request.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
-    /// By index of the type.
+    /// Constants, by index of the type.
     of_class: Vec<Pool>,
 }
 

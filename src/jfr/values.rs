@@ -187,7 +187,7 @@ impl<'c> Record<'c> {
         self.place.chunk
     }
 
-    /// Returns the type.
+    /// Returns the type of the value.
     pub fn class(&self) -> Option<&'c Class> {
         self.chunk().metadata.classes.get(self.place.class)
     }
@@ -231,7 +231,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the text of a field, as [`StringValue::decode`].
+    /// Returns the text of a field, decoded like [`StringValue::decode`].
     pub fn text(&self, name: &str, max_bytes: usize) -> Option<Cow<'c, str>> {
         self.string(name)?.decode(max_bytes)
     }
@@ -290,31 +290,32 @@ impl<'c> Constant<'c> {
         Self { chunk, class, key }
     }
 
-    /// Returns the chunk.
+    /// Returns the chunk that contains the reference.
     pub fn chunk(&self) -> &'c Chunk<'c> {
         self.chunk
     }
 
-    /// Returns the index of its type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if it is not described.
+    /// Returns the index of the constant's type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if the type is
+    /// not described.
     #[inline]
     pub fn class_index(&self) -> usize {
         self.class
     }
 
-    /// Returns its key among the constants of its type.
+    /// Returns the key of the constant, which is unique among the constants of its type.
     #[inline]
     pub fn key(&self) -> i64 {
         self.key
     }
 
-    /// Returns its number; `None` if the chunk does not contain it, as with key 0 for null.
+    /// Returns the number of the constant; `None` if the chunk does not contain the constant, as with key 0 for null.
     #[inline]
     pub fn number(&self) -> Option<ConstantNumber> {
         let number = self.chunk.pools.number(self.class, self.key)?;
         Some(ConstantNumber { class: self.class, number })
     }
 
-    /// Returns the first key of the constants of its type, if these are numbered by their keys from it.
+    /// Returns the first key of the constants of this type, if these are numbered by their keys from it.
     pub fn first_key(&self) -> Option<i64> {
         self.chunk.pools.first_key(self.class)
     }
@@ -389,7 +390,7 @@ impl<'c> Array<'c> {
 }
 
 impl FieldRead {
-    /// Returns the type.
+    /// Returns the index of the field's type; `usize::MAX` if it is not known.
     pub(crate) fn class(&self) -> usize {
         self.class
     }
@@ -418,7 +419,7 @@ impl FieldRead {
         }
     }
 
-    /// Reads a value. Of one with fields, the reader stays at its start.
+    /// Reads a value. For a value with fields, the reader is left at its start.
     pub(crate) fn value<'c>(
         &self,
         chunk: &'c Chunk<'c>,
