@@ -48,9 +48,8 @@ pub fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Does what [`text`] does for a cell of a CSV file: a cell that a spreadsheet would interpret as a
-/// formula is prefixed with an apostrophe. Some spreadsheets also accept the wide forms of the signs in
-/// East Asian input.
+/// Escapes harmful characters in a cell of a CSV file. A cell that a spreadsheet would interpret as a formula is prefixed with
+/// an apostrophe. Some spreadsheets also accept the wide forms of the signs in East Asian input.
 ///
 /// No name of a Java class, field or method starts with one of these characters.
 pub fn cell(raw: &str) -> Cow<'_, str> {
