@@ -299,7 +299,7 @@ pub(crate) struct EncodedLists {
 }
 
 impl Encoder {
-    /// Creates an encoder whose first list is that of `first`.
+    /// Creates an encoder for the lists of consecutive nodes, from `first` on.
     pub(crate) fn new(first: u32, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&[0; GROUP_BYTES]);

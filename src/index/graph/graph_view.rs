@@ -7,7 +7,7 @@ use crate::storage::prefetch::prefetch;
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphView<'a> {
-    /// Targets of each node, except that of its label.
+    /// Targets of each node, except the target of its label.
     pub(crate) lists: AdjacencyView<'a>,
     pub(crate) labels: &'a Labels<'a>,
     /// Children of the virtual root, ascending.

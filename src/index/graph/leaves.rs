@@ -165,13 +165,14 @@ enum Ancestor {
     Peeled(u32),
 }
 
-/// Extent of a set of nodes in the core's preorder: the nearest common ancestor of the first and the last node is that of all
-/// nodes.
+/// Extent of a set of nodes in the core's preorder: its first and its last node have the same nearest common ancestor as all
+/// its nodes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     /// Preorder number in the dominator tree and search number of the first node, or of its nearest dominator
     /// in the core.
     first: (u32, u32),
+    /// Preorder number in the dominator tree and search number of the last node, or of its nearest dominator in the core.
     last: (u32, u32),
     /// Nearest common ancestor of all, while `first` and `last` are equal.
     only: Ancestor,

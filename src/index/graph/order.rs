@@ -320,8 +320,7 @@ const SMALL: usize = 1 << 16;
 const LEADING: u32 = 12;
 /// Number of nodes below which buckets do not pay off.
 const FEW: usize = 1 << 10;
-/// Number of buckets: those of the small weights, and for each length of 17 to 64 bits one for each value of
-/// the leading bits.
+/// Number of buckets: one for each small weight, and for each length of 17 to 64 bits one for each value of the leading bits.
 const BUCKETS: usize = SMALL + (48 << LEADING);
 
 /// Returns the bucket of a retained weight: the larger the weight, the lower.

@@ -30,8 +30,9 @@ struct Link {
 
 /// Core nodes in a chunk.
 const CHUNK: usize = 1 << 16;
-/// Distance in nodes at which sources are prefetched, and maximum number of prefetched sources per node.
+/// Distance in nodes at which sources are prefetched.
 const AHEAD: usize = 16;
+/// Maximum number of prefetched sources per node.
 const AHEAD_SOURCES: usize = 4;
 /// Distance in nodes at which the ancestors of sources are prefetched.
 const AHEAD_ANCESTORS: usize = 8;
@@ -82,7 +83,7 @@ pub(crate) struct Dominators {
     pub(crate) reached: usize,
 }
 
-/// Returns the transposed edges between reached nodes, in preorder numbers, without those of the search tree.
+/// Returns the transposed edges between reached nodes, in preorder numbers, without the edges of the search tree.
 fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transpose> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |chunk: usize, sink: &mut EdgeSink| {

@@ -126,8 +126,7 @@ fn byte(number: u64) -> u8 {
     u8::try_from(number).unwrap_or(APART)
 }
 
-/// Returns sizes by position, the list of those that exceed a byte, and by block the bytes of all positions
-/// before it.
+/// Returns sizes by position, the list of sizes that exceed a byte, and by block the bytes of all positions before it.
 fn sizes(
     arena: &ScratchArena,
     order: &OrderedTree,

@@ -99,7 +99,7 @@ impl Sizes {
         self.class_objects.get(class.0 as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the total size of all objects of a class; for java.lang.Class, that of all class objects.
+    /// Returns the total size of all objects of a class; for java.lang.Class, of all class objects.
     pub fn total(&self, class: ClassNumber) -> u64 {
         self.totals.get(class.0 as usize).copied().unwrap_or(0)
     }

@@ -150,6 +150,7 @@ impl ShortArrays {
         }
     }
 
+    /// Returns the distances, by kind and length.
     pub(crate) fn distances(&self) -> &[Distance] {
         &self.distances
     }

@@ -48,8 +48,8 @@ rows! {
         deviant: U64,
         /// Text number of the name in Java source form.
         name: U32,
-        /// Class number of the superclass that the dump states, or NONE: unlike those of
-        /// [`super::class_table::ClassTable`], superclasses can be cyclic.
+        /// Class number of the superclass that the dump states, or NONE. Stated superclasses can be cyclic, unlike the ones in
+        /// [`super::class_table::ClassTable`].
         super_class: U32,
         /// Instance size stated by the CLASS DUMP.
         stated_size: U32,

@@ -20,11 +20,12 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_ids};
 /// Objects that a thread describes at a time: a whole number of blocks and of groups of lists.
 pub(super) const CHUNK: u32 = 1 << 15;
 
-/// Number of elements above which an array's IDs are looked up in parts, and the size of a part.
+/// Number of elements above which an array's IDs are looked up in parts.
 const LONG: usize = 1 << 16;
+/// Number of elements of a long array that are looked up at a time.
 const PART: usize = 1 << 12;
 
-/// Input for describing objects.
+/// Input for describing objects: class, size and referenced objects of each.
 pub(crate) struct Describe<'a> {
     pub(crate) room: &'a ScratchArena,
     pub(crate) source: &'a DumpBytes<'a>,
@@ -128,7 +129,7 @@ impl<'a> DescriberInput<'a> {
     }
 }
 
-/// Describes objects one by one.
+/// Describes consecutive objects, one by one: class, size and referenced objects.
 pub(super) struct Describer<'s> {
     shared: &'s DescriberInput<'s>,
     chunk: ChunkDescriptions,

@@ -217,7 +217,7 @@ fn put_all(all: &mut [u64], apart: &[(u32, u64)]) {
     }
 }
 
-/// Input for finding the offsets of records.
+/// Input for finding the offsets of all objects' records.
 pub(super) struct Placing<'a> {
     pub(super) room: &'a ScratchArena,
     pub(super) source: &'a DumpBytes<'a>,

@@ -14,7 +14,7 @@ use crate::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusa
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 3;
 
-/// Scalar values of the stage.
+/// Scalar values of a stage of adjacency lists.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct AdjacencyFacts {

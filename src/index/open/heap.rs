@@ -297,7 +297,7 @@ impl Heap {
     }
 }
 
-/// Returns the number of objects.
+/// Returns the number of objects in a dump, including class objects.
 fn count(summary: &Summary) -> u64 {
     summary.classes().iter().map(|class| class.objects.get()).sum::<u64>()
         + summary.facts().class_objects.get()

@@ -13,7 +13,7 @@ use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 8;
 
-/// Scalar values of the stage.
+/// Scalar values of the stage `objects`.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct ObjectFacts {

@@ -126,6 +126,7 @@ impl Opening {
         Ok((opening, summary))
     }
 
+    /// Returns the dump and heap dump that the stage's file must belong to.
     pub(crate) fn key(&self, stage: Stage) -> FileKey {
         key(self.identity, &self.options, stage)
     }
@@ -318,6 +319,7 @@ impl Opening {
         Ok((summary, true))
     }
 
+    /// Writes the summary to the index.
     pub(crate) fn write_summary(&self, directory: &IndexDirectory, summary: &Summary) -> std::io::Result<()> {
         directory.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
             summary_file::write(summary, writer)

@@ -16,7 +16,7 @@ use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 14;
 
-/// Scalar values of the stage.
+/// Scalar values of the stage `dominators`.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct TreeFacts {

@@ -159,6 +159,7 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
 
 /// Divides by walking over every sub-record in order.
 pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<RecordChunk> {
+    /// Visitor that does nothing.
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {

@@ -155,6 +155,7 @@ impl<'a> DumpPart<'a> {
 
     /// Returns the class dump at an offset.
     pub fn class_dump(&self, offset: usize) -> Option<ClassDump<'a>> {
+        /// Visitor that stores a class dump.
         struct One<'b>(Option<ClassDump<'b>>);
         impl<'b> HeapVisitor<'b> for One<'b> {
             fn class(&mut self, record: ClassDump<'b>) {
@@ -453,6 +454,7 @@ pub fn instances_of(
     classes: &IdSet<ObjectId>,
     max: usize,
 ) -> Vec<ObjectId> {
+    /// Visitor that collects the IDs of instances of the given classes.
     struct InstanceFinder<'c> {
         classes: &'c IdSet<ObjectId>,
         found: Vec<ObjectId>,
@@ -495,6 +497,7 @@ pub fn reference_samples(
     segments: &[WholeRecords],
     fields: &IdMap<ObjectId, Vec<usize>>,
 ) -> Vec<ReferenceSample> {
+    /// Visitor that collects values of reference fields.
     struct Sampler<'f> {
         fields: &'f IdMap<ObjectId, Vec<usize>>,
         counts: IdMap<ObjectId, u32>,
@@ -531,6 +534,7 @@ pub fn classes_of_arrays(
     segments: &[WholeRecords],
     ids: &IdSet<ObjectId>,
 ) -> Vec<(ObjectId, ObjectId)> {
+    /// Visitor that finds arrays of references by ID.
     struct ArrayFinder<'i> {
         ids: &'i IdSet<ObjectId>,
         found: Vec<(ObjectId, ObjectId)>,

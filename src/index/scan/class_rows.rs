@@ -334,10 +334,12 @@ impl<'a> ClassRowBuilder<'a> {
         wanted.filter_map(|(row, _)| ObjectId::from(row.id).non_null()).collect()
     }
 
+    /// Returns the class number of java.lang.Class, or NONE.
     pub(crate) fn java_lang_class(&self) -> u32 {
         self.java_lang_class
     }
 
+    /// Returns the number of classes with a CLASS DUMP.
     pub(crate) fn class_objects(&self) -> u64 {
         self.class_objects
     }
@@ -413,6 +415,7 @@ impl<'a> ClassRowBuilder<'a> {
         }
     }
 
+    /// Returns the texts of all names.
     pub(crate) fn into_texts(self) -> TextPool {
         self.texts
     }

@@ -70,6 +70,7 @@ pub(crate) fn assume_threads(
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
         return Ok(());
     }
+    /// Visitor that finds Thread objects.
     struct ThreadFinder<'t> {
         threads: &'t IdSet<ObjectId>,
         allowance: &'t Allowance,

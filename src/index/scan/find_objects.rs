@@ -16,7 +16,7 @@ use super::tallies::ChunkIds;
 use crate::records::chunks::Plan;
 use crate::records::source::DumpBytes;
 
-/// Finds objects by ID.
+/// Search for objects by ID, without an index.
 pub(crate) struct Lookup<'a> {
     pub(crate) source: &'a DumpBytes<'a>,
     pub(crate) plan: &'a Plan,

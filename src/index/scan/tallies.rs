@@ -49,6 +49,7 @@ pub(crate) struct Tally {
 pub(crate) const LENGTHS_BYTES: u64 = size_of::<Lengths<OBJECT_LENGTHS>>() as u64;
 
 impl Tally {
+    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.mismatched += other.mismatched;
@@ -66,8 +67,9 @@ impl Tally {
 pub(crate) struct IdRun {
     pub(crate) first: u64,
     pub(crate) last: Prev,
-    /// Offset of the first object's record, and end of the last one's.
+    /// Offset of the first object's record.
     pub(crate) start: usize,
+    /// End offset of the last object's record (exclusive).
     pub(crate) end: usize,
 }
 

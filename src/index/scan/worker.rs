@@ -48,13 +48,15 @@ pub(crate) struct Worker<'a> {
     /// Next class object above `prev`; [`NOTHING`] if there is none.
     next_class: u64,
     run_first: u64,
-    /// Offset of the run's first record, and end of its last one; 0 without a run.
+    /// Offset of the run's first record; 0 without a run.
     run_start: usize,
+    /// End offset of the run's last record (exclusive); 0 without a run.
     run_end: usize,
     lowest: u64,
     highest: u64,
-    /// Numbers of objects and runs of the chunk.
+    /// Number of objects of the chunk.
     objects: u64,
+    /// Number of runs of the chunk.
     runs: u64,
     counted: ScanResult,
 }
@@ -109,12 +111,14 @@ impl<'a> Worker<'a> {
         self.counted.unordered
     }
 
+    /// Resets the state for the next chunk.
     pub(crate) fn begin_chunk(&mut self) {
         self.break_run();
         (self.objects, self.runs) = (0, 0);
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
+    /// Ends a chunk: stores its last run and its range of IDs.
     pub(crate) fn end_chunk(&mut self, chunk: &RecordChunk) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
@@ -139,6 +143,7 @@ impl<'a> Worker<'a> {
         self.run_end = 0;
     }
 
+    /// Counts a damaged region, and stores its problem unless too many are stored.
     pub(crate) fn problem(&mut self, problem: Problem) {
         if self.counts {
             self.counted.damaged_regions += 1;
@@ -149,6 +154,7 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Returns the counts of this worker.
     pub(crate) fn finish(mut self) -> ScanResult {
         if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
             self.misfit = cursor.flush(&mut self.counted.repeated, self.task.allowance).err();

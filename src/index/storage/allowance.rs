@@ -12,7 +12,7 @@ use hprof_values::ObjectId;
 use super::id_map::IdMap;
 use super::memory::{self, Available, Limit, NoMemory};
 
-/// Size of tables that are never refused, in bytes: those of ordinary dumps.
+/// Size of tables that are never refused, in bytes: enough for ordinary dumps.
 const FREE_BYTES: u64 = 4 << 20;
 /// Size in bytes from which a table grows by a quarter; smaller ones double.
 const LARGE_BYTES: usize = 1 << 20;

@@ -169,7 +169,7 @@ impl Iterator for BitPackedNumbers<'_> {
     }
 }
 
-/// Packer for some frames of a column.
+/// Packer for consecutive frames of a column.
 #[derive(Debug, Default)]
 pub(crate) struct BitPacker {
     frames: Vec<FrameRow>,

@@ -69,6 +69,7 @@ impl Checks {
 #[derive(Debug)]
 pub struct CheckedColumn<T>(Inner<T>);
 
+/// Storage of a [`CheckedColumn`].
 #[derive(Debug)]
 enum Inner<T> {
     Owned(Vec<T>),

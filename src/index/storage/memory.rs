@@ -146,19 +146,23 @@ mod system {
 
     use rustix::process::{Resource, getrlimit};
 
+    /// Returns the free memory of the machine.
     pub(crate) fn free() -> Option<u64> {
         super::kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
     }
 
+    /// Returns the memory left by the control groups of this process.
     pub(crate) fn group() -> Option<u64> {
         let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
         super::group::available(Path::new("/sys/fs/cgroup"), &own)
     }
 
+    /// Returns the limit of the process's data.
     pub(crate) fn data_limit() -> Option<u64> {
         getrlimit(Resource::Data).current
     }
 
+    /// Returns the limit of the process's address space.
     pub(crate) fn address_limit() -> Option<u64> {
         getrlimit(Resource::As).current
     }
@@ -248,9 +252,9 @@ mod group {
     }
 }
 
-/// Working memory of a process that builds an index, without large arrays: a part that does not depend on
-/// the size of the dump, and a part per thread.
+/// Working memory of a process that builds an index, without large arrays and threads, in bytes.
 const WORKING_MEMORY: u64 = 8 << 20;
+/// Working memory of each thread that builds an index, in bytes.
 const WORKING_MEMORY_OF_A_THREAD: u64 = 12 << 20;
 
 /// Returns the memory that building takes in addition to large arrays.

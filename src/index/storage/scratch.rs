@@ -130,7 +130,7 @@ impl ScratchArena {
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
-    /// Returns a count of memory outside of arrays, which is taken from the same budget.
+    /// Returns a reservation for memory outside of arrays, which counts against the same budget.
     pub fn reserve(&self) -> ReservedMemory {
         ReservedMemory { arena: self.clone(), all: 0, bytes: 0 }
     }
@@ -353,15 +353,16 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
-/// Memory outside of arrays that is never refused, in bytes: that of ordinary queries.
+/// Memory outside of arrays that is never refused, in bytes: enough for ordinary queries.
 const FREE_BYTES: u64 = 1 << 20;
 
 /// Memory outside of arrays that counts against the budget of an arena, until it is dropped.
 #[derive(Debug)]
 pub struct ReservedMemory {
     arena: ScratchArena,
-    /// Number of bytes taken, and the part of them that was taken from the budget.
+    /// Number of bytes taken.
     all: u64,
+    /// Number of bytes taken from the budget.
     bytes: u64,
 }
 

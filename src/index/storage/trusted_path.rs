@@ -227,7 +227,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Starts at the root.
+    /// Creates a walk that starts at the root directory.
     fn start() -> io::Result<Self> {
         let dir = openat(CWD, "/", FIND, Mode::empty())?;
         Ok(Self { dir, names: Vec::new(), above: Vec::new() })
@@ -254,7 +254,7 @@ impl Walk {
         is_trusted
     }
 
-    /// Goes to the directory above. There is none above the root.
+    /// Goes to the parent directory. The root has none.
     fn leave(&mut self) {
         if let Some(above) = self.above.pop() {
             self.dir = above;
@@ -262,7 +262,7 @@ impl Walk {
         }
     }
 
-    /// Ends here: the remaining names are not resolved.
+    /// Ends the walk in this directory: the remaining names are not resolved.
     fn end(self, rest: &VecDeque<OsString>, owner: Option<u32>) -> TrustedPrefix {
         let path = Path::new("/").join(self.names.iter().collect::<PathBuf>());
         TrustedPrefix { dir: self.dir, path, rest: rest.iter().collect(), owner }

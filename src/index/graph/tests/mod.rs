@@ -67,7 +67,7 @@ impl Graph {
         u32::try_from(self.rows.len()).unwrap()
     }
 
-    /// Returns all targets of a node, including that of its label.
+    /// Returns all targets of a node, including the target of its label.
     fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let hub = self.hubs.get(self.labels[node as usize] as usize).copied();
         self.rows[node as usize].iter().copied().chain(hub.filter(|hub| *hub != NONE))

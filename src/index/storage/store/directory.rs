@@ -145,7 +145,8 @@ impl IndexDirectories {
         Some((directory, lock))
     }
 
-    /// Removes the files of a process that was killed while it wrote an answer: such an index is complete, so no process would
+    /// Removes the files of a process that was killed while it wrote a query result: such an index is complete, so no process
+    /// would
     /// build it and remove them. Nothing is removed while another process works on it.
     pub(crate) fn sweep_idle(&self) {
         let has_left =

@@ -51,7 +51,7 @@ impl Lock {
 /// A thread that touches a file.
 #[derive(Debug)]
 struct Touches {
-    /// Dropped first, which ends the thread.
+    /// Channel that ends the thread when it is dropped.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -38,7 +38,7 @@ impl Stage {
         Self::Containers,
     ];
 
-    /// Returns the name, which is also that of the file.
+    /// Returns the name of the stage, which is the name of its file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",

@@ -135,7 +135,7 @@ impl Drop for RegisteredEntry {
     }
 }
 
-/// A temporary file.
+/// A temporary file, which is removed when this is dropped, unless it has its final name.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
@@ -280,7 +280,7 @@ pub fn remove_abandoned_files(dir: &OpenDir, prefix: &str, suffix: &str) {
 /// Name of the file in a temporary directory that is locked as long as its process lives.
 const OWNER: &str = "owner";
 
-/// A temporary directory with its contents.
+/// A temporary directory, which is removed with its contents when this is dropped, unless it has its final name.
 #[derive(Debug)]
 pub struct TemporaryDir {
     parent: Arc<OpenDir>,
@@ -300,7 +300,7 @@ impl TemporaryDir {
         Self::create_in(&std::env::temp_dir(), prefix, 0o700)
     }
 
-    /// Like `Self::create`, but in `parent`. Permissions are `mode` minus the umask.
+    /// Creates a directory in `parent` like `Self::create`. Permissions are `mode` minus the umask.
     ///
     /// # Errors
     /// If it cannot be created.
@@ -308,7 +308,7 @@ impl TemporaryDir {
         Self::create_at(&Arc::new(OpenDir::open(parent)?), prefix, mode)
     }
 
-    /// Like [`TemporaryDir::create_in`], in an open directory.
+    /// Creates a directory in an open directory like [`TemporaryDir::create_in`].
     ///
     /// # Errors
     /// If it cannot be created.
