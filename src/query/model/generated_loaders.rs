@@ -39,7 +39,7 @@ pub(super) fn is_accessor_loader(class: &str) -> bool {
 #[derive(Debug)]
 pub struct GeneratedLoaders<'a> {
     by_class: FxHashMap<&'a str, GeneratedClasses>,
-    /// Number of classes that each of these loaders defines.
+    /// Number of classes that each loader of generated classes defines.
     classes: FxHashMap<ObjectId, u64>,
     summary: &'a Summary,
 }

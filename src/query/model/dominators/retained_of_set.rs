@@ -86,8 +86,9 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
 
 /// Objects that an object retains by strong references alone: weak references to them do not keep them alive.
 pub struct StronglyRetained {
-    /// Objects that are strongly reachable from a dominator of the object, and those that are so without it.
+    /// Objects that are strongly reachable from a dominator of the object.
     with: Marks,
+    /// Objects that are strongly reachable from that dominator without the object.
     without: Marks,
     /// Size of the retained objects, including the object.
     pub bytes: u64,
@@ -157,8 +158,9 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Wal
 /// Positions of the objects of a set.
 #[derive(Debug, Clone, Copy, Default)]
 struct SetPositions {
-    /// Shallow size of all objects, and of the reachable ones.
+    /// Shallow size of all objects.
     bytes: u64,
+    /// Shallow size of the reachable objects.
     reachable_bytes: u64,
     reachable: u64,
     /// First and last position of the reachable objects.

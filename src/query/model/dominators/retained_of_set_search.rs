@@ -45,8 +45,9 @@ const VISITED: u32 = 64;
 /// At most one in this many reachable objects is examined as a referrer in searches for a root, but at least this many.
 const LOOKED_AT: u32 = 32;
 const LOOKED_AT_ANYWAY: u32 = 1 << 14;
-/// Maximum number of objects on which a search for a root steps, and of referrers examined for each.
+/// Maximum number of objects on which a search for a root steps.
 const MAX_STEPS: usize = 32;
+/// Maximum number of referrers examined for each of these objects.
 const MAX_REFERRERS: usize = 64;
 
 /// Limits after which a walk from the roots takes over.
@@ -80,6 +81,7 @@ pub(super) struct JointRetainedSet {
     pub(super) others: Vec<ObjectIndex>,
     /// Number of objects in `dominated` and `others`.
     pub(super) objects: u64,
+    /// Shallow size of the objects in `dominated` and `others`.
     pub(super) bytes: u64,
 }
 
@@ -182,7 +184,7 @@ struct JointSearch<'a> {
     alive: Bits,
     /// Objects found so far: each is visited, or known to be alive.
     found: Bits,
-    /// Visited objects, also as bits.
+    /// Visited objects, as a list and as bits.
     visited: Vec<ObjectIndex>,
     is_visited: Bits,
     /// Remaining number of referrers to examine.

@@ -218,7 +218,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     }
 }
 
-/// Computes a histogram of the reachable objects, the unreachable ones, or all.
+/// Computes a histogram of the objects in `scope`.
 pub fn histogram_within(
     dump: &DumpGraph<'_>,
     question: &HistogramQuery,
@@ -364,7 +364,7 @@ impl ClassGroups {
     }
 }
 
-/// Texts of a summary, copied once each. The summary also stores each once, so that an address identifies a text.
+/// Texts of a summary, copied without duplicates. The summary stores each text once, so that an address identifies a text.
 #[derive(Default)]
 struct SharedTexts(FxHashMap<(*const u8, usize), Arc<str>>);
 

@@ -52,7 +52,7 @@ pub struct ClassLoaderRow {
     /// Object ID of the parent loader; 0 is the boot loader, `None` if it is unknown or several loaders have different
     /// ones.
     pub parent: Option<ObjectId>,
-    /// Number of classes that it defines.
+    /// Number of classes that the loader defines.
     pub classes: u64,
     /// Number of objects of those classes.
     pub instances: u64,

@@ -45,7 +45,7 @@ impl<K: Ord + Clone + Send> Best<K> {
         }
     }
 
-    /// Keeps only the best. Drops half of the objects, so that the cost per object is small.
+    /// Removes all but the first objects. Drops half of the objects, so that the cost per object is small.
     fn cut(&mut self) {
         if self.kept.len() > self.most {
             let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);

@@ -61,7 +61,7 @@ pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
     found.finish()
 }
 
-/// Finds the matching objects, in the order of a field instead of that of the query.
+/// Finds the matching objects, in the order of a field instead of the order of the query.
 pub fn find_by_field(
     graph: &ObjectGraph,
     question: &InstanceQuery<'_>,

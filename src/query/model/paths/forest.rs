@@ -126,7 +126,7 @@ impl Forest {
     }
 }
 
-/// A breadth-first walk from some roots.
+/// A breadth-first walk from the given roots.
 struct ForestWalk<'w, 'a> {
     edges: &'w Edges<'a>,
     outward: &'w Outward<'a>,

@@ -26,8 +26,9 @@ const MAX_AGAIN: usize = 1 << 22;
 /// Maximum number of scans of all objects for instances of some classes; after that the instances of all classes are
 /// listed.
 const MAX_SCANS: u32 = 4;
-/// Steps along a chain, and objects whose classes are compared, that take as long as one referrer.
+/// Number of steps along a chain that take as long as one referrer.
 const STEPS_OF_ONE: u64 = 16;
+/// Number of objects whose classes are compared in the time of one referrer.
 const OBJECTS_OF_ONE: u64 = 64;
 /// Objects per chunk of a thread.
 const PART: u32 = 1 << 16;
@@ -60,7 +61,7 @@ impl Budget {
         self.is_spent
     }
 
-    /// Spends a number of referrers; returns `false` if fewer are left.
+    /// Spends a number of referrers. Returns `false` if fewer are left.
     fn spend(&mut self, referrers: u64) -> bool {
         match self.left.checked_sub(referrers) {
             Some(left) if !self.is_spent => self.left = left,
@@ -193,7 +194,7 @@ impl SearchPart {
         part
     }
 
-    /// Returns whether there is no other way.
+    /// Returns whether all ways were found.
     pub(crate) fn is_done(&self) -> bool {
         self.level.is_empty() && self.classes.is_empty()
     }
@@ -373,7 +374,7 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    /// Returns the cost of finding the instances of some classes, in referrers.
+    /// Returns the cost of finding the instances of the given classes, in referrers.
     fn cost(&self, graph: &ObjectGraph) -> u64 {
         let all = u64::from(graph.objects.len());
         match &self.all {
@@ -384,7 +385,7 @@ impl Instances {
         }
     }
 
-    /// Returns the instances of some classes, given in ascending order: class and object, ascending.
+    /// Returns the instances of the given classes, which must ascend: class and object, ascending.
     fn of_classes(
         &mut self,
         graph: &ObjectGraph,

@@ -22,9 +22,9 @@ use crate::objects::reference_names::Edges;
 use crate::objects::strength::Exclusions;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
-/// Maximum number of ways by which a search continues from one object, and the factor for each retry that found too
-/// few.
+/// Maximum number of ways by which a search continues from one object.
 const MAX_WAYS: usize = 1 << 14;
+/// Factor by which the number of ways grows with each retry that found too few.
 const MORE_WAYS: usize = 16;
 
 /// Result of a search for paths to an object.

@@ -1,10 +1,12 @@
 //! Masking of secrets, and tests whether a text is a secret.
 
-/// Number of characters below which nothing is shown, and below which the end is not.
+/// Number of characters below which nothing is shown.
 const SHORT: usize = 12;
+/// Number of characters below which the end is not shown.
 const MIDDLE: usize = 20;
-/// Maximum number of characters shown of the beginning and of the end.
+/// Maximum number of characters shown of the beginning.
 const HEAD: usize = 4;
+/// Maximum number of characters shown of the end.
 const TAIL: usize = 2;
 const LITTLE: usize = 2;
 /// Placeholder for the hidden part.
@@ -157,8 +159,9 @@ const PROSE: [&[u8]; 48] = [
     b"nicht",
     b"mindestens",
 ];
-/// Maximum number of words and of bytes of a password of several words.
+/// Maximum number of words of a password of several words.
 const MAX_WORDS: usize = 8;
+/// Maximum number of bytes of a password of several words.
 const MAX_PHRASE: usize = 80;
 
 /// Returns whether a text whose name indicates a password may be one: it is not a label or a word of a description, and several

@@ -16,8 +16,9 @@ const CHUNK: usize = 1 << 12;
 /// Maximum number of characters to match, for texts that are not ASCII and must be copied for it.
 const MAX_CHARACTERS: usize = 1 << 24;
 
-/// Maximum number of times that overlapping parts of one array are read (JDK 6), and characters that are always read.
+/// Maximum number of times that overlapping parts of one array are read (JDK 6).
 const OVERLAP: u64 = 256;
+/// Number of characters that are always read.
 const FREE: u64 = 1 << 20;
 
 /// Encoding of a String's characters.

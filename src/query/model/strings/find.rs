@@ -26,8 +26,9 @@ use hprof_values::ObjectId;
 use super::contents::{self, Hashes, StringEncoding};
 use super::{Basis, STRING, StringQuery};
 
-/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+/// Minimum number of objects per chunk of a thread.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 /// Number of shares of the Strings, by hash.
 pub(super) const SHARES: usize = 256;

@@ -366,7 +366,7 @@ impl Grouping<'_, '_> {
         }
     }
 
-    /// Returns the order of rows, unless it is that of their texts.
+    /// Returns the order of rows, unless rows are ordered by their texts.
     fn order(question: &StringQuery) -> Option<impl Fn(&EqualStrings, &EqualStrings) -> Ordering + Sync> {
         let sort_by = question.sort_by;
         let order = move |a: &EqualStrings, b: &EqualStrings| {

@@ -84,8 +84,9 @@ enum OfEntries {
 /// All rows of an array.
 const ALL_ROWS: (usize, usize) = (0, usize::MAX);
 
-/// Minimum and maximum number of rows of a part of an array that is split.
+/// Minimum number of rows of a part of a split array.
 const LEAST_ROWS: usize = 1 << 16;
+/// Maximum number of rows of a part of a split array.
 const MOST_ROWS: usize = 1 << 22;
 /// Number of parts of a split array per thread: they take different times.
 const PARTS_OF_A_THREAD: usize = 2;

@@ -243,8 +243,9 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
 
 /// Maximum number of segments of a ConcurrentHashMap up to JDK 7 that are summed: the default is 16.
 const MAX_SEGMENTS: usize = 64;
-/// Maximum number of nodes of a skip list examined, and of levels above it.
+/// Maximum number of nodes of a skip list examined.
 const MAX_NODES: usize = 4;
+/// Maximum number of levels of a skip list above the lowest.
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {

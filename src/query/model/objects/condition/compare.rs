@@ -100,6 +100,7 @@ impl Literal {
         }
     }
 
+    /// Returns whether the literal is a number.
     pub(super) fn is_number(&self) -> bool {
         self.integer.is_some() || self.float.is_some()
     }

@@ -66,7 +66,7 @@ impl FieldPath {
         }
     }
 
-    /// Checks that the path can lead to a value from objects of some classes. Returns the possible types of the value;
+    /// Checks that the path can lead to a value from objects of the given classes. Returns the possible types of the value;
     /// none if there is no class.
     pub(super) fn check(
         &self,
@@ -128,7 +128,7 @@ pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
     }
 }
 
-/// Lists the first fields of a class and of its superclasses.
+/// Returns a list of the first fields of a class and of its superclasses, for messages.
 fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
     let chain = summary.class_table().upwards(class);
     // A chain can be as long as there are classes, and most of them may have no field.

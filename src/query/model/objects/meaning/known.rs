@@ -77,7 +77,7 @@ pub(super) enum ReadMethod {
     Referent,
 }
 
-/// Known classes.
+/// Known classes, with the method of reading their objects.
 pub(super) const KNOWN: &[(&str, ReadMethod)] = &[
     ("java.lang.String", ReadMethod::Text),
     ("java.lang.AbstractStringBuilder", ReadMethod::Text),
