@@ -28,7 +28,7 @@ pub struct ClassPattern {
     glob: String,
     /// `true` if it can match the name after the last dot.
     simple: bool,
-    /// `true` if it is a name without `$`, which can be that of a nested class.
+    /// `true` if it is a name without `$`, which can be the name of a nested class.
     plain: bool,
 }
 

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 
 /// Maximum number of errors shown.
 const MAX_ERRORS: usize = 20;
-/// Maximum number of characters quoted from a file, and of an error message of the TOML parser.
+/// Maximum number of characters quoted from a file.
 const MAX_QUOTED: usize = 80;
+/// Maximum number of characters of an error message of the TOML parser.
 const MAX_MESSAGE: usize = 300;
 
 /// The errors of a file.
