@@ -9,7 +9,7 @@ pub use hprof_format::binary::tag;
 /// Size of a record header in bytes: tag, time, length.
 pub const RECORD_HEADER: usize = 9;
 
-/// Returns `true` if the tag is that of a known top-level record.
+/// Returns `true` if a known top-level record has this tag.
 pub const fn is_known(tag: u8) -> bool {
     matches!(tag, 0x01..=0x07 | 0x0a..=0x0e | 0x1c | 0x2c)
 }

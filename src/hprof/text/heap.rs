@@ -10,11 +10,11 @@ use crate::RootKind;
 pub(super) enum Body {
     /// No owner: after the first line, or after a ROOT.
     Nothing,
-    /// A CLS.
+    /// Lines below a CLS.
     Class,
-    /// An OBJ, or a line that cannot be parsed.
+    /// Lines below an OBJ, or below a line that cannot be parsed.
     Object,
-    /// An ARR.
+    /// Lines below an ARR.
     Array,
 }
 

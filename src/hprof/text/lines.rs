@@ -99,8 +99,7 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Discards the rest of a line that is too long. The buffer is full and contains the line's start, so it
-    /// stays unchanged.
+    /// Discards the rest of a line that is too long. The buffer is full and contains the line's start, so it is not changed.
     fn skip_to_newline(&mut self) -> io::Result<usize> {
         loop {
             let (used, found) = {
