@@ -35,9 +35,10 @@ const MARK: &[u8] = b"HPROF BLOCKSIZE=";
 /// Maximum number of packed bytes of a member that are examined before it is unpacked: fewer yield [`LARGE`] bytes,
 /// unless it was made to yield nothing.
 const LOOKED_AT: usize = 2 * LARGE;
-/// Number of offsets at which [`estimate`] examines blocks, and number of consecutive blocks at each: where small and large
-/// ones alternate, the block found first is always a small one.
+/// Number of offsets at which [`estimate`] examines blocks.
 const SAMPLES: usize = 8;
+/// Number of consecutive blocks examined at each offset: where small and large ones alternate, the block found first is always
+/// a small one.
 const IN_A_ROW: usize = 2;
 /// Minimum number of offsets with blocks for an estimate.
 const ENOUGH_SAMPLES: usize = 4;
