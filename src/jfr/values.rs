@@ -64,6 +64,7 @@ pub enum Value<'c> {
 #[derive(Debug, Clone, Copy)]
 pub struct StringValue<'c>(EncodedText<'c>);
 
+/// Form of a string in the chunk.
 #[derive(Debug, Clone, Copy)]
 enum EncodedText<'c> {
     Null,
@@ -85,7 +86,7 @@ pub struct Constant<'c> {
 pub struct ConstantNumber {
     /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
-    /// Number among the constants of the type, at most a small multiple of how many there are.
+    /// Number among the constants of the type: at most a small multiple of their count.
     pub number: usize,
 }
 
@@ -253,7 +254,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the values of an array.
+    /// Returns the array in a field.
     pub fn array(&self, name: &str) -> Option<Array<'c>> {
         match self.get(name)? {
             Value::Array(array) => Some(array),
@@ -326,7 +327,7 @@ impl<'c> Constant<'c> {
         Record::new(self.chunk, self.class, at, usize::MAX)
     }
 
-    /// Returns the constant as a string. One that is again a key of a constant is not followed.
+    /// Returns the constant as a string. If the string is itself the key of a constant, that is not followed.
     pub fn string(&self) -> StringValue<'c> {
         StringValue(EncodedText::Constant(*self))
     }
