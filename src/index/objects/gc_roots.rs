@@ -34,7 +34,7 @@ pub struct GcRoot {
 }
 
 impl GcRoot {
-    /// Returns `true` if only a thread's stack makes it a root, whether or not that thread is known.
+    /// Returns `true` if the root is on a thread's stack, whether or not that thread is known.
     pub fn is_of_stack(&self) -> bool {
         is_of_thread(self.kind)
     }

@@ -73,8 +73,8 @@ impl Preview {
         preview
     }
 
-    /// Returns `true` if IDs are unordered, as in dumps of collectors that visit objects by following
-    /// references (ZGC, Shenandoah).
+    /// Returns `true` if more than an eighth of the IDs are lower than the previous one, as in dumps of collectors that visit
+    /// objects by following references (ZGC, Shenandoah).
     pub(crate) fn is_unordered(&self) -> bool {
         self.descents * 8 > self.objects
     }

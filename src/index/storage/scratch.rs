@@ -102,13 +102,14 @@ impl ScratchArena {
         Self(Arc::new(SharedScratch { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
-    /// Takes `bytes` of the budget if they are available.
+    /// Takes `bytes` of the budget. Returns `false` if they are not available.
     fn take(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed.
+    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed. Returns `false` if they are not
+    /// available.
     fn take_with_spare(&self, bytes: u64) -> bool {
         let mut taken = self.take(bytes);
         if taken {

@@ -207,7 +207,7 @@ fn others_can_change(stat: &Stat) -> bool {
     is_of_another(stat) || Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
 
-/// Returns `true` if the entries of a directory of root or this user can be renamed and removed only by their owners.
+/// Returns `true` for a sticky directory of root or this user: its entries can be renamed and removed only by their owners.
 fn is_sticky(stat: &Stat) -> bool {
     !is_of_another(stat) && Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX)
 }

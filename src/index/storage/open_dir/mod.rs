@@ -296,7 +296,7 @@ pub fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)).into()
 }
 
-/// Returns `true` if an error says that a path contains a link that is not followed.
+/// Returns `true` if an error means that a path contains a link that is not followed.
 #[cfg(unix)]
 pub fn is_refused_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())

@@ -42,7 +42,7 @@ impl Lock {
         Self { made: None, _touches: None, file: None }
     }
 
-    /// Returns `true` if locks are supported.
+    /// Returns `true` if the file is locked; `false` where locks are not supported.
     pub(crate) fn is_held(&self) -> bool {
         self.file.is_some()
     }
@@ -131,7 +131,7 @@ pub(crate) fn take_at(
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Locks a file. Returns `false` where there are no locks.
+/// Locks a file. Returns `false` where locks are not supported.
 fn wait(file: &File, waiting: &mut impl FnMut()) -> io::Result<bool> {
     let mut touched = None;
     let mut waited = Duration::ZERO;
