@@ -218,7 +218,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     }
 }
 
-/// Computes a histogram of the objects in `scope`.
+/// Computes a histogram of the objects of a set that are in `scope`.
 pub fn histogram_within(
     dump: &DumpGraph<'_>,
     question: &HistogramQuery,

@@ -44,7 +44,7 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Returns whether a static field is among the references.
+    /// Returns whether the first reference is a static field.
     pub fn is_static(&self) -> bool {
         matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
     }

@@ -189,7 +189,7 @@ pub fn is_password(text: &[u8]) -> bool {
         && !ends_sentence
 }
 
-/// Returns whether a text is a name of Java rather than a value: `com.acme.Token`, `Token@1b2c3d`, or a path.
+/// Returns whether a text is a Java name or a path rather than a value: `com.acme.Token`, `Token@1b2c3d`.
 pub fn is_name(text: &[u8]) -> bool {
     let is_word = |part: &[u8]| {
         part.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
