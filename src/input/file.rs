@@ -135,7 +135,7 @@ impl MappedFile {
         self.stamp
     }
 
-    /// Returns whether the file's metadata is unchanged since it was opened.
+    /// Returns whether the file at the path still has the metadata that it had when it was opened.
     pub fn is_unchanged(&self) -> bool {
         File::open(&self.path).and_then(|file| Stamp::from_file(&file)).is_ok_and(|now| now == self.stamp)
     }
