@@ -207,7 +207,7 @@ impl Plans {
         self.of_class.get(class).is_some_and(|plan| plan.steps.is_some())
     }
 
-    /// Returns whether values of a type have no bytes.
+    /// Returns whether values of a type have no bytes, or cannot be read.
     pub(crate) fn is_empty(&self, class: usize) -> bool {
         self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
     }

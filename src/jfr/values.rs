@@ -218,7 +218,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the value of a boolean field.
+    /// Returns the value of a boolean field; `false` if there is none.
     pub fn is(&self, name: &str) -> bool {
         self.integer(name).is_some_and(|value| value != 0)
     }
