@@ -126,7 +126,7 @@ impl Fill {
         Self { blocks: Vec::new(), next: 0, staged: [[0; PARTS]; STAGE], count: 0 }
     }
 
-    /// Returns the number of edges in blocks.
+    /// Returns the number of edges that were written to blocks.
     fn edges(&self) -> usize {
         let Some(full) = self.blocks.len().checked_sub(1) else { return 0 };
         // The end of a full block equals the start of another one.

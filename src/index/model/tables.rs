@@ -242,7 +242,7 @@ rows! {
         kind: u8,
     }
 
-    /// A heap dump of the file, read or not.
+    /// A heap dump of the file, whether it was read or not.
     HeapDumpRow {
         /// Offset of its first sub-record.
         offset: U64,
@@ -268,9 +268,9 @@ rows! {
         lost_places: U64,
         /// Heap dump records without a sub-record.
         empty_segments: U64,
-        /// Object arrays as long as HotSpot can dump them.
+        /// Number of object arrays of the maximum length that HotSpot dumps, which may be truncated.
         cut_object_arrays: U64,
-        /// Primitive arrays as long as HotSpot can dump them.
+        /// Number of primitive arrays of the maximum length that HotSpot dumps, which may be truncated.
         cut_primitive_arrays: U64,
         /// 1 if the heap dump itself is incomplete.
         heap_damaged: u8,
@@ -286,7 +286,7 @@ rows! {
         id_bits: U64,
         /// Number of classes with a CLASS DUMP.
         class_objects: U64,
-        /// Objects whose ID an earlier object has.
+        /// Number of objects whose ID an earlier object has.
         repeated_objects: U64,
         /// Number of heap dumps in the file.
         heap_dumps: U32,

@@ -114,9 +114,9 @@ pub(crate) struct ScanResult {
     pub(crate) runs: Vec<IdRun>,
     /// `true` if IDs do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
-    /// Number of object arrays as long as HotSpot can dump them: probably truncated.
+    /// Number of object arrays of the maximum length that HotSpot dumps: probably truncated.
     pub(crate) cut_object_arrays: u64,
-    /// Number of primitive arrays as long as HotSpot can dump them: probably truncated.
+    /// Number of primitive arrays of the maximum length that HotSpot dumps: probably truncated.
     pub(crate) cut_primitive_arrays: u64,
     pub(crate) problems: Vec<Problem>,
     /// Number of damaged regions, including those not listed in `problems`.
