@@ -44,7 +44,7 @@ pub struct GeneratedLoaders<'a> {
     summary: &'a Summary,
 }
 
-/// Loaders of one class.
+/// Loaders of generated classes that are instances of one class.
 #[derive(Debug, Clone, Copy)]
 struct GeneratedClasses {
     first: ObjectId,

@@ -117,7 +117,7 @@ pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
     listing
 }
 
-/// Lists an object below all its dominators, from the roots down; if there are more than `top`, only the nearest.
+/// Lists an object below all its dominators, from the roots down; if there are more than `top`, only below the nearest ones.
 pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing {
     let dominators = std::iter::successors(Some(position), |position| tree.dominator(*position));
     let mut positions: Vec<TreePosition> = dominators.take(top.unwrap_or(usize::MAX)).collect();

@@ -100,7 +100,7 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
-/// Merges the rows of loaders of generated classes into one for each class of loaders, of the first by ID.
+/// Merges the rows of loaders of generated classes: one row for each class of loaders, with the ID of the first.
 fn merge_generated(summary: &Summary, rows: Vec<LoaderRow>, sort_by: LoaderOrder) -> Vec<LoaderRow> {
     let generated = GeneratedLoaders::new(summary);
     let class_of = |row: &LoaderRow| {

@@ -36,7 +36,7 @@ pub struct TextFinding {
 }
 
 impl TextFinding {
-    /// Returns the range of the array in bytes.
+    /// Returns the range of the secret in the array, in units.
     pub fn range(&self) -> (usize, usize) {
         let start = self.start as usize;
         (start, start.saturating_add(self.length as usize))

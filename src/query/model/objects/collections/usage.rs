@@ -108,11 +108,11 @@ pub struct Usage {
     pub count: Count,
     /// Location of the load factor.
     pub load: Option<FieldPlace>,
-    /// `true` if its elements are in chains of nodes by hash.
+    /// `true` if elements are in chains of nodes by hash.
     pub is_hash: bool,
-    /// `true` if it is a LinkedList.
+    /// `true` if the class is LinkedList.
     pub is_linked: bool,
-    /// `true` if it consists only of itself and its array: it references nothing else.
+    /// `true` if an instance consists only of itself and its array: it references nothing else.
     pub is_plain: bool,
 }
 
@@ -124,8 +124,8 @@ impl Usage {
 }
 
 impl Forms {
-    /// Returns, by class number, how the class uses memory, if it is a collection. Only the JDK's and Android's own
-    /// count.
+    /// Returns, by class number, how the class uses memory, if it is a collection. Only classes of the JDK and of
+    /// Android count.
     pub fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
         let of_class = |(number, known): (u32, &Option<KnownClass>)| {
             let class = ClassNumber(number);
