@@ -10,7 +10,7 @@ pub(super) const LONGEST: usize = 1 << 20;
 /// Number of bytes per read.
 const BLOCK: usize = 1 << 17;
 
-/// A reader of lines.
+/// A reader of the lines of a text.
 pub(super) struct Lines<'r> {
     input: &'r mut dyn BufRead,
     block: Vec<u8>,
