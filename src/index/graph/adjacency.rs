@@ -187,7 +187,7 @@ impl<'a> AdjacencyView<'a> {
     }
 }
 
-/// Targets in a list, ascending.
+/// Iterator over the targets in a list, ascending.
 #[derive(Debug, Clone)]
 pub struct Targets<'a> {
     bytes: &'a [u8],

@@ -20,7 +20,7 @@ use crate::storage::scratch::{Array, ScratchArena};
 /// Nodes in a chunk: a whole number of groups and of bitmap words.
 const CHUNK: u32 = 1 << 16;
 
-/// Nodes of the core.
+/// Nodes of the core: those that are not peeled, with their roots.
 pub(crate) struct Core {
     words: Array<Word>,
     /// Number of nodes.
@@ -221,7 +221,7 @@ fn sum_up(records: &mut [NodeRecord]) -> io::Result<(Vec<u64>, usize)> {
     Ok((bases, edges))
 }
 
-/// Collects the core, chunk by chunk.
+/// Collector of the nodes and edges of the core, chunk by chunk.
 struct CoreCollector<'a> {
     graph: &'a GraphView<'a>,
     peeled: PeelView<'a>,

@@ -4,7 +4,7 @@ use super::adjacency::AdjacencyView;
 pub use super::numbers::NONE;
 use crate::storage::prefetch::prefetch;
 
-/// A graph of nodes `0..len`.
+/// A graph of nodes `0..len`, as the algorithms read it.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphView<'a> {
     /// Targets of each node, except the target of its label.

@@ -27,7 +27,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Dominators of all nodes.
+/// Immediate dominators of all nodes, in the core or peeled.
 pub(crate) struct Forest {
     /// Dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. A node to which only
     /// unreachable nodes refer may have one of them as dominator.

@@ -22,7 +22,7 @@ use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
 use hprof_input::progress::Progress;
 
-/// Weight of each node, as stored.
+/// Weight of each node, in one byte each where possible.
 #[derive(Debug)]
 pub(crate) struct Weights {
     /// Weights in units; [`APART`] for nodes in `apart`.
@@ -40,7 +40,7 @@ impl Weights {
     }
 }
 
-/// Weight of each node, as plain slices.
+/// View of [`Weights`] as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct WeightsView<'a> {
     codes: &'a [u8],
@@ -65,7 +65,7 @@ impl WeightsView<'_> {
     }
 }
 
-/// An ordered tree.
+/// A dominator tree with its nodes in order: positions and subtrees.
 pub(crate) struct OrderedTree {
     /// Position by node; unreachable nodes come last, ascending.
     pub(crate) positions: Array<u32>,

@@ -18,7 +18,7 @@ use super::transpose::{self, EdgeSink, Transpose, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, ScratchStack, atomic_u32};
 
-/// A node in the forest of processed nodes.
+/// Link of a node to its ancestors in the forest of processed nodes.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Link {
@@ -72,7 +72,7 @@ pub(crate) fn dominators(
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
-/// Dominators of the core.
+/// Immediate dominators of the nodes of the core.
 pub(crate) struct Dominators {
     /// Preorder number by core number; 0 for unreachable nodes.
     pub(crate) numbers: Array<u32>,

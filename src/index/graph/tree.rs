@@ -29,7 +29,7 @@ pub(crate) const BLOCK: u32 = 64;
 /// Byte that marks a number stored in the separate list.
 pub(crate) const APART: u8 = 255;
 
-/// A block of positions.
+/// Row of a block of positions: sums and depths.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct BlockRow {

@@ -10,7 +10,7 @@ use super::order::{OrderedTree, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
 use crate::storage::scratch::{Array, ScratchArena};
 
-/// Columns before they are bit-packed.
+/// Columns of a dominator tree before they are bit-packed.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) ends: Array<u8>,
@@ -65,7 +65,7 @@ impl Columns {
     }
 }
 
-/// Shape of the tree.
+/// Shape of a dominator tree: where subtrees end, and depths by block.
 struct TreeShape {
     ends: Array<u8>,
     ends_apart: Vec<ApartRow>,

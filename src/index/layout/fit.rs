@@ -73,7 +73,7 @@ impl Evidence {
     }
 }
 
-/// Shapes of all classes under a layout.
+/// End and gaps of the fields of each class under a layout.
 pub struct Shapes {
     shapes: Vec<FieldsEnd>,
 }

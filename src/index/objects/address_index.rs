@@ -234,7 +234,7 @@ fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -
     low
 }
 
-/// Reads the IDs of objects in ascending order: each is in the line of the previous object or shortly after
+/// Reader of the IDs of objects in ascending order: each is in the line of the previous object or shortly after
 /// it.
 #[derive(Debug, Clone)]
 pub struct IdReader<'a> {

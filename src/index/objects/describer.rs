@@ -38,7 +38,7 @@ pub(crate) struct Describe<'a> {
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
-/// Input and derived data, shared by all threads.
+/// Input for describing objects and data derived from it, shared by all threads.
 pub(super) struct DescriberInput<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) id_size: IdSize,
@@ -52,7 +52,7 @@ pub(super) struct DescriberInput<'a> {
     wants_rows: bool,
 }
 
-/// Descriptions of the objects of a chunk.
+/// Descriptions of the objects of a chunk: classes, sizes and adjacency lists.
 pub(super) struct ChunkDescriptions {
     pub(super) classes: Vec<u8>,
     pub(super) codes: Vec<u8>,

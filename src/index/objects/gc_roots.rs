@@ -40,7 +40,7 @@ impl GcRoot {
     }
 }
 
-/// All GC roots.
+/// All GC roots whose objects are in the dump, and counts of the others.
 #[derive(Debug, Default)]
 pub struct Roots {
     /// Roots in file order; assumed ones last.

@@ -53,7 +53,7 @@ impl Position {
     }
 }
 
-/// A set shared by the threads that fill it.
+/// A set of object IDs, shared by the threads that fill it.
 #[derive(Debug)]
 pub(crate) struct AddressSet {
     shift: u32,

@@ -55,7 +55,7 @@ struct BlockRun {
     end: usize,
 }
 
-/// Receives the objects in file order and finds runs.
+/// Receiver of objects in file order that finds runs of contiguous records.
 pub(super) struct Placer<S> {
     /// Number of all objects.
     objects: u32,

@@ -9,7 +9,7 @@ use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, ClassRow};
 use crate::storage::id_map::IdMap;
 
-/// Plan for the instances of a class.
+/// Offsets of references in the instances of a class, and their size.
 #[derive(Debug)]
 pub struct ClassPlan {
     /// Class number.
@@ -44,7 +44,7 @@ impl ClassPlan {
     }
 }
 
-/// Plans of all classes of a dump.
+/// Plans for the objects of all classes of a dump.
 pub struct RecordPlans<'a> {
     summary: &'a Summary,
     sizes: &'a Sizes,

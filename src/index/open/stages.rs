@@ -105,7 +105,7 @@ impl Stages {
     }
 }
 
-/// Purpose of a build.
+/// Purpose of building the stages of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A permanent index.
@@ -151,7 +151,7 @@ pub(crate) fn build(
     Ok((summary, Stages { objects, references, referrers, tree }, fresh))
 }
 
-/// Builds stages. The lock must be held.
+/// Builder of stages, for use while the lock is held.
 struct StageBuilder<'a> {
     file: &'a Opening,
     directory: &'a IndexDirectory,

@@ -187,7 +187,7 @@ pub(super) struct Copy<'a> {
     passed: Mutex<CopyProgress>,
 }
 
-/// Number of bytes passed on so far.
+/// Progress of a copy: number of bytes written so far, and when to check free space.
 struct CopyProgress {
     hash: Xxh3,
     len: u64,

@@ -19,7 +19,7 @@ use crate::model::tables::NONE;
 /// Maximum number of objects read.
 const SAMPLE: u64 = 50_000;
 
-/// Data from the start of a heap dump.
+/// Classes and order of IDs at the start of a heap dump.
 #[derive(Debug, Default)]
 pub(crate) struct Preview {
     /// Class ID, superclass ID, and size of the class's own fields in bytes.

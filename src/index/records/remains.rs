@@ -169,7 +169,7 @@ impl<'a> DumpPart<'a> {
     }
 }
 
-/// The whole sub-records of a heap dump record.
+/// The whole sub-records of a heap dump record, which can be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeRecords {
     /// Offset of the heap dump record.
@@ -281,7 +281,7 @@ impl ClassPreview {
     }
 }
 
-/// Visitor of one heap dump record.
+/// Visitor that collects the whole sub-records of one heap dump record.
 struct RemainsCollector<'k> {
     known: &'k Preview,
     found: HeapRemains,

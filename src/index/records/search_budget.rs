@@ -97,7 +97,7 @@ impl<'a> HeapDumpSearch<'a> {
     }
 }
 
-/// Result of a walk over sub-records.
+/// Result of a walk that tests whether bytes are sub-records.
 pub(crate) struct Sight {
     pub(crate) has_object: bool,
     pub(crate) sub_records: usize,

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// chunk of it.
 const LONG_ARRAY: u32 = 1 << 17;
 
-/// A chunk of a heap dump.
+/// A chunk of a heap dump, or part of a long array in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedChunk {
     chunk: RecordChunk,
@@ -39,7 +39,7 @@ impl OrderedChunk {
     }
 }
 
-/// Divides a heap dump into chunks.
+/// Iterator over the chunks of a heap dump, in file order.
 pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
@@ -120,7 +120,7 @@ impl<'a> OrderedChunks<'a> {
     }
 }
 
-/// Walker of chunks.
+/// Walker over the sub-records of chunks, for any thread.
 #[derive(Clone, Copy)]
 pub struct ChunkWalk<'a> {
     bytes: &'a [u8],

@@ -38,7 +38,7 @@ pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<
     Ok(u64::try_from(about).unwrap_or(u64::MAX))
 }
 
-/// Counts objects.
+/// Visitor that counts objects.
 struct Count(u64);
 
 impl<'a> HeapVisitor<'a> for Count {

@@ -81,7 +81,7 @@ pub(crate) struct ChunkIds {
     pub(crate) highest: u64,
 }
 
-/// Result of a scan.
+/// Result of a scan of a heap dump: counts, and the rows of some tables.
 #[derive(Debug, Default)]
 pub(crate) struct ScanResult {
     pub(crate) tallies: IdMap<ObjectId, Tally>,

@@ -47,7 +47,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Memory that may still be taken.
+/// Amount of memory that may still be taken, and the limit that determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// Number of bytes that may still be taken.

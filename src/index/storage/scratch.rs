@@ -40,7 +40,7 @@ struct SharedScratch {
     spare: Mutex<Spare>,
 }
 
-/// Memory that no array uses.
+/// Memory of dropped arrays, for reuse by new ones.
 #[derive(Debug, Default)]
 struct Spare {
     /// Pieces of whole huge pages.
@@ -51,7 +51,7 @@ struct Spare {
 /// Memory for an array, and the length of its prefix that may contain bytes other than zero.
 type FoundPages = (PrivatePages, usize);
 
-/// An array.
+/// An array in the scratch arena: in memory, or in a file.
 #[derive(Debug)]
 pub struct Array<T> {
     place: ArrayPlace,

@@ -246,7 +246,7 @@ fn cache() -> Option<PathBuf> {
     dir("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")))
 }
 
-/// A directory that can be written to.
+/// A directory of an index that can be written to.
 #[derive(Debug)]
 pub(crate) struct IndexDirectory {
     dir: Arc<PrivateDir>,

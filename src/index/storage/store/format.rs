@@ -278,7 +278,7 @@ impl<W: Write + Seek> StageWriter<W> {
     }
 }
 
-/// A section that is being written.
+/// Writer of one section of a stage's file.
 pub(crate) struct SectionWriter<'w, W> {
     writer: &'w mut StageWriter<W>,
     id: u32,
@@ -314,7 +314,7 @@ impl<W: Write + Seek> SectionWriter<'_, W> {
     }
 }
 
-/// Hashes a stream of bytes by blocks.
+/// Hasher of a stream of bytes by blocks.
 #[derive(Default)]
 struct BlockHasher {
     hashes: Vec<U64>,

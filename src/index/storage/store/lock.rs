@@ -48,7 +48,7 @@ impl Lock {
     }
 }
 
-/// A thread that touches a file.
+/// A thread that regularly touches the locked file.
 #[derive(Debug)]
 struct Touches {
     /// Channel that ends the thread when it is dropped.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::storage::open_dir::{EntryKind, FileId, OpenDir};
 use crate::storage::private_dir::PrivateDir;
 
-/// An entry to be removed.
+/// A file or directory that has to be removed when the process ends.
 #[derive(Debug)]
 enum CleanupEntry {
     File {
