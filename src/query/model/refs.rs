@@ -62,7 +62,7 @@ pub struct ReferenceGroupRow {
     pub retained_bytes: u64,
 }
 
-/// References of the objects of a heap.
+/// Reader of the references and referrers of the objects of a heap.
 #[derive(Debug)]
 pub struct Refs<'a> {
     view: &'a View<'a>,

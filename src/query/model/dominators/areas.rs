@@ -42,7 +42,7 @@ const OF_LINK: u64 = 25;
 /// Maximum number of levels of merged areas below one object.
 const MERGED_LEVELS: u32 = 12;
 
-/// Start and size of the view.
+/// Query for a view of the dominator tree: its start and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AreaQuery {
     /// Start of the view.
@@ -87,7 +87,7 @@ impl Area {
     }
 }
 
-/// Objects of an area.
+/// Objects that an area represents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AreaObjects {
     /// All reachable objects: the start is the roots.
@@ -231,7 +231,7 @@ impl MergedTree {
     }
 }
 
-/// A view under construction.
+/// A view of the dominator tree under construction.
 struct Picture<'a, 'b> {
     graph: &'a ObjectGraph,
     labels: &'a Labels<'b>,

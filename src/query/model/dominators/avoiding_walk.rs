@@ -69,7 +69,7 @@ pub(super) fn walk_along(
     visited
 }
 
-/// References of objects, including those to their class objects. Everything is validated first.
+/// Reader of the references of objects and of their classes. All data is validated on creation.
 #[derive(Debug)]
 pub(crate) struct Outward<'a> {
     pub(super) lists: AdjacencyView<'a>,

@@ -94,7 +94,7 @@ pub struct OmittedNodes {
     pub retained_bytes: u64,
 }
 
-/// Objects of one class below the same classes.
+/// A node of a merged tree: objects of one class below the same classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergedNode {
     /// Class of the objects.
@@ -122,7 +122,7 @@ pub struct MergedNode {
     pub others: OmittedNodes,
 }
 
-/// A merged tree.
+/// A part of the dominator tree, merged by class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedDominators {
     /// Nodes in preorder, siblings by retained size, largest first.

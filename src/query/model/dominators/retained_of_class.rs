@@ -49,7 +49,7 @@ pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: 
     classes.retained
 }
 
-/// A pass over the tree in preorder.
+/// State of a pass over the tree that sums up retained sizes by group.
 struct ClassPass {
     retained: Vec<u64>,
     /// Groups with an object that dominates the current one.

@@ -155,7 +155,7 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Wal
     unmet | set
 }
 
-/// Positions of the objects of a set.
+/// Sizes and span of positions of the objects of a set.
 #[derive(Debug, Clone, Copy, Default)]
 struct SetPositions {
     /// Shallow size of all objects.

@@ -139,7 +139,7 @@ impl Extent {
     }
 }
 
-/// Diagnosis of a dump.
+/// Diagnosis of a dump: completeness and findings.
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
     /// Completeness of the dump.

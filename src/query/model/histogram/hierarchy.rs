@@ -54,7 +54,7 @@ impl HierarchyQuery {
     }
 }
 
-/// A row of the list or tree.
+/// A class in a list or tree of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HierarchyRow {
     /// Number of the class.

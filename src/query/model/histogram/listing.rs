@@ -58,7 +58,7 @@ pub struct ListingRow {
     pub depth: u32,
 }
 
-/// A listed part of the tree.
+/// A listed part of the dominator tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Position and depth of each object, in preorder.

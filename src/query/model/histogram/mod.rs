@@ -35,7 +35,7 @@ pub enum HistogramGroupBy {
     Loader,
 }
 
-/// Order of rows.
+/// Order of the rows of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HistogramOrder {
     /// Most bytes first.
@@ -106,7 +106,7 @@ pub struct HistogramRow {
     pub retained_bytes: Option<u64>,
 }
 
-/// Totals over rows.
+/// Totals over the rows of a histogram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistogramTotals {
     /// Number of rows.
@@ -117,7 +117,7 @@ pub struct HistogramTotals {
     pub shallow_bytes: u64,
 }
 
-/// A histogram.
+/// A class histogram: rows and totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     /// Rows within `top`, in the requested order.
@@ -135,7 +135,7 @@ pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u6
     class.objects.get() + class_objects
 }
 
-/// Set of objects that are counted.
+/// Objects that a histogram counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// All objects of the dump.

@@ -48,7 +48,7 @@ impl LoaderRow {
     }
 }
 
-/// Loaders and their groups.
+/// Class loaders with their retained sizes, and groups of loaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaders {
     /// Loaders in the requested order.
@@ -127,7 +127,7 @@ fn merge_generated(summary: &Summary, rows: Vec<LoaderRow>, sort_by: LoaderOrder
     all
 }
 
-/// A group with a large retained size, and intermediate results.
+/// A group of loaders with a large retained size, and intermediate results.
 #[derive(Debug, Clone, Default)]
 pub struct LargeGroup {
     /// Group of loaders.

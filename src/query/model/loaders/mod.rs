@@ -24,7 +24,7 @@ use hprof_base::sorting::SortRows;
 /// Superclass of all loaders.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
 
-/// Order of loaders.
+/// Order of class loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoaderOrder {
     /// Largest retained size first; loaders that are not reachable objects last.
@@ -38,7 +38,7 @@ pub enum LoaderOrder {
     Shallow,
 }
 
-/// A class loader.
+/// A class loader, or several that share a row, with its classes and sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.

@@ -19,7 +19,7 @@ use super::largest::largest;
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Order of objects.
+/// Order of the objects in a list of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InstanceOrder {
     /// Largest retained size first, unreachable objects last.

@@ -50,7 +50,7 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     BestObjects { objects, total }
 }
 
-/// One bit per position.
+/// Set of positions in the dominator tree, one bit each.
 #[derive(Default)]
 struct PositionMarks(Vec<u64>);
 

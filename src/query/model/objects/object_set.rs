@@ -6,7 +6,7 @@ use std::ops::Range;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 
-/// A dense index, from 0.
+/// A dense number, from 0, such as an object index: an element of [`Bits`].
 pub trait Number: Copy {
     /// Returns the number.
     fn number(self) -> u32;

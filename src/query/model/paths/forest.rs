@@ -34,7 +34,7 @@ const CHUNK: usize = 1 << 10;
 /// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
-/// The nearest holder of each object.
+/// Forest of shortest paths: the nearest holder of each object.
 pub struct Forest {
     /// Holder by object index; a root holds itself; NONE for objects that were not reached.
     holders: Array<u32>,

@@ -22,7 +22,7 @@ use super::forest::Forest;
 /// Maximum number of objects in a row without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
-/// Limits of the trees.
+/// Limits of the trees that are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Show {
     /// Maximum number of children of each object; all by default.
@@ -147,7 +147,7 @@ pub fn merge_paths(
     Ok(merged)
 }
 
-/// Chooses the nodes that are shown.
+/// Selection of the nodes that are shown.
 struct Picker<'p, 'a> {
     edges: &'p Edges<'a>,
     sought: &'p Bits,

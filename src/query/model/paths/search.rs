@@ -365,7 +365,7 @@ impl SearchPart {
     }
 }
 
-/// Finds the instances of classes.
+/// Finder of the instances of classes, which caches a list of them.
 #[derive(Default)]
 pub(crate) struct Instances {
     scans: u32,

@@ -98,7 +98,7 @@ pub(super) fn search<'a>(
     }
 }
 
-/// One part of the paths.
+/// Ways in one part of the paths, from a dominator to the next.
 enum Ways {
     /// The only way: one reference.
     Direct(ObjectIndex),

@@ -62,7 +62,7 @@ pub struct SecretRule {
     pub level: SecretLevel,
 }
 
-/// A rule about texts.
+/// A rule that recognizes credentials in texts by an expression.
 #[derive(Debug)]
 pub struct TextRule {
     pub(super) about: SecretRule,
@@ -112,7 +112,7 @@ impl HeldKind {
     const KEYWORDS: &[(&str, Self)] = &[("text", Self::Text), ("key", Self::Key)];
 }
 
-/// A rule about fields.
+/// A rule about values in fields of given classes.
 #[derive(Debug)]
 pub struct HeldRule {
     pub(super) about: SecretRule,

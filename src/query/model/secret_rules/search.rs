@@ -43,7 +43,7 @@ impl TextFinding {
     }
 }
 
-/// Use of a keyword.
+/// Rule or purpose that a keyword belongs to.
 #[derive(Debug)]
 enum User {
     /// Number of a rule; with the keyword, if its case matters.
@@ -70,7 +70,7 @@ pub struct TextSearch<'r> {
     seed: u64,
 }
 
-/// Working memory of a thread.
+/// Working memory of a thread that searches texts.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// For each rule and view the window around the last keywords; empty if there is none.

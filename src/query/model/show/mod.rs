@@ -88,7 +88,7 @@ pub struct Contents {
     pub has_more: bool,
 }
 
-/// An element of a collection.
+/// An element of a collection, or an entry of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContentEntry {
     /// Index in the order of the collection, from 0.

@@ -94,7 +94,7 @@ pub(super) struct FoundStrings {
     pub(super) unreadable: u64,
 }
 
-/// State shared by the threads.
+/// Search for Strings, with the state shared by its threads.
 struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,

@@ -85,7 +85,7 @@ impl StringReport {
     }
 }
 
-/// One of two dumps.
+/// One of two compared dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpSide {
     /// The old dump.
@@ -94,7 +94,7 @@ pub enum DumpSide {
     New,
 }
 
-/// Texts of a dump.
+/// Result of a String query for one of two dumps, with its texts.
 struct DumpTexts<'s, 'a> {
     answer: &'s StringReport,
     grouping: Grouping<'s, 'a>,

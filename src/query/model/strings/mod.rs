@@ -65,7 +65,7 @@ pub enum StringRows {
     Duplicates,
 }
 
-/// Order of rows.
+/// Order of the rows of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringOrder {
     /// By bytes, descending.
@@ -137,7 +137,7 @@ pub struct StringReport {
     groups: StoredRows,
 }
 
-/// Rows without their texts.
+/// Storage of the rows of a result.
 #[derive(Debug)]
 enum StoredRows {
     Few(Vec<EqualStrings>),
@@ -465,7 +465,7 @@ const SHARED: u64 = 1 << 24;
 /// Number of characters that are always shown, including texts truncated because they were shown before.
 const ALWAYS: u32 = 256;
 
-/// Reader of rows.
+/// Reader of the rows of a result, with their texts.
 #[derive(Debug)]
 pub struct StringReader<'a> {
     objects: ObjectReader<'a>,

@@ -45,7 +45,7 @@ fn families(summary: &Summary) -> Vec<Family> {
     inherited.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
 }
 
-/// Reads the fields of threads.
+/// Reader of the fields of Thread objects.
 #[derive(Debug)]
 pub(super) struct ThreadFields<'a> {
     pub(super) objects: ObjectReader<'a>,

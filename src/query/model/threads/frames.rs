@@ -75,7 +75,7 @@ impl fmt::Display for Frame {
     }
 }
 
-/// Reads stack traces.
+/// Reader of stack traces and their frames.
 #[derive(Debug)]
 pub struct Frames<'a> {
     records: StackRecords<'a>,

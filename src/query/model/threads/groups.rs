@@ -20,7 +20,7 @@ use super::{
     MAX_SEARCHED, SHARED_FRAMES, ThreadGrouping, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads,
 };
 
-/// A group of threads.
+/// A group of threads with their common stack, states and sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadGroup {
     /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name, or names

@@ -245,7 +245,7 @@ pub struct Local {
     pub retained_bytes: Option<u64>,
 }
 
-/// Finds and reads threads.
+/// Finder and reader of the threads of a dump.
 #[derive(Debug)]
 pub struct Threads<'a> {
     graph: &'a ObjectGraph,

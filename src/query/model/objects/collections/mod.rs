@@ -54,7 +54,7 @@ pub struct Entry {
     pub value: Bits,
 }
 
-/// A collection.
+/// A collection in the dump: its kind, and how its elements are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collection {
     /// Kind of the collection.
@@ -100,7 +100,7 @@ const LONGEST_FIELD: usize = 32;
 /// Maximum number of cells of a ConcurrentHashMap that are summed. The JVM creates no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
 
-/// Properties of a known class.
+/// Kind and form of a known collection class, and the number of the class.
 type KnownClass = (CollectionKind, CollectionForm, ClassNumber);
 
 /// Representations of the collection classes of a dump.

@@ -17,7 +17,7 @@ const MAX_FIELDS: usize = 64;
 /// Load factor of hash tables that do not store one.
 const LOAD_FACTOR: f32 = 0.75;
 
-/// Number of slots that a collection needs for its elements.
+/// Rule for the number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotRule {
     /// One per element.

@@ -11,7 +11,7 @@ use crate::objects::bound_names::is_bound;
 /// List of the fields that keep their values, with the commands that need them.
 const LIST: &str = include_str!("kept_fields.txt");
 
-/// A rule of the list.
+/// A rule of the list: fields of a class that keep their values.
 #[derive(Debug)]
 pub struct KeptField {
     /// Class that declares the fields.
@@ -39,7 +39,7 @@ pub enum KeptKind {
     Held,
 }
 
-/// Rules of the list.
+/// All rules of the list, with indices.
 #[derive(Debug, Default)]
 pub struct FieldList {
     /// The rules.

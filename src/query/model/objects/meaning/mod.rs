@@ -30,7 +30,7 @@ pub use stack::Stack;
 /// Maximum number of objects read in succession.
 const MAX_STEPS: u32 = 5;
 
-/// Meaning of an object.
+/// Meaning of an object as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meaning {
     /// The meaning as text.
