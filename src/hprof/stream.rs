@@ -7,7 +7,7 @@ use super::{FormatError, FormatErrorKind, Header};
 /// Size of the longest header in bytes: `JAVA PROFILE 1.0.2`, a zero, the identifier size, the time.
 const LONGEST_HEADER: usize = 31;
 
-/// A complete received item.
+/// A complete item of a recording that was received, such as a heap dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedPart {
     /// Kind of the item.

@@ -5,7 +5,7 @@ use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
 
-/// Owner of the indented lines.
+/// Kind of the line to which the following indented lines belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// No owner: after the first line, or after a ROOT.
