@@ -106,7 +106,7 @@ fn is_padding(rest: &[u8]) -> bool {
     rest.iter().all(|byte| *byte == 0)
 }
 
-/// State shared by all threads.
+/// State of unpacking, which the threads change under a lock.
 struct UnpackState {
     /// End of the finished members.
     turn: usize,
