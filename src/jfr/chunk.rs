@@ -25,7 +25,7 @@ const MAX_SELECTED: usize = if cfg!(test) { 4 } else { 1 << 20 };
 /// Number of events of a part of a chunk.
 pub const PART_EVENTS: u64 = 1 << 13;
 
-/// A chunk: its tables, over the bytes of the file.
+/// A chunk of a recording: its tables, and the bytes of the file.
 #[derive(Debug, Clone)]
 pub struct Chunk<'a> {
     tables: Arc<ChunkTables>,
@@ -70,7 +70,7 @@ pub(crate) struct EventPlace {
     pub(crate) end: u32,
 }
 
-/// Number of events of a type.
+/// Number and size of the events of a type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TypeCount {
     /// ID of the type in this chunk.
@@ -219,7 +219,7 @@ fn add_problem(problems: &mut Vec<FlightError>, problem: FlightError) {
     }
 }
 
-/// Findings of a walk over the headers of all events.
+/// Result of a walk over the headers of all events.
 struct Walk {
     runs: Vec<Range<usize>>,
     problems: Vec<FlightError>,

@@ -9,7 +9,7 @@ use crate::reader::{Reader, Text};
 /// Maximum depth of nested elements and of nested values.
 pub const MAX_DEPTH: usize = 32;
 
-/// Types of a chunk.
+/// Types of the events and constants of a chunk.
 #[derive(Debug, Default)]
 pub struct Metadata {
     /// Types, in the order of the file.

@@ -6,7 +6,7 @@ use crate::plan::{FieldEdge, Step};
 use crate::reader::Reader;
 use crate::values::{Array, Constant, FieldRead, Record};
 
-/// A field, by its name.
+/// A field to select, by its name: a key or an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberField<'n> {
     /// Key of a constant.

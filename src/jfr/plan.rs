@@ -55,7 +55,7 @@ impl Primitive {
     }
 }
 
-/// Step over a value.
+/// A step that skips a value or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Bytes of fixed length.
