@@ -123,7 +123,7 @@ impl<'a> AdjacencyView<'a> {
         });
     }
 
-    /// Returns the bytes of a group.
+    /// Returns the bytes of the lists of a group, with their lengths.
     #[inline(always)]
     fn bytes_of(&self, group: u32) -> &'a [u8] {
         // The offsets in a mapped file are within it. A missing group is read as one of empty lists.

@@ -34,7 +34,7 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Returns a view for traversals.
+    /// Returns a view of the weights for traversals.
     pub(crate) fn view(&self) -> WeightsView<'_> {
         WeightsView { codes: &self.codes, apart: &self.apart, unit: self.unit }
     }
@@ -82,7 +82,7 @@ const AHEAD: usize = 16;
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Orders a forest.
+/// Puts the dominator tree in order: computes retained weights, and assigns a position to each node.
 pub(crate) fn order(
     arena: &ScratchArena,
     forest: Forest,

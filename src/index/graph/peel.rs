@@ -43,7 +43,7 @@ pub(crate) struct PeelStates {
 }
 
 impl PeelStates {
-    /// Returns a view for traversals.
+    /// Returns a view of the states for traversals.
     pub(crate) fn view(&self) -> PeelView<'_> {
         PeelView { states: &self.states, kept: &self.kept }
     }
@@ -93,13 +93,13 @@ impl<'a> PeelView<'a> {
         self.states
     }
 
-    /// Returns `true` if the state is that of a node in the core.
+    /// Returns `true` if a node with this state is in the core.
     #[inline(always)]
     pub(crate) fn is_core(state: u8) -> bool {
         state & LEVEL == 0
     }
 
-    /// Returns the level in a state.
+    /// Returns the level of a node with this state.
     #[inline(always)]
     pub(crate) fn level_of(state: u8) -> u8 {
         state & LEVEL
@@ -118,7 +118,7 @@ fn matters(state: u8) -> bool {
     state & (ROOT | LEVEL) == 0
 }
 
-/// Peels a graph.
+/// Peels the leaf objects of a graph: sets the peeling state of each node.
 pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<PeelStates> {
     let mut states = arena.zeroed_array::<u8>(graph.lists.len() as usize)?;
     let kept = peel_nodes(atomic_u8(&mut states), graph);

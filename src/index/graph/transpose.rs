@@ -97,7 +97,7 @@ impl EdgeSink {
         fill.count = 0;
     }
 
-    /// Writes all staged edges.
+    /// Writes all staged edges to the blocks of their buckets.
     fn put_all(&mut self) {
         for bucket in 0..self.buckets.len() {
             if self.buckets[bucket].count > 0 {
@@ -220,7 +220,7 @@ impl Buckets {
         });
     }
 
-    /// Sorts all buckets.
+    /// Sorts the edges of all buckets by target.
     pub(crate) fn transpose(self, arena: &ScratchArena) -> io::Result<Transpose> {
         let mut bases = vec![0];
         for bucket in 0..self.len() {
@@ -265,7 +265,7 @@ pub(crate) struct Transpose {
 }
 
 impl Transpose {
-    /// Returns a view for traversals.
+    /// Returns a view of the transposed edges for traversals.
     pub(crate) fn view(&self) -> TransposedView<'_> {
         TransposedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
     }
@@ -280,7 +280,7 @@ pub(crate) struct TransposedView<'a> {
 }
 
 impl<'a> TransposedView<'a> {
-    /// Returns the sources of a target.
+    /// Returns the sources of a target, in no particular order.
     #[inline(always)]
     pub(crate) fn sources_of(&self, target: usize) -> &'a [u32] {
         let bucket = target / BUCKET as usize;

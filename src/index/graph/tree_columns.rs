@@ -24,7 +24,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns.
+    /// Makes the columns of a dominator tree.
     pub(crate) fn new(
         arena: &ScratchArena,
         order: &OrderedTree,

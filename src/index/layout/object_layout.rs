@@ -76,7 +76,7 @@ impl Layout {
         }
     }
 
-    /// Rounds up to the alignment of objects.
+    /// Rounds a size up to the alignment of objects.
     pub const fn align(&self, bytes: u64) -> u64 {
         align_up(bytes, self.alignment_bytes as u64)
     }

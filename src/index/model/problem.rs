@@ -81,7 +81,7 @@ kinds! {
 }
 
 impl ProblemKind {
-    /// Returns the kind with this number.
+    /// Returns the kind with this code.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| *kind as u8 == code)
     }

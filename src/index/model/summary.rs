@@ -148,12 +148,12 @@ impl Summary {
         self
     }
 
-    /// Returns the tables.
+    /// Returns all tables of the summary.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Returns the scalar values.
+    /// Returns the scalar values of the summary.
     pub fn facts(&self) -> &FactsRow {
         &self.facts
     }
@@ -168,7 +168,7 @@ impl Summary {
         }
     }
 
-    /// Returns the size of identifiers.
+    /// Returns the size of identifiers in the dump.
     pub fn id_size(&self) -> IdSize {
         if self.facts.id_bytes == 4 { IdSize::Four } else { IdSize::Eight }
     }
@@ -345,7 +345,7 @@ impl Summary {
         all.filter(|(key, _)| !self.hides_values || PUBLIC_PROPERTIES.contains(key))
     }
 
-    /// Returns one system property.
+    /// Returns the value of a system property of the JVM.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
@@ -387,7 +387,7 @@ impl Summary {
         &self.tables.segments
     }
 
-    /// Returns the problems and oddities.
+    /// Returns the problems and oddities found while reading the dump.
     pub fn problems(&self) -> Vec<Problem> {
         (self.tables.problems.iter())
             .map(|row| Problem {

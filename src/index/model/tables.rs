@@ -363,7 +363,7 @@ impl ClassRow {
         self.is_dumped().then(|| self.id.into())
     }
 
-    /// Returns the kind of its objects.
+    /// Returns the kind of the class's objects.
     pub fn kind(&self) -> ClassKind {
         ClassKind::from_code(self.kind)
     }

@@ -89,7 +89,7 @@ impl AddressIndex {
         }))
     }
 
-    /// Reads and checks all columns.
+    /// Reads and checks all columns; damage sets the mark of the file.
     pub(crate) fn check(&self) {
         self.lines.all();
         self.ids.all();

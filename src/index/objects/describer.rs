@@ -205,7 +205,7 @@ impl<'s> Describer<'s> {
         }
     }
 
-    /// Looks up the references of the batch.
+    /// Looks up the references of the current batch, and encodes their lists.
     fn end_batch(&mut self) {
         if self.shared.wants_rows {
             self.rows();

@@ -56,7 +56,7 @@ pub struct FieldPlace {
 }
 
 impl FieldPlace {
-    /// Returns the start of the value.
+    /// Returns the offset of the value in the bytes of an instance.
     pub fn start(self) -> u32 {
         self.at
     }
@@ -67,7 +67,7 @@ impl FieldPlace {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
 
-    /// Returns the value in an instance's bytes.
+    /// Returns the value of the field in an instance's bytes.
     #[inline]
     pub fn value(self, bytes: &[u8], id_size: IdSize) -> Option<Bits> {
         Some(Bits { kind: self.kind, bits: be_value(bytes, self.at as usize, self.kind, id_size)? })

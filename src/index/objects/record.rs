@@ -114,7 +114,7 @@ impl ObjectRecord<'_> {
         }
     }
 
-    /// Returns the offset in the dump.
+    /// Returns the offset of the record in the dump.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Instance(record) => record.offset,

@@ -105,7 +105,7 @@ impl<'a> RecordPlans<'a> {
         })
     }
 
-    /// Returns the size of an instance with these fields.
+    /// Returns the shallow size of an instance with these fields.
     #[inline]
     pub fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
         match plan.words {
@@ -114,7 +114,7 @@ impl<'a> RecordPlans<'a> {
         }
     }
 
-    /// Returns the size of an array.
+    /// Returns the shallow size of an array.
     #[inline]
     pub fn array(&self, element: BasicType, length: u32) -> u64 {
         self.sizes.layout().array_size(element, length.into())

@@ -185,7 +185,7 @@ impl Heap {
         &self.summary
     }
 
-    /// Returns the path as given.
+    /// Returns the path of the dump as given.
     pub fn path(&self) -> &Path {
         self.file.dump.path()
     }
@@ -195,7 +195,7 @@ impl Heap {
         self.file.dump.stamp().len
     }
 
-    /// Returns the compression of the file.
+    /// Returns the compression of the file, if it is compressed.
     pub fn compression(&self) -> Option<Compression> {
         self.file.compression
     }
@@ -205,7 +205,7 @@ impl Heap {
         self.fresh
     }
 
-    /// Returns notes for the user about index and file.
+    /// Returns the notes for the user about the index and the file.
     pub fn notes(&self) -> Vec<String> {
         self.file.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -303,7 +303,7 @@ fn count(summary: &Summary) -> u64 {
         + summary.facts().class_objects.get()
 }
 
-/// Checks a stage.
+/// Checks the file of a stage in a directory.
 fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough: bool) -> StageState {
     let opened = dir.map(name).map_err(|_| Unusable::Damaged);
     let checked = opened.and_then(|map| StageFile::open(map, &opening.key(stage))).and_then(|file| {

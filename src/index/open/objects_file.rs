@@ -29,7 +29,7 @@ struct ObjectFacts {
     reserved: u8,
 }
 
-/// Writes all sections.
+/// Writes all sections of the stage `objects`.
 pub(crate) fn write<W: io::Write + io::Seek>(
     objects: &ObjectTable,
     writer: &mut StageWriter<W>,

@@ -233,7 +233,7 @@ impl Opening {
         }
     }
 
-    /// Scans the dump.
+    /// Scans the dump and builds its summary.
     pub(crate) fn scan(
         &self,
         source: &DumpBytes<'_>,
@@ -327,7 +327,7 @@ impl Opening {
     }
 }
 
-/// Locks a directory.
+/// Locks an open directory of the index, with a message while another process holds the lock.
 fn lock(
     mut directory: IndexDirectory,
     progress: &dyn Progress,

@@ -69,7 +69,7 @@ impl SpooledCopy {
         &self.path
     }
 
-    /// Returns the directory that is removed with it.
+    /// Returns the directory of the copy, which is removed with it.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }

@@ -30,7 +30,7 @@ struct TreeFacts {
     reachable: U32,
 }
 
-/// Writes all sections.
+/// Writes all sections of the stage `dominators`.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
     arena: &ScratchArena,
     order: &OrderedTree,

@@ -37,7 +37,7 @@ pub(crate) struct Preview {
 }
 
 impl Preview {
-    /// Reads the start of `dump`.
+    /// Reads the start of heap dump `dump`.
     pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
         let mut preview = Self { id_size: Some(id_size), ..Self::default() };
         for segment in &dump.segments {

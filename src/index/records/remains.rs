@@ -59,7 +59,7 @@ impl<'a> DumpPart<'a> {
         self.bytes
     }
 
-    /// Returns the header.
+    /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -207,7 +207,7 @@ impl SubRecordCounts {
         self.instances + self.object_arrays + self.primitive_arrays + self.classes
     }
 
-    /// Subtracts other counts.
+    /// Subtracts the counts of `other`.
     fn subtract(&mut self, other: &Self) {
         self.instances -= other.instances;
         self.object_arrays -= other.object_arrays;
@@ -217,7 +217,7 @@ impl SubRecordCounts {
         self.thread_roots -= other.thread_roots;
     }
 
-    /// Adds other counts.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.instances += other.instances;
         self.object_arrays += other.object_arrays;

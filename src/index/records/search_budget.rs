@@ -39,7 +39,7 @@ impl<'a> HeapDumpSearch<'a> {
         Self { bytes, id_size: header.id_size, records_left: MAX_RECORDS, sub_records_left: MAX_SUB_RECORDS }
     }
 
-    /// Walks over records from `at` on.
+    /// Walks over at most `enough` records from `at` on; `None` if they are not consecutive records.
     pub(crate) fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
         record::chain(self.bytes, at, enough, &mut self.records_left)
     }

@@ -294,7 +294,7 @@ impl<'a> ClassRowBuilder<'a> {
         }
     }
 
-    /// Sets superclasses and java.lang.Class.
+    /// Sets the superclass of each class, and the class number of java.lang.Class.
     fn link(&mut self) {
         for row in &mut self.rows {
             let above = self.numbers.get(&row.super_id.into()).copied();
@@ -344,7 +344,7 @@ impl<'a> ClassRowBuilder<'a> {
         self.class_objects
     }
 
-    /// Adds the problems of classes.
+    /// Returns the problems of the classes.
     pub(crate) fn problems(&self, scan: &ScanResult) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut note = |kind: ProblemKind, count: u64, text: &str| {

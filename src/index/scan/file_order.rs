@@ -96,7 +96,7 @@ impl<'a> OrderedChunks<'a> {
         (start < end).then_some(RecordChunk { start, end, limit: end })
     }
 
-    /// Returns the number of remaining bytes.
+    /// Returns the number of bytes of the dump that remain.
     pub fn bytes(&self) -> u64 {
         let rest = self.segments.iter().filter_map(|segment| self.chunk(segment));
         self.segment.into_iter().chain(rest).map(|chunk| (chunk.end - chunk.start) as u64).sum()

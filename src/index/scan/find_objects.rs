@@ -59,7 +59,7 @@ impl<'a> Lookup<'a> {
         parts.into_iter().flatten().collect()
     }
 
-    /// Finds one object.
+    /// Finds the object with this ID.
     pub(crate) fn find_one(&self, id: ObjectId) -> Option<FoundObject<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }

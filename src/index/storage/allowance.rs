@@ -64,14 +64,14 @@ impl Allowance {
         }
     }
 
-    /// Returns memory that was freed.
+    /// Gives back memory that was freed.
     pub(crate) fn give_back(&self, bytes: u64) {
         // In one step: other threads may take memory in between.
         let less = |taken: u64| Some(taken.saturating_sub(bytes));
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Returns the number of bytes taken.
+    /// Returns the number of bytes that are taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }

@@ -177,7 +177,7 @@ pub(crate) struct BitPacker {
 }
 
 impl BitPacker {
-    /// Packs numbers; all frames but the last are full.
+    /// Packs numbers into frames; all frames but the last are full.
     pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
         // Most columns take less than half the size of their numbers.
         let mut packer = Self {

@@ -29,7 +29,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns the description of the limit.
+    /// Returns a description of the limit for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Given => "the memory budget",
@@ -127,7 +127,7 @@ impl Own {
         std::fs::read_to_string("/proc/self/status").map(|text| Self::from_status(&text)).unwrap_or_default()
     }
 
-    /// Reads `/proc/self/status`.
+    /// Parses the contents of `/proc/self/status`.
     fn from_status(status: &str) -> Self {
         let bytes = |name| kilobytes(status, name).unwrap_or(0);
         Self { private: bytes("RssAnon"), data: bytes("VmData"), addresses: bytes("VmSize") }

@@ -244,7 +244,7 @@ impl ScratchArena {
         Ok(Some((pages, used)))
     }
 
-    /// Returns memory to the kernel.
+    /// Gives memory back to the kernel, and to the budget.
     fn give_back(&self, pages: PrivatePages) {
         let bytes = pages.len() as u64;
         drop(pages);
@@ -316,7 +316,7 @@ fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     fitting(spare, bytes)
 }
 
-/// Returns none: memory cannot be moved here.
+/// Returns an empty list: memory cannot be moved here.
 #[cfg(not(target_os = "linux"))]
 fn pieces(_: &mut Vec<PrivatePages>, _: usize) -> Vec<PrivatePages> {
     Vec::new()
@@ -454,7 +454,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
         self.top.pop()
     }
 
-    /// Returns all elements, the lowest first.
+    /// Returns all elements of the stack, the lowest first.
     pub fn into_array(self) -> io::Result<Array<T>> {
         let Self { arena, top, below, .. } = self;
         let mut all = arena.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;

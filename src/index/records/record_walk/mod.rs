@@ -416,7 +416,7 @@ impl RecordWalk<'_> {
         *self.mangled.get_or_init(|| find_text_mode_damage(self.bytes))
     }
 
-    /// Reports that one or more records are lost here.
+    /// Reports that one or more records are lost in a damaged region.
     fn lose(&mut self, kind: ProblemKind, text: String, offset: usize, bytes: usize) {
         self.contents.lost_records += 1;
         self.contents.skipped_bytes += bytes as u64;

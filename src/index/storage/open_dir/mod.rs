@@ -271,7 +271,7 @@ pub fn unnamed_in(dir: &Path) -> io::Result<File> {
     OpenDir::open(dir)?.create_unnamed()
 }
 
-/// Creates something with a random name.
+/// Calls `create` with random names until one does not exist yet.
 pub(super) fn random<T>(
     prefix: &str,
     suffix: &str,

@@ -259,7 +259,7 @@ pub(crate) struct IndexDirectory {
 }
 
 impl IndexDirectory {
-    /// Returns the path.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -98,7 +98,7 @@ pub(crate) struct StageFile {
 }
 
 impl StageFile {
-    /// Checks header and table of a mapped file.
+    /// Opens a mapped file of a stage, after checking its header and section table.
     pub(crate) fn open(file: MappedFile, key: &FileKey) -> Result<Self, Unusable> {
         let bytes = file.bytes();
         let (header, rest) = FileHeader::ref_from_prefix(bytes).map_err(|_| Unusable::Damaged)?;
@@ -187,7 +187,7 @@ impl StageFile {
         self.damage.clone()
     }
 
-    /// Checks all sections.
+    /// Checks all sections of the file.
     pub(crate) fn verify(&self) -> Result<(), Unusable> {
         for row in &self.sections {
             let (range, checks) = self.checks(row).ok_or(Unusable::Damaged)?;
@@ -221,7 +221,7 @@ impl<W: Write + Seek> StageWriter<W> {
         self.section(id, size_of::<T>(), [rows.as_bytes()])
     }
 
-    /// Writes a section in parts.
+    /// Writes a section from several parts.
     pub(crate) fn section<'a>(
         &mut self,
         id: u32,
@@ -235,7 +235,7 @@ impl<W: Write + Seek> StageWriter<W> {
         section.end()
     }
 
-    /// Starts a section.
+    /// Starts a section and returns its writer.
     pub(crate) fn begin(&mut self, id: u32, row_bytes: usize) -> io::Result<SectionWriter<'_, W>> {
         let padding = self.at.next_multiple_of(SECTION_ALIGNMENT) - self.at;
         for _ in 0..padding {
@@ -246,7 +246,7 @@ impl<W: Write + Seek> StageWriter<W> {
         Ok(SectionWriter { writer: self, id, row_bytes, start, hasher: BlockHasher::default() })
     }
 
-    /// Writes header and table.
+    /// Writes the header and the section table.
     pub(crate) fn finish(mut self, key: &FileKey) -> io::Result<W> {
         debug_assert_eq!(
             self.sections.len(),
@@ -288,7 +288,7 @@ pub(crate) struct SectionWriter<'w, W> {
 }
 
 impl<W: Write + Seek> SectionWriter<'_, W> {
-    /// Writes the next part.
+    /// Writes the next part of the section.
     pub(crate) fn append(&mut self, part: &[u8]) -> io::Result<()> {
         self.hasher.update(part);
         self.writer.out.write_all(part)?;

@@ -188,7 +188,7 @@ impl Temporary {
         self.dir.entry_of(&self.name).is_ok_and(|there| there.id == self.id)
     }
 
-    /// Returns the file.
+    /// Returns the open file.
     pub fn as_file(&self) -> &File {
         &self.file
     }
@@ -374,7 +374,7 @@ impl TemporaryDir {
         &self.dir
     }
 
-    /// Returns the directory as one of an index.
+    /// Returns the directory as the directory of an index.
     pub(crate) fn private(&self) -> io::Result<PrivateDir> {
         PrivateDir::from_open(&self.path, self.parent.clone(), self.dir.clone())
     }
@@ -388,7 +388,7 @@ impl Drop for TemporaryDir {
     }
 }
 
-/// Marks a directory as that of a running process.
+/// Marks a directory as used by a running process.
 fn own(dir: &OpenDir) -> io::Result<File> {
     // It is locked before others can find it by name.
     let new = OsStr::new(".owner");
