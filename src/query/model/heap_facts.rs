@@ -39,7 +39,7 @@ pub struct HeapFacts {
     pub finalizer_frame: Option<Frame>,
 }
 
-/// Collects the facts.
+/// Collects the facts about a heap.
 pub fn facts(dump: &Dump<'_>) -> HeapFacts {
     let threads = Threads::new(dump);
     let finalizer_queue = finalizer_queue(&dump.objects);

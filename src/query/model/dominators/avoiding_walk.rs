@@ -162,7 +162,7 @@ impl<N: Number> Marks<N> {
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Removes all numbers, in ascending order.
+    /// Removes all numbers, and calls `taken` with each in ascending order.
     pub(crate) fn take(&mut self, mut taken: impl FnMut(N)) {
         for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
             let mut bits = std::mem::take(word.get_mut());

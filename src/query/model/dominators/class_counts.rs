@@ -89,7 +89,7 @@ fn add_objects(
     }
 }
 
-/// Adds counts, class by class.
+/// Adds counts by class number, and returns the sums.
 pub fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     for (count, other) in counts.iter_mut().zip(others) {
         count.objects += other.objects;

@@ -41,12 +41,12 @@ pub struct RetainedTotals {
     pub retained_objects: u64,
 }
 
-/// Returns the joint retained size of these objects.
+/// Returns the joint retained size of a set of objects.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> RetainedTotals {
     retained_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
-/// Returns the joint retained size of these objects, with explicit limits, which only affect the time.
+/// Returns the joint retained size of a set of objects, with explicit limits, which only affect the time.
 pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RetainedTotals {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());

@@ -132,7 +132,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Reads summary and index.
+    /// Returns the completeness of a dump, from its summary and its index.
     pub fn from_heap(heap: &Heap) -> Self {
         let account = heap.summary().account();
         Self { account, missing: heap.missing_objects(), retained: RetainedSizes::from_account(&account) }
@@ -181,7 +181,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     Diagnosis { extent, findings }
 }
 
-/// Merges similar problems of a file of this length.
+/// Returns findings for the problems of a file of this length; similar ones are merged.
 pub fn findings_of(problems: impl IntoIterator<Item = Problem>, file_bytes: u64) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for problem in problems {

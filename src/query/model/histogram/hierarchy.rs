@@ -135,7 +135,7 @@ pub fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
 
-/// Lists classes.
+/// Returns the list of the selected classes.
 pub fn list(summary: &Summary, question: &HierarchyQuery) -> Hierarchy {
     let figures = ClassFigures::new(summary);
     let mut rows: Vec<HierarchyRow> = (summary.numbered_classes())

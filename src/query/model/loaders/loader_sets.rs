@@ -358,7 +358,7 @@ pub struct RootPath {
     pub start: usize,
 }
 
-/// Finds the path of each of the given loaders once.
+/// Finds the shortest path to each of the given loaders.
 pub fn root_paths(
     view: &View<'_>,
     loaders: impl IntoIterator<Item = ObjectId>,
@@ -376,7 +376,7 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<RootPath> {
     root_path_along(view, &path)
 }
 
-/// Describes a path.
+/// Describes a path of objects from a root.
 pub fn root_path_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<RootPath> {
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
         let class = view.edges.class_of_class_object(holder);

@@ -63,12 +63,12 @@ pub struct ClassLoaderRow {
 }
 
 impl ClassLoaderRow {
-    /// Returns the loaders that the row represents.
+    /// Returns the IDs of the loaders that the row represents.
     pub fn ids(&self) -> impl Iterator<Item = ObjectId> + '_ {
         std::iter::once(self.id).chain(self.others.iter().copied())
     }
 
-    /// Returns the figure by which rows are sorted.
+    /// Returns the number by which rows are sorted.
     pub(super) fn figure(&self, sort_by: LoaderOrder) -> u64 {
         match sort_by {
             LoaderOrder::Retained => self.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),

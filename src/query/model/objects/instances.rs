@@ -46,7 +46,7 @@ pub struct InstanceQuery<'a> {
     pub top: Option<usize>,
 }
 
-/// Finds the matching objects.
+/// Finds the objects that match the query.
 pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
     if let (InstanceOrder::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
         return largest(graph, question.classes, top, question.live);

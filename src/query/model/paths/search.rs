@@ -204,14 +204,14 @@ impl SearchPart {
         self.ways.first().map(Vec::len)
     }
 
-    /// Finds the shortest ways.
+    /// Searches until the shortest ways are found.
     pub(crate) fn begin(&mut self, search: &mut PathSearch<'_, '_>) {
         while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
-    /// Finds all ways of up to `length` links.
+    /// Continues the search until all ways of up to `length` links are found.
     pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
         while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
         {
@@ -223,7 +223,7 @@ impl SearchPart {
         self.ways.len() >= search.most
     }
 
-    /// Advances by one level.
+    /// Advances the breadth-first search by one level.
     fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };

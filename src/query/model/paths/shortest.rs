@@ -125,7 +125,7 @@ impl Ways {
     }
 }
 
-/// Searches all parts.
+/// Searches all parts and returns the assembled paths.
 fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
     // From the object up to the roots.
     let mut parts = Vec::new();

@@ -105,7 +105,7 @@ struct StringSearch<'s, 'a> {
     fields: Vec<Option<StringFields>>,
 }
 
-/// Finds the matching Strings.
+/// Finds the Strings that match a query.
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     question: &StringQuery,

@@ -240,7 +240,7 @@ impl Basis {
     }
 }
 
-/// Finds Strings.
+/// Finds the Strings of a dump that match a query.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each String.

@@ -121,7 +121,7 @@ impl<'a> ThreadFields<'a> {
         (Some(fields.class()) == self.holder).then_some(fields)
     }
 
-    /// Returns the characters of the name.
+    /// Returns the characters of a thread's name.
     pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
@@ -138,7 +138,7 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// Returns the activity of a thread.
+    /// Returns the state of a thread, and how it waits.
     pub(super) fn doing(&self, object: ObjectIndex) -> Doing {
         let doing = match self.family(object) {
             Family::Virtual => self.virtual_doing(object),

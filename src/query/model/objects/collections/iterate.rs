@@ -48,7 +48,7 @@ impl<'a> Node<'a> {
         self.fields?.value(name)
     }
 
-    /// Returns the key and the value.
+    /// Returns the entry of a node, from its fields for key and value.
     fn entry(&self, key: &str, value: &str) -> Option<Entry> {
         Some(Entry { key: Some(self.value(key)?), value: self.value(value)? })
     }

@@ -27,7 +27,7 @@ impl FieldPath {
         (!names.iter().any(String::is_empty)).then_some(Self(names))
     }
 
-    /// Returns the last name.
+    /// Returns the last field name of the path.
     pub(super) fn last(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
