@@ -86,7 +86,7 @@ impl<R> Fact<R> {
         Self { null: Some(when), ..self }
     }
 
-    /// Marks data of the heap.
+    /// Marks the fact as data of the heap, which may be secret.
     pub const fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }

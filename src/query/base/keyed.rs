@@ -111,7 +111,7 @@ impl Absorb {
 }
 
 impl Squeeze {
-    /// Returns the next word.
+    /// Returns the next word of the output.
     #[inline(always)]
     pub fn next_word(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
@@ -162,7 +162,7 @@ impl Stream {
         Self { state }
     }
 
-    /// Computes the next bytes.
+    /// Computes the next bytes of the key stream.
     #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
     pub fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];
