@@ -178,13 +178,13 @@ impl ChunkTables {
         })
     }
 
-    /// Returns a time in nanoseconds since 1970.
+    /// Converts a time in ticks to nanoseconds since 1970.
     pub fn nanos(&self, ticks: i64) -> i64 {
         let since = self.duration_nanos(ticks.saturating_sub(self.header.start_ticks));
         self.header.start_nanos.saturating_add(since)
     }
 
-    /// Returns a duration in nanoseconds.
+    /// Converts a duration in ticks to nanoseconds.
     pub fn duration_nanos(&self, ticks: i64) -> i64 {
         let per_second = i128::from(self.header.ticks_per_second.max(1));
         let nanos = i128::from(ticks) * 1_000_000_000 / per_second;

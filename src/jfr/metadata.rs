@@ -83,7 +83,7 @@ impl Class {
 }
 
 impl Metadata {
-    /// Reads the fields of a metadata event.
+    /// Reads the types from the fields of a metadata event.
     pub(crate) fn read(mut reader: Reader<'_>) -> Result<Self, FlightError> {
         // Start, duration, ID of the metadata.
         for _ in 0..3 {
@@ -123,7 +123,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Returns the index of a type.
+    /// Returns the index of the type with this ID.
     #[inline]
     pub fn index_of(&self, id: i64) -> Option<usize> {
         match usize::try_from(id).ok().and_then(|id| self.small.get(id)) {

@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         self.long_variable()
     }
 
-    /// Reads one of several bytes.
+    /// Reads an integer of variable length that has several bytes.
     fn long_variable(&mut self) -> Result<i64, FlightError> {
         let next = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>());
         if let Some((next, ends)) = next.map(|next| (*next, ends(*next))).filter(|(_, ends)| *ends != 0) {

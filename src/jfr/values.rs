@@ -332,7 +332,7 @@ impl<'c> Constant<'c> {
         StringValue(EncodedText::Constant(*self))
     }
 
-    /// Returns the text of a string.
+    /// Returns the text of the constant, if it is a string.
     fn inline(&self) -> Option<InlineText<'c>> {
         if self.chunk.plans.primitive(self.class) != Some(Primitive::Text) {
             return None;
@@ -380,7 +380,7 @@ impl<'c> Array<'c> {
         })
     }
 
-    /// Returns the elements that have fields.
+    /// Returns the elements that have fields, including constants that elements refer to.
     pub fn records(&self) -> impl Iterator<Item = Record<'c>> + use<'c> {
         self.values().filter_map(|value| match value {
             Value::Record(record) => Some(record),
