@@ -15,7 +15,7 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Escapes harmful characters.
+/// Escapes harmful characters of a text.
 pub fn text(raw: &str) -> Cow<'_, str> {
     if !raw.contains(is_harmful) {
         return Cow::Borrowed(raw);

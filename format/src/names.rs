@@ -5,7 +5,7 @@
 //! suffix unchanged (`Foo$$Lambda$14/0x0000000801002a08`, since JDK 15
 //! `Foo$$Lambda$14+0x0000000801002a08`).
 
-/// Converts a class name to Java source form.
+/// Converts the name of a class from any notation to Java source form.
 pub fn java_class_name(name: &str) -> String {
     let dimensions = name.bytes().take_while(|b| *b == b'[').count();
     let element = name.get(dimensions..).unwrap_or_default();
