@@ -72,7 +72,7 @@ macro_rules! put {
 
 put!(u8 u16 u32 u64 i32 f32);
 
-/// Appends records that all have the same time.
+/// Writer that appends records that all have the same time.
 #[derive(Debug)]
 pub struct Records<'o> {
     out: &'o mut Vec<u8>,
@@ -118,7 +118,7 @@ pub struct StartThread {
 pub struct Totals {
     /// Live bytes. The format has four bytes for them; larger numbers saturate.
     pub live_bytes: u64,
-    /// Live objects, likewise.
+    /// Live objects. The format has four bytes for them; larger numbers saturate.
     pub live_objects: u64,
     /// Allocated bytes.
     pub allocated_bytes: u64,

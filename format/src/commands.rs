@@ -47,7 +47,7 @@ pub enum Command {
     HeapSummary,
     /// EXIT THE VM (0x05).
     Exit,
-    /// DUMP TRACES (0x06): those that were not written before.
+    /// DUMP TRACES (0x06): write the traces that were not written before.
     DumpTraces,
     /// CPU SAMPLES (0x07).
     CpuSamples {
@@ -84,10 +84,10 @@ pub enum Control {
     Depth(u16),
 }
 
-/// Size of an object ID in a command: that of the recording.
+/// Size of an object ID in a command, which equals that in the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdBytes {
-    /// Size used by the agent of JDK 5 to 8, also in 64-bit JVMs.
+    /// Size used by the agent of JDK 5 to 8, including in 64-bit JVMs.
     Four,
     /// Size used in dumps of 64-bit JVMs.
     Eight,
@@ -212,7 +212,7 @@ impl Control {
         Some(())
     }
 
-    /// Parses CONTROL. The length of the body determines that of an ID.
+    /// Parses CONTROL. The length of the body determines the length of an ID.
     fn decode(body: &[u8]) -> Result<Self, CommandErrorKind> {
         let (option, argument) = body.split_first_chunk().ok_or(CommandErrorKind::Length)?;
         let option = u16::from_be_bytes(*option);

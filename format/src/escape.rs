@@ -15,7 +15,7 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Escapes harmful characters.
+/// Escapes harmful characters of a text.
 pub fn text(raw: &str) -> Cow<'_, str> {
     if !raw.contains(is_harmful) {
         return Cow::Borrowed(raw);
@@ -48,9 +48,8 @@ pub fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Does what [`text`] does for a cell of a CSV file: a cell that a spreadsheet would interpret as a
-/// formula is prefixed with an apostrophe. Some spreadsheets also accept the wide forms of the signs in
-/// East Asian input.
+/// Escapes harmful characters in a cell of a CSV file. A cell that a spreadsheet would interpret as a formula is prefixed with
+/// an apostrophe. Some spreadsheets also accept the wide forms of the signs in East Asian input.
 ///
 /// No name of a Java class, field or method starts with one of these characters.
 pub fn cell(raw: &str) -> Cow<'_, str> {

@@ -7,7 +7,7 @@ pub fn begin(objects: u64, bytes: u64, date: &str) -> String {
     format!("HEAP DUMP BEGIN ({objects} objects, {bytes} bytes) {date}\n")
 }
 
-/// The last line.
+/// Last line of the section.
 pub const END: &str = "HEAP DUMP END\n";
 
 /// Kind of a GC root, with its details in the text. Unknown frames are -1.

@@ -5,7 +5,7 @@
 //! suffix unchanged (`Foo$$Lambda$14/0x0000000801002a08`, since JDK 15
 //! `Foo$$Lambda$14+0x0000000801002a08`).
 
-/// Converts a class name to Java source form.
+/// Converts the name of a class from any notation to Java source form.
 pub fn java_class_name(name: &str) -> String {
     let dimensions = name.bytes().take_while(|b| *b == b'[').count();
     let element = name.get(dimensions..).unwrap_or_default();
@@ -50,15 +50,15 @@ fn dotted(name: &str) -> String {
     }
 }
 
-/// Returns the package of a class in Java source form; for an array, that of its element type. Empty for
-/// primitive arrays and for the unnamed package.
+/// Returns the package of a class in Java source form; for an array, the package of its element type. Empty for primitive
+/// arrays and for the unnamed package.
 pub fn package(java_name: &str) -> &str {
     let element = java_name.trim_end_matches("[]");
     let plain = element.split_once(['/', '+']).map_or(element, |(class, _)| class);
     plain.rfind('.').map_or("", |dot| &plain[..dot])
 }
 
-/// Returns `true` if a class is part of the JDK, by its name in Java source form; primitive arrays are.
+/// Returns `true` if a class is part of the JDK, by its name in Java source form, or if it is a primitive array.
 pub fn is_of_jdk(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
     !element.contains('.') && element != name

@@ -9,6 +9,7 @@ use std::fmt;
 #[error("{}", self.0)]
 pub struct FormatError(Box<Inner>);
 
+/// Contents of a [`FormatError`].
 #[derive(Debug)]
 struct Inner {
     kind: FormatErrorKind,

@@ -29,7 +29,7 @@ impl Version {
         }
     }
 
-    /// All versions; of those that share a prefix, the longest name first.
+    /// All versions; if one name is a prefix of others, it comes after them.
     pub const ALL: [Self; 4] = [Self::V1_0_1, Self::V1_0_2, Self::V1_0_3, Self::V1_0];
 }
 

@@ -114,7 +114,7 @@ pub trait HeapVisitor<'a> {
     }
 }
 
-/// End of a walk.
+/// Result of a walk: where it ended, and why.
 #[derive(Debug)]
 pub struct WalkEnd {
     /// Offset of the first byte that was not read.

@@ -67,6 +67,7 @@ fn decode_slowly(bytes: &[u8]) -> String {
     out
 }
 
+/// A decoded part of a string.
 enum Unit {
     Char(char),
     Surrogate(u16),

@@ -9,7 +9,7 @@ pub use hprof_format::binary::tag;
 /// Size of a record header in bytes: tag, time, length.
 pub const RECORD_HEADER: usize = 9;
 
-/// Returns `true` if the tag is that of a known top-level record.
+/// Returns `true` if a known top-level record has this tag.
 pub const fn is_known(tag: u8) -> bool {
     matches!(tag, 0x01..=0x07 | 0x0a..=0x0e | 0x1c | 0x2c)
 }
@@ -23,7 +23,7 @@ pub struct Record {
     pub tag: u8,
     /// Microseconds since the header's time.
     pub time_us: u32,
-    /// Length of the body as stated. That of a heap dump of over 4 GiB is modulo 2^32.
+    /// Length of the body as stated; for a heap dump of over 4 GiB, modulo 2^32.
     pub length: u32,
 }
 
@@ -86,7 +86,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> 
 pub struct Chain {
     /// Number of records read.
     pub records: usize,
-    /// `true` if the last one ends exactly at the end of the file.
+    /// `true` if the last record ends exactly at the end of the file.
     pub to_end: bool,
 }
 
@@ -185,7 +185,7 @@ pub struct AllocSites<'a> {
     pub flags: u16,
     /// Cutoff ratio, if valid: the agent of JDK 5 to 8 writes the low half of a double, which is not.
     pub cutoff: Option<f32>,
-    /// Totals.
+    /// Totals over all sites.
     pub totals: HeapSummary,
     sites: &'a [u8],
 }

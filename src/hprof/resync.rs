@@ -19,7 +19,7 @@ pub trait KnownClasses {
 
 /// Number of consecutive, unambiguous objects that confirm a boundary.
 const CONVINCED: usize = 24;
-/// Number of bytes that one search may read, in addition to some for each byte that is searched.
+/// Number of bytes that one search may read, in addition to 16 for each byte that is searched.
 const BUDGET: usize = 64 << 20;
 /// Maximum number of class dumps among the objects that confirm a boundary.
 const MAX_CLASSES: usize = 4;
@@ -30,6 +30,7 @@ const HEAD: usize = 32;
 /// Maximum number of sub-records of any kind read from one position; roots and classes confirm nothing.
 const PATIENCE: usize = 256;
 
+/// Visitor that counts the objects that confirm a boundary.
 struct Judge<'k, K> {
     known: &'k K,
     good: usize,

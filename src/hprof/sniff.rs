@@ -116,7 +116,7 @@ fn behind_skippable_frames(mut bytes: &[u8]) -> &[u8] {
 }
 
 impl FileKind {
-    /// Returns a clause for an error message.
+    /// Returns a clause that describes the format in an error message.
     pub fn describe(self) -> String {
         match self {
             Self::Hprof => "it looks like an HPROF binary of an unknown version",

@@ -7,7 +7,7 @@ use super::{FormatError, FormatErrorKind, Header};
 /// Size of the longest header in bytes: `JAVA PROFILE 1.0.2`, a zero, the identifier size, the time.
 const LONGEST_HEADER: usize = 31;
 
-/// A complete received item.
+/// A complete item of a recording that was received, such as a heap dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedPart {
     /// Kind of the item.
@@ -80,7 +80,7 @@ impl StreamScanner {
     /// cannot be determined without its content, and the following bytes look like an unknown record.
     ///
     /// # Errors
-    /// Those of [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: the rest cannot be parsed, and
+    /// Errors of [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: the rest cannot be parsed, and
     /// `feed` must not be called again.
     pub fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(ReceivedPart)) -> Result<(), FormatError> {
         while !bytes.is_empty() {

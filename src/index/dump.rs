@@ -10,19 +10,19 @@ use crate::open::heap::Heap;
 use crate::records::stack_records::StackRecords;
 use hprof_input::progress::{Progress, Quiet};
 
-/// An open dump with its graph, without the bytes of its records: the one argument of queries that read none. A query that
+/// An open dump with its graph, without the bytes of its records: the argument of queries that read no records. A query that
 /// needs only the summary takes [`Heap`] or [`Summary`].
 #[derive(Debug, Clone, Copy)]
 pub struct DumpGraph<'a> {
-    /// The file, and answers kept in its index.
+    /// Opened dump, with access to the query results stored in its index.
     pub heap: &'a Heap,
-    /// Classes and other records.
+    /// Data about the dump that needs no access to single objects.
     pub summary: &'a Summary,
     /// Objects and references.
     pub graph: &'a ObjectGraph,
 }
 
-/// An open dump with its graph and its bytes: the one argument of queries that read records.
+/// An open dump with its graph and its bytes: the argument of queries that read records.
 #[derive(Debug, Clone, Copy)]
 pub struct Dump<'a> {
     base: DumpGraph<'a>,

@@ -105,7 +105,7 @@ impl MappedFile {
         Self::from_file(&file, path.to_owned(), Content::File)
     }
 
-    /// Maps an open file. `path`, for messages, is that of its directory if the file has no name.
+    /// Maps an open file. `path`, for messages, is the path of its directory if the file has no name.
     ///
     /// # Errors
     /// If it cannot be mapped.
@@ -135,13 +135,13 @@ impl MappedFile {
         self.stamp
     }
 
-    /// Returns whether the file's metadata is unchanged since it was opened.
+    /// Returns whether the file at the path still has the metadata that it had when it was opened.
     pub fn is_unchanged(&self) -> bool {
         File::open(&self.path).and_then(|file| Stamp::from_file(&file)).is_ok_and(|now| now == self.stamp)
     }
 
-    /// Returns whether somebody has written to the file since it was opened. A file that was replaced by another of its
-    /// name, or removed, stays unchanged for a process that has it open.
+    /// Returns whether somebody has written to the file since it was opened. A file that was replaced by another of its name,
+    /// or removed, is unchanged for a process that has it open.
     pub fn was_written(&self) -> bool {
         let Ok(file) = File::open(&self.path) else { return false };
         let same = file_id(&file) == self.id;
@@ -207,7 +207,7 @@ impl TextFile {
     /// Opens the file, if it looks like a text report of the HPROF agent.
     ///
     /// # Errors
-    /// Those of [`MappedFile::open`].
+    /// Errors of [`MappedFile::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         let map = MappedFile::open(path)?;
         // Text reports in archives are not supported.

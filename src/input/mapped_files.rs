@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 pub enum Content {
     /// A file that others can write to; the path is its own.
     File,
-    /// A scratch file without a name; the path is that of the directory.
+    /// A scratch file without a name; its path is the directory's.
     Scratch,
 }
 

@@ -25,7 +25,7 @@ const MAX_SELECTED: usize = if cfg!(test) { 4 } else { 1 << 20 };
 /// Number of events of a part of a chunk.
 pub const PART_EVENTS: u64 = 1 << 13;
 
-/// A chunk: its tables, over the bytes of the file.
+/// A chunk of a recording: its tables, and the bytes of the file.
 #[derive(Debug, Clone)]
 pub struct Chunk<'a> {
     tables: Arc<ChunkTables>,
@@ -36,13 +36,13 @@ pub struct Chunk<'a> {
 /// that parts of a chunk that are read at different times can share them.
 #[derive(Debug)]
 pub struct ChunkTables {
-    /// Header.
+    /// Header of the chunk.
     pub header: ChunkHeader,
-    /// Types.
+    /// Types of events and constants.
     pub metadata: Metadata,
     /// Number and bytes of the events of each type, ascending by type.
     pub counts: Vec<TypeCount>,
-    /// Damaged regions and checkpoints; the first ones.
+    /// The first damaged regions and damaged checkpoints.
     pub problems: Vec<FlightError>,
     pub(crate) plans: Plans,
     pub(crate) pools: Pools,
@@ -54,7 +54,7 @@ pub struct ChunkTables {
 /// Events of selected types. Their offsets are stored when a chunk is visited, so that headers are read once.
 #[derive(Debug)]
 pub(crate) struct SelectedEvents {
-    /// By index of the type.
+    /// `true` for selected types, by index of the type.
     pub(crate) is_selected: Vec<bool>,
     pub(crate) places: Vec<EventPlace>,
     /// Offset of the first selectable event that is not stored. Events from it on are visited again.
@@ -70,7 +70,7 @@ pub(crate) struct EventPlace {
     pub(crate) end: u32,
 }
 
-/// Number of events of a type.
+/// Number and size of the events of a type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TypeCount {
     /// ID of the type in this chunk.
@@ -101,7 +101,7 @@ impl<'a> Chunk<'a> {
     /// Reads the types and constants of a chunk, for [`Chunk::selected_events`].
     ///
     /// # Errors
-    /// As [`Chunk::read`].
+    /// If it contains no metadata, or damaged metadata.
     pub fn read_selecting(
         file: &'a [u8],
         span: &ChunkSpan,
@@ -115,7 +115,7 @@ impl<'a> Chunk<'a> {
         Self { tables, reader: reader_of(file, span) }
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length of the chunk in bytes.
     pub fn byte_count(&self) -> usize {
         self.reader.end()
     }
@@ -130,7 +130,7 @@ impl ChunkTables {
     /// Reads the types and constants of a chunk.
     ///
     /// # Errors
-    /// As [`Chunk::read`].
+    /// If the chunk contains no metadata, or damaged metadata.
     pub fn read(file: &[u8], span: &ChunkSpan) -> Result<Self, FlightError> {
         Self::read_selecting(file, span, &|_| false)
     }
@@ -178,13 +178,13 @@ impl ChunkTables {
         })
     }
 
-    /// Returns a time in nanoseconds since 1970.
+    /// Converts a time in ticks to nanoseconds since 1970.
     pub fn nanos(&self, ticks: i64) -> i64 {
         let since = self.duration_nanos(ticks.saturating_sub(self.header.start_ticks));
         self.header.start_nanos.saturating_add(since)
     }
 
-    /// Returns a duration in nanoseconds.
+    /// Converts a duration in ticks to nanoseconds.
     pub fn duration_nanos(&self, ticks: i64) -> i64 {
         let per_second = i128::from(self.header.ticks_per_second.max(1));
         let nanos = i128::from(ticks) * 1_000_000_000 / per_second;
@@ -219,7 +219,7 @@ fn add_problem(problems: &mut Vec<FlightError>, problem: FlightError) {
     }
 }
 
-/// Findings of a walk over the headers of all events.
+/// Result of a walk over the headers of all events.
 struct Walk {
     runs: Vec<Range<usize>>,
     problems: Vec<FlightError>,

@@ -9,7 +9,7 @@ use crate::reader::{Reader, Text};
 /// Maximum depth of nested elements and of nested values.
 pub const MAX_DEPTH: usize = 32;
 
-/// Types of a chunk.
+/// Types of the events and constants of a chunk.
 #[derive(Debug, Default)]
 pub struct Metadata {
     /// Types, in the order of the file.
@@ -34,7 +34,7 @@ const MAX_DIGITS: usize = 20;
 /// No type.
 const NONE: u32 = u32::MAX;
 
-/// A type.
+/// A type of events, constants or values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Class {
     /// ID in this chunk.
@@ -49,7 +49,7 @@ pub struct Class {
     by_name: Vec<u32>,
 }
 
-/// A field.
+/// A field of a type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Field {
     /// Name.
@@ -68,7 +68,7 @@ impl Class {
         &*self.super_name == "jdk.jfr.Event"
     }
 
-    /// Returns the index of a field; of several with one name, that of the first.
+    /// Returns the index of a field; of several with one name, the index of the first.
     pub fn field(&self, name: &str) -> Option<usize> {
         let field = |at: &u32| self.fields.get(*at as usize).map_or("", |field| &field.name);
         let first = self.by_name.partition_point(|at| field(at) < name);
@@ -83,7 +83,7 @@ impl Class {
 }
 
 impl Metadata {
-    /// Reads the fields of a metadata event.
+    /// Reads the types from the fields of a metadata event.
     pub(crate) fn read(mut reader: Reader<'_>) -> Result<Self, FlightError> {
         // Start, duration, ID of the metadata.
         for _ in 0..3 {
@@ -123,7 +123,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Returns the index of a type.
+    /// Returns the index of the type with this ID.
     #[inline]
     pub fn index_of(&self, id: i64) -> Option<usize> {
         match usize::try_from(id).ok().and_then(|id| self.small.get(id)) {

@@ -6,7 +6,7 @@ use crate::plan::{FieldEdge, Step};
 use crate::reader::Reader;
 use crate::values::{Array, Constant, FieldRead, Record};
 
-/// A field, by its name.
+/// A field to select, by its name: a key or an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberField<'n> {
     /// Key of a constant.
@@ -191,12 +191,13 @@ impl<'c> Record<'c> {
 }
 
 impl<'c> Array<'c> {
-    /// Selects fields of the type of its elements, as [`Chunk::numbers`].
+    /// Selects fields of the type of the elements, like [`Chunk::numbers`].
     pub fn fields<const N: usize>(&self, fields: [NumberField<'_>; N]) -> NumberFields<N> {
         self.place.chunk.numbers(self.place.class, fields)
     }
 
-    /// Visits a number for each of the first elements, at most `count`, as [`Array::for_each_element`]: the result of `number`
+    /// Visits a number for each of the first elements, at most `count`, like [`Array::for_each_element`]: the result of
+    /// `number`
     /// for the numbers in the selected fields. `number` is not called again for most elements with equal bytes.
     pub fn each_numbered<const N: usize>(
         &self,

@@ -6,9 +6,10 @@ use crate::reader::Reader;
 
 /// Maximum number of steps of a type: types of the JVM have at most 60.
 const MAX_STEPS: usize = 4096;
-/// Maximum number of steps of all types together, and as a multiple of the number of fields: values can be nested, so that each
-/// type has twice as many steps as the one in it. Types of a JVM have about as many steps as fields.
+/// Maximum number of steps of all types together.
 const MAX_ALL_STEPS: usize = 1 << 20;
+/// Maximum number of steps of all types together, as a multiple of the number of fields: values can be nested, so that each
+/// type has twice as many steps as the one in it. Types of a JVM have about as many steps as fields.
 const STEPS_OF_FIELD: usize = 16;
 
 /// Primitive type of a value.
@@ -54,7 +55,7 @@ impl Primitive {
     }
 }
 
-/// Step over a value.
+/// A step that skips a value or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Bytes of fixed length.
@@ -77,6 +78,7 @@ pub(crate) struct Plans {
     compressed: bool,
 }
 
+/// Steps over the values of one type.
 #[derive(Debug, Clone, Default)]
 struct ClassPlan {
     primitive: Option<Primitive>,
@@ -122,6 +124,7 @@ fn join_variables(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     joined
 }
 
+/// State of a type whose steps are computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
@@ -129,13 +132,14 @@ enum State {
     Done,
 }
 
+/// Computation of the steps of all types.
 struct Flattening<'m> {
     metadata: &'m Metadata,
     compressed: bool,
     max_steps: usize,
     plans: Vec<ClassPlan>,
     states: Vec<State>,
-    /// Number of steps so far, also of types that have too many.
+    /// Number of steps so far, including types that have too many.
     steps: usize,
 }
 
@@ -191,6 +195,7 @@ impl Flattening<'_> {
 }
 
 impl Plans {
+    /// Returns the primitive type with this index, if it is one.
     #[inline]
     pub(crate) fn primitive(&self, class: usize) -> Option<Primitive> {
         self.of_class.get(class)?.primitive
@@ -202,11 +207,12 @@ impl Plans {
         self.of_class.get(class).is_some_and(|plan| plan.steps.is_some())
     }
 
-    /// Returns whether values of a type have no bytes.
+    /// Returns whether values of a type have no bytes, or cannot be read.
     pub(crate) fn is_empty(&self, class: usize) -> bool {
         self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
     }
 
+    /// Returns the number of steps of all types.
     #[cfg(test)]
     pub(crate) fn step_count(&self) -> usize {
         self.of_class.iter().flat_map(|plan| &plan.steps).map(Vec::len).sum()

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 /// Offsets of the constants of a chunk, by type and key. They are read on request.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
-    /// By index of the type.
+    /// Constants, by index of the type.
     of_class: Vec<Pool>,
 }
 
@@ -54,7 +54,7 @@ impl Pool {
         Self::Sorted(constants)
     }
 
-    /// Returns the number of a constant among those of its type.
+    /// Returns the number of a constant among the constants of its type.
     #[inline]
     fn number(&self, key: i64) -> Option<usize> {
         match self {
@@ -93,7 +93,7 @@ impl Pools {
         Self { of_class: found.into_iter().map(Pool::new).collect() }
     }
 
-    /// Returns the number of a constant among those of its type: at most a small multiple of how many there are.
+    /// Returns the number of a constant among the constants of its type: at most a small multiple of their count.
     #[inline]
     pub(crate) fn number(&self, class: usize, key: i64) -> Option<usize> {
         self.of_class.get(class)?.number(key)

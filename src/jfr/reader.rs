@@ -35,6 +35,7 @@ pub(crate) struct InlineText<'a> {
     count: usize,
 }
 
+/// Encoding of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextEncoding {
     Utf8,
@@ -44,7 +45,7 @@ enum TextEncoding {
 }
 
 impl<'a> InlineText<'a> {
-    /// Returns its length as stated, in bytes or UTF-16 units.
+    /// Returns the length of the text as stated, in bytes or UTF-16 units.
     pub(crate) fn stated_len(&self) -> usize {
         self.count
     }
@@ -134,6 +135,7 @@ impl<'a> Reader<'a> {
         FlightError::new(kind, self.base + self.at as u64)
     }
 
+    /// Reads the next `length` bytes.
     #[inline]
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], FlightError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -189,7 +191,7 @@ impl<'a> Reader<'a> {
         self.long_variable()
     }
 
-    /// Reads one of several bytes.
+    /// Reads an integer of variable length that has several bytes.
     fn long_variable(&mut self) -> Result<i64, FlightError> {
         let next = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>());
         if let Some((next, ends)) = next.map(|next| (*next, ends(*next))).filter(|(_, ends)| *ends != 0) {
@@ -309,6 +311,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Reads a `short`.
     #[inline]
     pub(crate) fn short(&mut self) -> Result<i64, FlightError> {
         // Negative ones are written as 16 bits without a sign.
@@ -320,11 +323,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a `char`.
     #[inline]
     pub(crate) fn char(&mut self) -> Result<i64, FlightError> {
         if self.compressed { Ok(self.variable()? & 0xffff) } else { Ok(self.u16_be()?.into()) }
     }
 
+    /// Reads an `int`.
     #[inline]
     pub(crate) fn int(&mut self) -> Result<i64, FlightError> {
         // Negative ones are written as 32 bits without a sign.
@@ -336,6 +341,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a `long`.
     #[inline]
     pub(crate) fn long(&mut self) -> Result<i64, FlightError> {
         if self.compressed { self.variable() } else { self.i64_be() }

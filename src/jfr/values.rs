@@ -64,6 +64,7 @@ pub enum Value<'c> {
 #[derive(Debug, Clone, Copy)]
 pub struct StringValue<'c>(EncodedText<'c>);
 
+/// Form of a string in the chunk.
 #[derive(Debug, Clone, Copy)]
 enum EncodedText<'c> {
     Null,
@@ -85,7 +86,7 @@ pub struct Constant<'c> {
 pub struct ConstantNumber {
     /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
-    /// Number among the constants of the type, at most a small multiple of how many there are.
+    /// Number among the constants of the type: at most a small multiple of their count.
     pub number: usize,
 }
 
@@ -187,7 +188,7 @@ impl<'c> Record<'c> {
         self.place.chunk
     }
 
-    /// Returns the type.
+    /// Returns the type of the value.
     pub fn class(&self) -> Option<&'c Class> {
         self.chunk().metadata.classes.get(self.place.class)
     }
@@ -217,7 +218,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the value of a boolean field.
+    /// Returns the value of a boolean field; `false` if there is none.
     pub fn is(&self, name: &str) -> bool {
         self.integer(name).is_some_and(|value| value != 0)
     }
@@ -231,7 +232,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the text of a field, as [`StringValue::decode`].
+    /// Returns the text of a field, decoded like [`StringValue::decode`].
     pub fn text(&self, name: &str, max_bytes: usize) -> Option<Cow<'c, str>> {
         self.string(name)?.decode(max_bytes)
     }
@@ -253,7 +254,7 @@ impl<'c> Record<'c> {
         }
     }
 
-    /// Returns the values of an array.
+    /// Returns the array in a field.
     pub fn array(&self, name: &str) -> Option<Array<'c>> {
         match self.get(name)? {
             Value::Array(array) => Some(array),
@@ -290,31 +291,32 @@ impl<'c> Constant<'c> {
         Self { chunk, class, key }
     }
 
-    /// Returns the chunk.
+    /// Returns the chunk that contains the reference.
     pub fn chunk(&self) -> &'c Chunk<'c> {
         self.chunk
     }
 
-    /// Returns the index of its type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if it is not described.
+    /// Returns the index of the constant's type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if the type is
+    /// not described.
     #[inline]
     pub fn class_index(&self) -> usize {
         self.class
     }
 
-    /// Returns its key among the constants of its type.
+    /// Returns the key of the constant, which is unique among the constants of its type.
     #[inline]
     pub fn key(&self) -> i64 {
         self.key
     }
 
-    /// Returns its number; `None` if the chunk does not contain it, as with key 0 for null.
+    /// Returns the number of the constant; `None` if the chunk does not contain the constant, as with key 0 for null.
     #[inline]
     pub fn number(&self) -> Option<ConstantNumber> {
         let number = self.chunk.pools.number(self.class, self.key)?;
         Some(ConstantNumber { class: self.class, number })
     }
 
-    /// Returns the first key of the constants of its type, if these are numbered by their keys from it.
+    /// Returns the first key of the constants of this type, if these are numbered by their keys from it.
     pub fn first_key(&self) -> Option<i64> {
         self.chunk.pools.first_key(self.class)
     }
@@ -325,12 +327,12 @@ impl<'c> Constant<'c> {
         Record::new(self.chunk, self.class, at, usize::MAX)
     }
 
-    /// Returns the constant as a string. One that is again a key of a constant is not followed.
+    /// Returns the constant as a string. If the string is itself the key of a constant, that is not followed.
     pub fn string(&self) -> StringValue<'c> {
         StringValue(EncodedText::Constant(*self))
     }
 
-    /// Returns the text of a string.
+    /// Returns the text of the constant, if it is a string.
     fn inline(&self) -> Option<InlineText<'c>> {
         if self.chunk.plans.primitive(self.class) != Some(Primitive::Text) {
             return None;
@@ -378,7 +380,7 @@ impl<'c> Array<'c> {
         })
     }
 
-    /// Returns the elements that have fields.
+    /// Returns the elements that have fields, including constants that elements refer to.
     pub fn records(&self) -> impl Iterator<Item = Record<'c>> + use<'c> {
         self.values().filter_map(|value| match value {
             Value::Record(record) => Some(record),
@@ -389,7 +391,7 @@ impl<'c> Array<'c> {
 }
 
 impl FieldRead {
-    /// Returns the type.
+    /// Returns the index of the field's type; `usize::MAX` if it is not known.
     pub(crate) fn class(&self) -> usize {
         self.class
     }
@@ -418,7 +420,7 @@ impl FieldRead {
         }
     }
 
-    /// Reads a value. Of one with fields, the reader stays at its start.
+    /// Reads a value. For a value with fields, the reader is left at its start.
     pub(crate) fn value<'c>(
         &self,
         chunk: &'c Chunk<'c>,

@@ -144,7 +144,7 @@ pub enum TextEvent<'a> {
     Owner {
         /// Serial number of the thread; 0 if unknown.
         thread: u32,
-        /// Number of times that it has entered.
+        /// Number of times that the thread has entered.
         entries: u32,
     },
     /// `waiting to enter: thread 3, thread 4`

@@ -5,16 +5,16 @@ use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
 
-/// Owner of the indented lines.
+/// Kind of the line to which the following indented lines belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// No owner: after the first line, or after a ROOT.
     Nothing,
-    /// A CLS.
+    /// Lines below a CLS.
     Class,
-    /// An OBJ, or a line that cannot be parsed.
+    /// Lines below an OBJ, or below a line that cannot be parsed.
     Object,
-    /// An ARR.
+    /// Lines below an ARR.
     Array,
 }
 

@@ -10,7 +10,7 @@ pub(super) const LONGEST: usize = 1 << 20;
 /// Number of bytes per read.
 const BLOCK: usize = 1 << 17;
 
-/// A reader of lines.
+/// A reader of the lines of a text.
 pub(super) struct Lines<'r> {
     input: &'r mut dyn BufRead,
     block: Vec<u8>,
@@ -99,8 +99,7 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Discards the rest of a line that is too long. The buffer is full and contains the line's start, so it
-    /// stays unchanged.
+    /// Discards the rest of a line that is too long. The buffer is full and contains the line's start, so it is not changed.
     fn skip_to_newline(&mut self) -> io::Result<usize> {
         loop {
             let (used, found) = {

@@ -13,7 +13,7 @@ pub struct TextReader<'r> {
     section: Section,
 }
 
-/// Section that contains a line.
+/// Section of a text report that contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// Between records.

@@ -2,7 +2,7 @@
 
 use crate::{ObjectId, TraceSerial};
 
-/// Rest of a line.
+/// Parser for the rest of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scan<'a> {
     rest: &'a [u8],

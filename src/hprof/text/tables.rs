@@ -63,6 +63,7 @@ impl Ranking {
         }
     }
 
+    /// Returns the words of the last line.
     pub(super) const fn end(self) -> &'static str {
         match self {
             Self::Samples => "CPU SAMPLES END",
@@ -109,7 +110,7 @@ pub(super) fn row(line: &[u8]) -> TextEvent<'_> {
     row().map_or(TextEvent::Malformed { expected: EXPECTED, text: line }, TextEvent::Row)
 }
 
-/// Parses the first three columns.
+/// Parses the first three columns of a row: rank and percentages.
 fn rank_columns(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     scan.spaces();
     let rank = scan.decimal()?;

@@ -21,7 +21,7 @@ fn each<T>(text: &str, of: impl Fn(TextEvent<'_>) -> T) -> Vec<(u64, T)> {
     out
 }
 
-/// Does what [`each`] does, for comparisons.
+/// Returns the events of a text as strings, with line numbers, for comparisons.
 fn events(text: &str) -> Vec<(u64, String)> {
     each(text, |event| format!("{event:?}"))
 }

@@ -97,7 +97,7 @@ fn long_length(bytes: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// All lists as plain slices, for traversals of the whole graph.
+/// View of [`AdjacencyLists`] as plain slices, for traversals of the whole graph.
 #[derive(Debug, Clone, Copy)]
 pub struct AdjacencyView<'a> {
     groups: &'a [U64],
@@ -123,7 +123,7 @@ impl<'a> AdjacencyView<'a> {
         });
     }
 
-    /// Returns the bytes of a group.
+    /// Returns the bytes of the lists of a group, with their lengths.
     #[inline(always)]
     fn bytes_of(&self, group: u32) -> &'a [u8] {
         // The offsets in a mapped file are within it. A missing group is read as one of empty lists.
@@ -154,7 +154,7 @@ impl<'a> AdjacencyView<'a> {
         }
     }
 
-    /// Returns the list of an object.
+    /// Returns the targets of an object, ascending.
     #[inline]
     pub fn list(&self, object: u32) -> Targets<'a> {
         let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {
@@ -187,7 +187,7 @@ impl<'a> AdjacencyView<'a> {
     }
 }
 
-/// Targets in a list, ascending.
+/// Iterator over the targets in a list, ascending.
 #[derive(Debug, Clone)]
 pub struct Targets<'a> {
     bytes: &'a [u8],
@@ -299,7 +299,7 @@ pub(crate) struct EncodedLists {
 }
 
 impl Encoder {
-    /// Creates an encoder whose first list is that of `first`.
+    /// Creates an encoder for the lists of consecutive nodes, from `first` on.
     pub(crate) fn new(first: u32, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&[0; GROUP_BYTES]);

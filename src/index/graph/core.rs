@@ -20,7 +20,7 @@ use crate::storage::scratch::{Array, ScratchArena};
 /// Nodes in a chunk: a whole number of groups and of bitmap words.
 const CHUNK: u32 = 1 << 16;
 
-/// Nodes of the core.
+/// Nodes of the core: those that are not peeled, with their roots.
 pub(crate) struct Core {
     words: Array<Word>,
     /// Number of nodes.
@@ -29,7 +29,8 @@ pub(crate) struct Core {
     pub(crate) roots: Vec<u32>,
 }
 
-/// Edges of the core that matter, with the results of the depth-first search for each node: both are read together.
+/// Edges between nodes of the core except those to roots, with the results of the depth-first search for each node: both are
+/// read together.
 pub(crate) struct Edges {
     /// Start of the targets of each [`BLOCK`] of core numbers.
     pub(crate) bases: Vec<u64>,
@@ -57,7 +58,7 @@ pub(crate) struct NodeRecord {
 const BLOCK: u32 = 14;
 
 impl NodeRecord {
-    /// Returns the range of the targets of this record, which is that of `node`.
+    /// Returns the range of the node's targets in [`Edges::targets`]. `node` is the core number of this record.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn targets(self, bases: &[u64], node: u32) -> Range<usize> {
@@ -97,7 +98,7 @@ impl<'a> CoreNumbers<'a> {
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
 
-    /// Returns the first core number of each chunk of nodes, with the end (exclusive).
+    /// Returns the range of core numbers of each chunk of nodes: start and end (exclusive).
     fn bounds(self) -> impl Iterator<Item = (usize, usize)> + 'a {
         let chunk_words = CHUNK as usize / 64;
         let count = self.words.last().map_or(0, |word| word.before + word.bits.count_ones());
@@ -220,7 +221,7 @@ fn sum_up(records: &mut [NodeRecord]) -> io::Result<(Vec<u64>, usize)> {
     Ok((bases, edges))
 }
 
-/// Collects the core, chunk by chunk.
+/// Collector of the nodes and edges of the core, chunk by chunk.
 struct CoreCollector<'a> {
     graph: &'a GraphView<'a>,
     peeled: PeelView<'a>,
@@ -243,7 +244,7 @@ impl CoreCollector<'_> {
         }
     }
 
-    /// Calls `take` with each target of a node that is in the core and matters.
+    /// Calls `take` with each target of a node that is in the core and is not a root.
     #[inline(always)]
     fn targets(&self, node: u32, row: Targets<'_>, mut take: impl FnMut(u32)) {
         for target in row {

@@ -12,13 +12,13 @@ use crate::storage::scratch::{Array, ScratchArena, ScratchStack};
 pub(crate) struct DepthFirst {
     /// Core numbers in preorder; the first entry is a placeholder for the virtual root.
     pub(crate) order: Array<u32>,
-    /// Number of each node's parent, in preorder.
+    /// Preorder number of each node's parent, by preorder number.
     pub(crate) parents: Array<u32>,
     /// Number of nodes reached, including the virtual root: all preorder numbers are lower.
     pub(crate) reached: usize,
 }
 
-/// Longest list whose targets are prefetched: those of longer ones would evict what is needed first.
+/// Maximum length of a list whose targets are prefetched: targets of longer lists would evict data that is needed earlier.
 const SHORT: usize = 16;
 
 /// Searches the core depth-first from its roots.

@@ -4,10 +4,10 @@ use super::adjacency::AdjacencyView;
 pub use super::numbers::NONE;
 use crate::storage::prefetch::prefetch;
 
-/// A graph of nodes `0..len`.
+/// A graph of nodes `0..len`, as the algorithms read it.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphView<'a> {
-    /// Targets of each node, except that of its label.
+    /// Targets of each node, except the target of its label.
     pub(crate) lists: AdjacencyView<'a>,
     pub(crate) labels: &'a Labels<'a>,
     /// Children of the virtual root, ascending.

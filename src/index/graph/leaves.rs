@@ -27,14 +27,14 @@ pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Dominators of all nodes.
+/// Immediate dominators of all nodes, in the core or peeled.
 pub(crate) struct Forest {
     /// Dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. A node to which only
     /// unreachable nodes refer may have one of them as dominator.
     pub(crate) dominators: Array<u32>,
     /// Nodes of the core in preorder of the search, from 1: dominators come first.
     pub(crate) order: Array<u32>,
-    /// By preorder number: that of the dominator, 0 for the virtual root.
+    /// Preorder number of the dominator, by preorder number; 0 for the virtual root.
     pub(crate) core: Array<u32>,
     pub(crate) reached: usize,
 }
@@ -165,13 +165,14 @@ enum Ancestor {
     Peeled(u32),
 }
 
-/// Extent of some nodes: the nearest common ancestor of the first and the last of them in the core's preorder
-/// is that of all.
+/// Extent of a set of nodes in the core's preorder: its first and its last node have the same nearest common ancestor as all
+/// its nodes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     /// Preorder number in the dominator tree and search number of the first node, or of its nearest dominator
     /// in the core.
     first: (u32, u32),
+    /// Preorder number in the dominator tree and search number of the last node, or of its nearest dominator in the core.
     last: (u32, u32),
     /// Nearest common ancestor of all, while `first` and `last` are equal.
     only: Ancestor,

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// No node.
+/// Marker for no node.
 pub const NONE: u32 = u32::MAX;
 
 /// Dense number of an object in the index, from 0, in ascending order of object IDs.

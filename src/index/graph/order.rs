@@ -22,7 +22,7 @@ use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
 use hprof_input::progress::Progress;
 
-/// Weight of each node, as stored.
+/// Weight of each node, in one byte each where possible.
 #[derive(Debug)]
 pub(crate) struct Weights {
     /// Weights in units; [`APART`] for nodes in `apart`.
@@ -34,13 +34,13 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Returns a view for traversals.
+    /// Returns a view of the weights for traversals.
     pub(crate) fn view(&self) -> WeightsView<'_> {
         WeightsView { codes: &self.codes, apart: &self.apart, unit: self.unit }
     }
 }
 
-/// Weight of each node, as plain slices.
+/// View of [`Weights`] as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct WeightsView<'a> {
     codes: &'a [u8],
@@ -65,7 +65,7 @@ impl WeightsView<'_> {
     }
 }
 
-/// An ordered tree.
+/// A dominator tree with its nodes in order: positions and subtrees.
 pub(crate) struct OrderedTree {
     /// Position by node; unreachable nodes come last, ascending.
     pub(crate) positions: Array<u32>,
@@ -82,7 +82,7 @@ const AHEAD: usize = 16;
 /// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
-/// Orders a forest.
+/// Puts the dominator tree in order: computes retained weights, and assigns a position to each node.
 pub(crate) fn order(
     arena: &ScratchArena,
     forest: Forest,
@@ -320,8 +320,7 @@ const SMALL: usize = 1 << 16;
 const LEADING: u32 = 12;
 /// Number of nodes below which buckets do not pay off.
 const FEW: usize = 1 << 10;
-/// Number of buckets: those of the small weights, and for each length of 17 to 64 bits one for each value of
-/// the leading bits.
+/// Number of buckets: one for each small weight, and for each length of 17 to 64 bits one for each value of the leading bits.
 const BUCKETS: usize = SMALL + (48 << LEADING);
 
 /// Returns the bucket of a retained weight: the larger the weight, the lower.

@@ -9,7 +9,7 @@
 //! Edges to roots do not matter, as only the virtual root dominates a root. The target of a label (a class
 //! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
 //! instances are not needed until all other nodes are attached. If it refers to other nodes, its instances
-//! stay in the core.
+//! instances are not peeled.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -22,7 +22,7 @@ use crate::storage::scratch::{Array, ScratchArena, atomic_u8};
 
 /// Flag of a root: edges to it do not matter.
 const ROOT: u8 = 0x80;
-/// Flag of a label's target that has edges that matter: it stays, and so do the nodes with that label.
+/// Flag of a label's target with edges that matter: neither the target nor the nodes with that label are peeled.
 const KEPT: u8 = 0x40;
 /// Bits of the level of a peeled node, which is higher than those of the peeled nodes it refers to.
 const LEVEL: u8 = 0x3f;
@@ -36,20 +36,20 @@ const CHUNK: u32 = 1 << 14;
 const WORTH: usize = 50;
 const MAX_ROUNDS: usize = 12;
 
-/// State of each node.
+/// Peeling state of each node: flags and level.
 pub(crate) struct PeelStates {
     states: Array<u8>,
     kept: Vec<bool>,
 }
 
 impl PeelStates {
-    /// Returns a view for traversals.
+    /// Returns a view of the states for traversals.
     pub(crate) fn view(&self) -> PeelView<'_> {
         PeelView { states: &self.states, kept: &self.kept }
     }
 }
 
-/// View of the states: which nodes are peeled.
+/// View of the peeling states for traversals.
 #[derive(Clone, Copy)]
 pub(crate) struct PeelView<'a> {
     states: &'a [u8],
@@ -93,13 +93,13 @@ impl<'a> PeelView<'a> {
         self.states
     }
 
-    /// Returns `true` if the state is that of a node in the core.
+    /// Returns `true` if a node with this state is in the core.
     #[inline(always)]
     pub(crate) fn is_core(state: u8) -> bool {
         state & LEVEL == 0
     }
 
-    /// Returns the level in a state.
+    /// Returns the level of a node with this state.
     #[inline(always)]
     pub(crate) fn level_of(state: u8) -> u8 {
         state & LEVEL
@@ -118,14 +118,14 @@ fn matters(state: u8) -> bool {
     state & (ROOT | LEVEL) == 0
 }
 
-/// Peels a graph.
+/// Peels the leaf objects of a graph: sets the peeling state of each node.
 pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<PeelStates> {
     let mut states = arena.zeroed_array::<u8>(graph.lists.len() as usize)?;
     let kept = peel_nodes(atomic_u8(&mut states), graph);
     Ok(PeelStates { states, kept })
 }
 
-/// Sets the state of each node. Returns by label whether its nodes keep their edges to its target.
+/// Sets the state of each node. Returns, by label, `true` if the edges to its target are in the core.
 fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     let nodes = states.len();
     for root in graph.roots {
@@ -141,7 +141,7 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
-    // Labels whose nodes stay.
+    // Labels whose nodes are not peeled.
     let kept: Vec<bool> = (graph.labels.targets.iter())
         .map(|hub| *hub != NONE && states[*hub as usize].load(Ordering::Relaxed) & KEPT != 0)
         .collect();

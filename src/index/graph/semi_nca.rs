@@ -18,7 +18,7 @@ use super::transpose::{self, EdgeSink, Transpose, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, ScratchStack, atomic_u32};
 
-/// A node in the forest of processed nodes.
+/// Link of a node to its ancestors in the forest of processed nodes.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Link {
@@ -30,8 +30,9 @@ struct Link {
 
 /// Core nodes in a chunk.
 const CHUNK: usize = 1 << 16;
-/// Distance in nodes at which sources are prefetched, and how many of each.
+/// Distance in nodes at which sources are prefetched.
 const AHEAD: usize = 16;
+/// Maximum number of prefetched sources per node.
 const AHEAD_SOURCES: usize = 4;
 /// Distance in nodes at which the ancestors of sources are prefetched.
 const AHEAD_ANCESTORS: usize = 8;
@@ -71,7 +72,7 @@ pub(crate) fn dominators(
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
-/// Dominators of the core.
+/// Immediate dominators of the nodes of the core.
 pub(crate) struct Dominators {
     /// Preorder number by core number; 0 for unreachable nodes.
     pub(crate) numbers: Array<u32>,
@@ -82,7 +83,7 @@ pub(crate) struct Dominators {
     pub(crate) reached: usize,
 }
 
-/// Returns the transposed edges between reached nodes, in preorder numbers, without those of the search tree.
+/// Returns the transposed edges between reached nodes, in preorder numbers, without the edges of the search tree.
 fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transpose> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |chunk: usize, sink: &mut EdgeSink| {
@@ -183,7 +184,7 @@ struct Jump {
     to: u32,
 }
 
-/// Does what [`climb`] does, from `first` on: earlier nodes are already processed.
+/// Turns parents into dominators like [`climb`], from node `first` on, with jump pointers. Earlier nodes are already processed.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
 fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {

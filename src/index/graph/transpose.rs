@@ -47,10 +47,10 @@ pub(crate) struct EdgeSink {
     error: Option<io::Error>,
 }
 
-/// A thread's share of a bucket.
+/// Edges of one thread in a bucket.
 #[derive(Debug)]
 struct Fill {
-    /// Numbers of its blocks; all but the last one are full.
+    /// Numbers of the bucket's blocks; all but the last one are full.
     blocks: Vec<u32>,
     /// Position of the next edge, counted over all slabs.
     next: usize,
@@ -97,7 +97,7 @@ impl EdgeSink {
         fill.count = 0;
     }
 
-    /// Writes all staged edges.
+    /// Writes all staged edges to the blocks of their buckets.
     fn put_all(&mut self) {
         for bucket in 0..self.buckets.len() {
             if self.buckets[bucket].count > 0 {
@@ -126,7 +126,7 @@ impl Fill {
         Self { blocks: Vec::new(), next: 0, staged: [[0; PARTS]; STAGE], count: 0 }
     }
 
-    /// Returns the number of edges in blocks.
+    /// Returns the number of edges that were written to blocks.
     fn edges(&self) -> usize {
         let Some(full) = self.blocks.len().checked_sub(1) else { return 0 };
         // The end of a full block equals the start of another one.
@@ -220,7 +220,7 @@ impl Buckets {
         });
     }
 
-    /// Sorts all buckets.
+    /// Sorts the edges of all buckets by target.
     pub(crate) fn transpose(self, arena: &ScratchArena) -> io::Result<Transpose> {
         let mut bases = vec![0];
         for bucket in 0..self.len() {
@@ -255,7 +255,7 @@ pub(crate) fn too_many() -> io::Error {
     io::Error::other("neighboring objects have more than 4294967295 referrers")
 }
 
-/// Sources of all targets.
+/// Transposed edges: the sources of each target.
 pub(crate) struct Transpose {
     /// Start of the sources, by bucket.
     bases: Vec<usize>,
@@ -265,13 +265,13 @@ pub(crate) struct Transpose {
 }
 
 impl Transpose {
-    /// Returns a view for traversals.
+    /// Returns a view of the transposed edges for traversals.
     pub(crate) fn view(&self) -> TransposedView<'_> {
         TransposedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
     }
 }
 
-/// Sources of all targets, as plain slices.
+/// View of [`Transpose`] as plain slices.
 #[derive(Clone, Copy)]
 pub(crate) struct TransposedView<'a> {
     bases: &'a [usize],
@@ -280,7 +280,7 @@ pub(crate) struct TransposedView<'a> {
 }
 
 impl<'a> TransposedView<'a> {
-    /// Returns the sources of a target.
+    /// Returns the sources of a target, in no particular order.
     #[inline(always)]
     pub(crate) fn sources_of(&self, target: usize) -> &'a [u32] {
         let bucket = target / BUCKET as usize;

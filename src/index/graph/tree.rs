@@ -29,7 +29,7 @@ pub(crate) const BLOCK: u32 = 64;
 /// Byte that marks a number stored in the separate list.
 pub(crate) const APART: u8 = 255;
 
-/// A block of positions.
+/// Row of a block of positions: sums and depths.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct BlockRow {
@@ -41,7 +41,7 @@ pub(crate) struct BlockRow {
     pub(crate) least: U32,
 }
 
-/// A number that does not fit into a byte.
+/// Row of the separate list of numbers that do not fit into a byte.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct ApartRow {
@@ -121,8 +121,7 @@ impl Tree {
         self.positions.visit(objects, |_, position| visit(TreePosition(position)));
     }
 
-    /// Calls `visit` with the positions of some objects, in order. Efficient for many objects in ascending
-    /// order.
+    /// Calls `visit` with the positions of the given objects, in order. Efficient for many objects in ascending order.
     pub fn positions_of(
         &self,
         objects: impl IntoIterator<Item = ObjectIndex>,
@@ -444,7 +443,7 @@ impl Tree {
     }
 }
 
-/// Returns the number at a position.
+/// Returns the number at a position: its byte, or the number in `listed` if that does not fit into a byte.
 fn number(bytes: &BitPackedColumn, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     bytes.get(position).map_or(0, |number| expand_number(number, listed, position))
 }

@@ -10,7 +10,7 @@ use super::order::{OrderedTree, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
 use crate::storage::scratch::{Array, ScratchArena};
 
-/// Columns before they are bit-packed.
+/// Columns of a dominator tree before they are bit-packed.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) ends: Array<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns.
+    /// Makes the columns of a dominator tree.
     pub(crate) fn new(
         arena: &ScratchArena,
         order: &OrderedTree,
@@ -65,7 +65,7 @@ impl Columns {
     }
 }
 
-/// Shape of the tree.
+/// Shape of a dominator tree: where subtrees end, and depths by block.
 struct TreeShape {
     ends: Array<u8>,
     ends_apart: Vec<ApartRow>,
@@ -126,8 +126,7 @@ fn byte(number: u64) -> u8 {
     u8::try_from(number).unwrap_or(APART)
 }
 
-/// Returns sizes by position, the list of those that exceed a byte, and by block the bytes of all positions
-/// before it.
+/// Returns sizes by position, the list of sizes that exceed a byte, and by block the bytes of all positions before it.
 fn sizes(
     arena: &ScratchArena,
     order: &OrderedTree,

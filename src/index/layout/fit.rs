@@ -73,7 +73,7 @@ impl Evidence {
     }
 }
 
-/// Shapes of all classes under a layout.
+/// End and gaps of the fields of each class under a layout.
 pub struct Shapes {
     shapes: Vec<FieldsEnd>,
 }
@@ -101,7 +101,7 @@ pub fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) -> Vec<Fi
     summary.classes().iter().map(|class| own_fields_of(summary, class, packing, word_bytes)).collect()
 }
 
-/// Returns the fields that one class declares.
+/// Returns the fields that one class declares, including hidden ones of the JVM.
 fn own_fields_of(summary: &Summary, class: &ClassRow, packing: Packing, word_bytes: u8) -> FieldCounts {
     let mut counts = FieldCounts::default();
     for (_, kind) in summary.raw_fields(class) {
@@ -123,7 +123,7 @@ pub(crate) fn states_sizes(summary: &Summary) -> bool {
     objects.any(|class| class.stated_size.get() > 0)
 }
 
-/// Chooses the layout.
+/// Returns the layout that explains most measurements of a dump.
 pub(crate) fn fit(summary: &Summary) -> Fit {
     let sizes_stated = states_sizes(summary);
     if summary.version() == Version::V1_0_3 {
@@ -185,6 +185,7 @@ struct LayoutMeasurements<'s> {
     arrays: Vec<(BasicType, u64, u64)>,
 }
 
+/// A class of known size, or a superclass of one.
 struct FittedClass<'s> {
     class: &'s ClassRow,
     /// Position of the superclass in the list.

@@ -76,23 +76,23 @@ impl Layout {
         }
     }
 
-    /// Rounds up to the alignment of objects.
+    /// Rounds a size up to the alignment of objects.
     pub const fn align(&self, bytes: u64) -> u64 {
         align_up(bytes, self.alignment_bytes as u64)
     }
 
-    /// Returns the offset of the first element of an array.
+    /// Returns the offset of the first element in an array of this element type, in bytes.
     pub const fn array_base(&self, element: BasicType) -> u64 {
         let base = self.array_base_bytes as u64;
         if self.value_bytes(element) == 8 { align_up(base, 8) } else { base }
     }
 
-    /// Returns the size of an array.
+    /// Returns the size of an array in bytes.
     pub const fn array_size(&self, element: BasicType, length: u64) -> u64 {
         self.align(self.array_base(element).saturating_add(length.saturating_mul(self.value_bytes(element))))
     }
 
-    /// Returns the size of an instance whose fields end at `end`.
+    /// Returns the size in bytes of an instance whose fields end at `end`.
     pub fn instance_size(&self, end: u64) -> u64 {
         self.align(align_up(end, u64::from(self.word_bytes)))
     }
@@ -113,13 +113,14 @@ pub struct FieldCounts {
     pub(crate) ones: u32,
     /// `@Contended`: the class's fields are padded by 128 bytes before and after.
     pub(crate) padded_class: bool,
-    /// `@Contended` group: number of 8-byte and 4-byte fields in it; the group is padded likewise.
+    /// `@Contended` group: number of 8-byte and 4-byte fields in it; the group is padded by 128 bytes before and after.
     pub(crate) padded_group: Option<(u32, u32)>,
     /// Old JVMs lay out some classes with references first and without filling the gap.
     pub(crate) references_first: bool,
 }
 
 impl FieldCounts {
+    /// Adds one field.
     pub(crate) fn add(&mut self, kind: BasicType) {
         let count = self.count_of(kind);
         *count = count.saturating_add(1);
@@ -175,7 +176,7 @@ pub(crate) struct FieldsEnd {
 const PADDING: u64 = 128;
 
 impl FieldsEnd {
-    /// Returns the shape before java.lang.Object: a header.
+    /// Returns the shape of an object with only a header, which java.lang.Object extends.
     pub(crate) fn of_header(layout: &Layout) -> Self {
         Self { end: u64::from(layout.header_bytes), gaps: Vec::new() }
     }
@@ -444,7 +445,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Overrides of a `--layout` option: parts that it does not name stay as fitted.
+/// Overrides of a `--layout` option: values that it does not contain are those of the fitted layout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayoutOverride {
     /// Size of a reference, in bytes.

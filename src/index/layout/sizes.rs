@@ -94,12 +94,12 @@ impl Sizes {
         self.instances.get(class.0 as usize).copied().unwrap_or((0, SizeSource::Model))
     }
 
-    /// Returns the size of a class object.
+    /// Returns the size of the class object of a class.
     pub fn class_object(&self, class: ClassNumber) -> u64 {
         self.class_objects.get(class.0 as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the total size of all objects of a class; for java.lang.Class, that of all class objects.
+    /// Returns the total size of all objects of a class; for java.lang.Class, of all class objects.
     pub fn total(&self, class: ClassNumber) -> u64 {
         self.totals.get(class.0 as usize).copied().unwrap_or(0)
     }

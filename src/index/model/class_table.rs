@@ -59,7 +59,7 @@ impl ClassTable {
         table
     }
 
-    /// Returns the superclass.
+    /// Returns the superclass; `None` if it has none or was cut from a cycle.
     pub fn superclass(&self, class: ClassNumber) -> Option<ClassNumber> {
         number(&self.superclasses, class)
     }

@@ -18,7 +18,7 @@ pub struct MissingObjects {
     pub more: bool,
 }
 
-/// Counts dangling references.
+/// Counter of dangling references and of the missing objects.
 #[derive(Debug, Default)]
 pub(crate) struct MissingCounter {
     references: u64,

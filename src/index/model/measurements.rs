@@ -6,7 +6,7 @@
 
 use hprof_values::BasicType;
 
-/// The smallest distance from an object of some kind to the next object in address order.
+/// The smallest distance from an object of one class or array kind to the next object in address order.
 ///
 /// Object IDs of HotSpot are addresses, so a distance is an upper bound of the object's size, and in a
 /// compacted heap the smallest one is the size.
@@ -40,7 +40,7 @@ impl Distance {
         }
     }
 
-    /// Adds all distances of another.
+    /// Adds the distances of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.seen = self.seen.saturating_add(other.seen);
         match other.min.cmp(&self.min) {
@@ -59,7 +59,7 @@ pub const OBJECT_LENGTHS: usize = 64;
 /// Length below which distances are stored for each length.
 pub const SHORT: usize = 256;
 
-/// Lengths of all arrays of some element type.
+/// Lengths of all arrays of one class or element type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lengths<const N: usize> {
     /// Total number of elements.
@@ -75,6 +75,7 @@ impl<const N: usize> Default for Lengths<N> {
 }
 
 impl<const N: usize> Lengths<N> {
+    /// Adds an array of this length.
     #[inline(always)]
     pub(crate) fn see(&mut self, length: u32) {
         self.elements += u64::from(length);
@@ -83,6 +84,7 @@ impl<const N: usize> Lengths<N> {
         }
     }
 
+    /// Removes an array of this length.
     pub(crate) fn forget(&mut self, length: u32) {
         self.elements = self.elements.saturating_sub(u64::from(length));
         if let Some(count) = self.by_length.get_mut(length as usize % N) {
@@ -90,6 +92,7 @@ impl<const N: usize> Lengths<N> {
         }
     }
 
+    /// Adds the lengths of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.elements += other.elements;
         for (count, more) in self.by_length.iter_mut().zip(&other.by_length) {
@@ -106,7 +109,7 @@ impl<const N: usize> Lengths<N> {
 /// Number of array kinds: references first, then the primitives in the order of [`BasicType::PRIMITIVES`].
 pub const ARRAY_KINDS: usize = 9;
 
-/// Returns the number of an array kind, 0 for references.
+/// Returns the number of the array kind of an element type; 0 for references.
 #[inline]
 pub fn array_kind(element: BasicType) -> usize {
     BasicType::PRIMITIVES.iter().position(|kind| *kind == element).map_or(0, |at| at + 1)
@@ -130,6 +133,7 @@ impl Default for ShortArrays {
 }
 
 impl ShortArrays {
+    /// Adds the distance from an array of this kind and length to the next object.
     #[inline(always)]
     pub(crate) fn see(&mut self, kind: usize, length: u32, bytes: u64) {
         if (length as usize) < SHORT
@@ -139,12 +143,14 @@ impl ShortArrays {
         }
     }
 
+    /// Adds the distances of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (distance, more) in self.distances.iter_mut().zip(&other.distances) {
             distance.merge(more);
         }
     }
 
+    /// Returns the distances, by kind and length.
     pub(crate) fn distances(&self) -> &[Distance] {
         &self.distances
     }

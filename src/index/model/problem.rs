@@ -81,7 +81,7 @@ kinds! {
 }
 
 impl ProblemKind {
-    /// Returns the kind with this number.
+    /// Returns the kind with this code.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| *kind as u8 == code)
     }
@@ -109,10 +109,12 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Creates a problem of severity [`Severity::Note`].
     pub(crate) fn note(kind: ProblemKind, text: impl Into<String>, offset: Option<u64>) -> Self {
         Self { severity: Severity::Note, kind, text: text.into(), offset, skipped_bytes: 0 }
     }
 
+    /// Creates a problem of severity [`Severity::Damage`].
     pub(crate) fn damage(kind: ProblemKind, text: impl Into<String>, offset: Option<u64>) -> Self {
         Self { severity: Severity::Damage, ..Self::note(kind, text, offset) }
     }
@@ -140,8 +142,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Totals of what was read and what was not: these are complete, though only the first damaged regions are
-/// listed as problems.
+/// Totals of read, skipped and damaged data. They are complete, though only the first damaged regions are listed as problems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
     /// Size of the (unpacked) file in bytes.
@@ -151,21 +152,21 @@ pub struct Account {
     pub expected_bytes: Option<u64>,
     /// Number of bytes in the file that could not be read.
     pub skipped_bytes: u64,
-    /// Damaged regions at the top level: each contains one or more records.
+    /// Number of damaged regions at the top level: each contains one or more records.
     pub lost_records: u64,
-    /// Damaged regions in the heap dump: each contains one or more sub-records.
+    /// Number of damaged regions in the heap dump: each contains one or more sub-records.
     pub lost_places: u64,
-    /// Classes that LOAD CLASS or objects refer to but that are not dumped.
+    /// Number of classes that LOAD CLASS or objects refer to but that are not dumped.
     pub undumped_classes: u64,
-    /// Instances of classes that are not dumped: their fields are unknown.
+    /// Number of instances of classes that are not dumped: their fields are unknown.
     pub objects_without_class: u64,
     /// Instances with more or fewer bytes than their class declares.
     pub odd_instances: u64,
     /// Segments without a sub-record.
     pub empty_segments: u64,
-    /// Object arrays as long as HotSpot can dump them.
+    /// Number of object arrays of the maximum length that HotSpot dumps, which may be truncated.
     pub cut_object_arrays: u64,
-    /// Primitive arrays as long as HotSpot can dump them.
+    /// Number of primitive arrays of the maximum length that HotSpot dumps, which may be truncated.
     pub cut_primitive_arrays: u64,
     /// `true` if the heap dump itself is incomplete: the file is truncated in it, or part of it could not be
     /// read.

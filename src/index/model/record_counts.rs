@@ -34,7 +34,7 @@ pub struct RecordCounts {
 }
 
 impl Summary {
-    /// Returns the numbers of records.
+    /// Returns the numbers of top-level records in the dump, by tag.
     pub fn record_counts(&self) -> RecordCounts {
         let tables = &self.tables;
         RecordCounts {

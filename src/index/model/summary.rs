@@ -134,8 +134,7 @@ impl Summary {
         self.hides_values
     }
 
-    /// Adds data read from objects with the class table. `texts` contains the texts of the summary and those
-    /// of the new rows.
+    /// Adds data read from objects with the class table. `texts` contains the texts of the summary and of the new rows.
     pub(crate) fn with_objects(
         mut self,
         loaders: Vec<LoaderRow>,
@@ -149,12 +148,12 @@ impl Summary {
         self
     }
 
-    /// Returns the tables.
+    /// Returns all tables of the summary.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Returns the scalar values.
+    /// Returns the scalar values of the summary.
     pub fn facts(&self) -> &FactsRow {
         &self.facts
     }
@@ -169,7 +168,7 @@ impl Summary {
         }
     }
 
-    /// Returns the size of identifiers.
+    /// Returns the size of identifiers in the dump.
     pub fn id_size(&self) -> IdSize {
         if self.facts.id_bytes == 4 { IdSize::Four } else { IdSize::Eight }
     }
@@ -184,7 +183,7 @@ impl Summary {
         (0..).map(ClassNumber).zip(self.classes())
     }
 
-    /// Returns one class.
+    /// Returns the class with this number.
     #[inline]
     pub fn class(&self, number: ClassNumber) -> Option<&ClassRow> {
         self.tables.classes.get(number.0 as usize)
@@ -346,7 +345,7 @@ impl Summary {
         all.filter(|(key, _)| !self.hides_values || PUBLIC_PROPERTIES.contains(key))
     }
 
-    /// Returns one system property.
+    /// Returns the value of a system property of the JVM.
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
@@ -373,7 +372,7 @@ impl Summary {
         self.tables.records.iter().filter(move |row| row.tag == tag).map(|row| row.value.get())
     }
 
-    /// Returns the number of records with this tag, of those in [`Self::record_values`].
+    /// Returns the number of values with this tag in [`Self::record_values`].
     pub fn record_count(&self, tag: u8) -> usize {
         self.tables.records.iter().filter(|row| row.tag == tag).count()
     }
@@ -388,7 +387,7 @@ impl Summary {
         &self.tables.segments
     }
 
-    /// Returns the problems and oddities.
+    /// Returns the problems and oddities found while reading the dump.
     pub fn problems(&self) -> Vec<Problem> {
         (self.tables.problems.iter())
             .map(|row| Problem {
@@ -402,7 +401,7 @@ impl Summary {
             .collect()
     }
 
-    /// Returns the totals of what was read and what was not.
+    /// Returns the totals of read, skipped and damaged data.
     pub fn account(&self) -> Account {
         let row = self.tables.account.first().copied().unwrap_or_default();
         // Without a heap dump no class is dumped.

@@ -48,8 +48,8 @@ rows! {
         deviant: U64,
         /// Text number of the name in Java source form.
         name: U32,
-        /// Class number of the superclass that the dump states, or NONE: unlike those of
-        /// [`super::class_table::ClassTable`], superclasses can be cyclic.
+        /// Class number of the superclass that the dump states, or NONE. Stated superclasses can be cyclic, unlike the ones in
+        /// [`super::class_table::ClassTable`].
         super_class: U32,
         /// Instance size stated by the CLASS DUMP.
         stated_size: U32,
@@ -242,13 +242,13 @@ rows! {
         kind: u8,
     }
 
-    /// A heap dump of the file, read or not.
+    /// A heap dump of the file, whether it was read or not.
     HeapDumpRow {
         /// Offset of its first sub-record.
         offset: U64,
         /// Size of its sub-records in bytes.
         bytes: U64,
-        /// Number of its heap dump records, without empty ones.
+        /// Number of its heap dump records that contain sub-records.
         segments: U32,
         /// Microseconds from the header's time to its first record.
         time_us: U32,
@@ -256,7 +256,7 @@ rows! {
         ended: u8,
     }
 
-    /// Totals of what was read and what was not: `Account` without the values of other tables.
+    /// Totals of read, skipped and damaged data: `Account` without the values of other tables.
     AccountRow {
         /// Minimum size of the complete file; `u64::MAX` if it cannot be determined.
         expected_bytes: U64,
@@ -268,9 +268,9 @@ rows! {
         lost_places: U64,
         /// Heap dump records without a sub-record.
         empty_segments: U64,
-        /// Object arrays as long as HotSpot can dump them.
+        /// Number of object arrays of the maximum length that HotSpot dumps, which may be truncated.
         cut_object_arrays: U64,
-        /// Primitive arrays as long as HotSpot can dump them.
+        /// Number of primitive arrays of the maximum length that HotSpot dumps, which may be truncated.
         cut_primitive_arrays: U64,
         /// 1 if the heap dump itself is incomplete.
         heap_damaged: u8,
@@ -286,7 +286,7 @@ rows! {
         id_bits: U64,
         /// Number of classes with a CLASS DUMP.
         class_objects: U64,
-        /// Objects whose ID an earlier object has.
+        /// Number of objects whose ID an earlier object has.
         repeated_objects: U64,
         /// Number of heap dumps in the file.
         heap_dumps: U32,
@@ -308,7 +308,7 @@ rows! {
         compression: u8,
     }
 
-    /// A count.
+    /// Row of a table of counts.
     CountRow {
         /// The count.
         count: U64,
@@ -333,6 +333,7 @@ pub enum ClassKind {
 }
 
 impl ClassKind {
+    /// Returns the code of this kind in a [`ClassRow`].
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Instance => 0,
@@ -341,6 +342,7 @@ impl ClassKind {
         }
     }
 
+    /// Returns the kind with this code.
     pub(crate) fn from_code(code: u8) -> Self {
         match BasicType::from_code(code) {
             None => Self::Instance,
@@ -361,7 +363,7 @@ impl ClassRow {
         self.is_dumped().then(|| self.id.into())
     }
 
-    /// Returns the kind of its objects.
+    /// Returns the kind of the class's objects.
     pub fn kind(&self) -> ClassKind {
         ClassKind::from_code(self.kind)
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::tables::TextRow;
 
-/// Collects texts.
+/// Collector of distinct texts, which get consecutive numbers.
 #[derive(Debug, Default)]
 pub(crate) struct TextPool {
     numbers: FxHashMap<String, u32>,

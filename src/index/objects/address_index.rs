@@ -89,7 +89,7 @@ impl AddressIndex {
         }))
     }
 
-    /// Reads and checks all columns.
+    /// Reads and checks all columns; damage sets the mark of the file.
     pub(crate) fn check(&self) {
         self.lines.all();
         self.ids.all();
@@ -223,7 +223,7 @@ const NEAR: usize = BLOCK_BYTES / (LINE_WORDS * 8);
 /// Number of guesses before the search continues by bisection.
 const MAX_GUESSES: u32 = 6;
 
-/// Returns the last of some lines that starts at or before an object index, or the first if none does.
+/// Returns the last of the given lines that starts at or before an object index, or the first line if none does.
 #[inline]
 fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -> u64) -> usize {
     let (mut low, mut high) = (lines.start, lines.end);
@@ -234,7 +234,7 @@ fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -
     low
 }
 
-/// Reads the IDs of objects in ascending order: each is in the line of the previous object or shortly after
+/// Reader of the IDs of objects in ascending order: each is in the line of the previous object or shortly after
 /// it.
 #[derive(Debug, Clone)]
 pub struct IdReader<'a> {

@@ -20,11 +20,12 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_ids};
 /// Objects that a thread describes at a time: a whole number of blocks and of groups of lists.
 pub(super) const CHUNK: u32 = 1 << 15;
 
-/// Number of elements above which an array's IDs are looked up in parts, and the size of a part.
+/// Number of elements above which an array's IDs are looked up in parts.
 const LONG: usize = 1 << 16;
+/// Number of elements of a long array that are looked up at a time.
 const PART: usize = 1 << 12;
 
-/// Input for describing objects.
+/// Input for describing objects: class, size and referenced objects of each.
 pub(crate) struct Describe<'a> {
     pub(crate) room: &'a ScratchArena,
     pub(crate) source: &'a DumpBytes<'a>,
@@ -37,7 +38,7 @@ pub(crate) struct Describe<'a> {
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
-/// Data shared by all threads.
+/// Input for describing objects and data derived from it, shared by all threads.
 pub(super) struct DescriberInput<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) id_size: IdSize,
@@ -51,7 +52,7 @@ pub(super) struct DescriberInput<'a> {
     wants_rows: bool,
 }
 
-/// Descriptions of the objects of a chunk.
+/// Descriptions of the objects of a chunk: classes, sizes and adjacency lists.
 pub(super) struct ChunkDescriptions {
     pub(super) classes: Vec<u8>,
     pub(super) codes: Vec<u8>,
@@ -128,7 +129,7 @@ impl<'a> DescriberInput<'a> {
     }
 }
 
-/// Describes objects one by one.
+/// Describes consecutive objects, one by one: class, size and referenced objects.
 pub(super) struct Describer<'s> {
     shared: &'s DescriberInput<'s>,
     chunk: ChunkDescriptions,
@@ -147,7 +148,7 @@ pub(super) struct Describer<'s> {
     pub(super) index: u32,
     class: u32,
     units: u64,
-    /// Cache of recent classes, in a slot given by the ID: ID and class number.
+    /// Cache of recently used classes: class object ID and class number, in a slot computed from the ID.
     recent: Vec<(ObjectId, u32)>,
     failed: Option<io::Error>,
 }
@@ -204,7 +205,7 @@ impl<'s> Describer<'s> {
         }
     }
 
-    /// Looks up the references of the batch.
+    /// Looks up the references of the current batch, and encodes their lists.
     fn end_batch(&mut self) {
         if self.shared.wants_rows {
             self.rows();
@@ -249,6 +250,7 @@ impl<'s> Describer<'s> {
         }
     }
 
+    /// Completes the last batch and returns the descriptions.
     pub(super) fn finish(mut self) -> io::Result<ChunkDescriptions> {
         self.end_batch();
         let Self { shared, mut chunk, encoder, failed, .. } = self;

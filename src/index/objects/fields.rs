@@ -9,7 +9,7 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_value};
 /// A primitive value or an object ID; 0 is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
-    /// The type.
+    /// Type of the value.
     pub kind: BasicType,
     /// Value, in the lower bits.
     pub bits: u64,
@@ -41,7 +41,7 @@ impl Bits {
         f32::from_bits(self.bits as u32)
     }
 
-    /// Returns the referenced object's ID; `None` also for null.
+    /// Returns the referenced object's ID; `None` for null and for primitive values.
     pub fn reference(self) -> Option<ObjectId> {
         if self.kind == BasicType::Object { ObjectId(self.bits).non_null() } else { None }
     }
@@ -50,13 +50,13 @@ impl Bits {
 /// Type of a field and start of its value in an instance's bytes: found once, used for many instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPlace {
-    /// The type.
+    /// Type of the field.
     pub kind: BasicType,
     at: u32,
 }
 
 impl FieldPlace {
-    /// Returns the start of the value.
+    /// Returns the offset of the value in the bytes of an instance.
     pub fn start(self) -> u32 {
         self.at
     }
@@ -67,7 +67,7 @@ impl FieldPlace {
         Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
     }
 
-    /// Returns the value in an instance's bytes.
+    /// Returns the value of the field in an instance's bytes.
     #[inline]
     pub fn value(self, bytes: &[u8], id_size: IdSize) -> Option<Bits> {
         Some(Bits { kind: self.kind, bits: be_value(bytes, self.at as usize, self.kind, id_size)? })
@@ -183,12 +183,12 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Returns the integer in a field.
+    /// Returns the integer in the field of this name.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.value(name)?.integer()
     }
 
-    /// Returns the ID of the object in a field; `None` also for null.
+    /// Returns the object ID in the field of this name; `None` for null, a primitive field or a missing field.
     pub fn reference(&self, name: &str) -> Option<ObjectId> {
         self.value(name)?.reference()
     }

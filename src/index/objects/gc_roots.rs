@@ -34,18 +34,18 @@ pub struct GcRoot {
 }
 
 impl GcRoot {
-    /// Returns `true` if only a thread's stack makes it a root, whether or not that thread is known.
+    /// Returns `true` if the root is on a thread's stack, whether or not that thread is known.
     pub fn is_of_stack(&self) -> bool {
         is_of_thread(self.kind)
     }
 }
 
-/// All GC roots.
+/// All GC roots whose objects are in the dump, and counts of the others.
 #[derive(Debug, Default)]
 pub struct Roots {
     /// Roots in file order; assumed ones last.
     pub rows: Vec<GcRoot>,
-    /// Number of roots whose object is not in the dump, without those of object 0.
+    /// Number of roots whose object is not in the dump, excluding roots with object ID 0.
     pub missing_objects: u64,
     /// Number of roots whose thread is not in the dump, so that they count as roots of their own.
     pub missing_threads: u64,

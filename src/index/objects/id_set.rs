@@ -53,7 +53,7 @@ impl Position {
     }
 }
 
-/// A set shared by the threads that fill it.
+/// A set of object IDs, shared by the threads that fill it.
 #[derive(Debug)]
 pub(crate) struct AddressSet {
     shift: u32,
@@ -87,13 +87,13 @@ impl AddressSet {
         self
     }
 
-    /// Returns the memory used, in bytes.
+    /// Returns the memory that the set uses, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner).len();
         (chunks * CHUNK_WORDS * 8) as u64
     }
 
-    /// Returns the number of IDs.
+    /// Returns the number of IDs in the set.
     pub(crate) fn len(&self) -> u64 {
         let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         let bits = |chunk: &BitChunk| -> u64 {
@@ -102,7 +102,7 @@ impl AddressSet {
         chunks.values().map(|chunk| bits(chunk.as_ref())).sum()
     }
 
-    /// Returns a handle for one thread.
+    /// Returns a handle of the set for one thread.
     pub(crate) fn cursor(&self) -> AddressSetHandle<'_> {
         AddressSetHandle {
             set: self,

@@ -81,8 +81,8 @@ impl ObjectGraph {
         self.class_objects.class_object(class)
     }
 
-    /// Returns the class object of an object's class, to which every object refers; that of java.lang.Class
-    /// for class objects.
+    /// Returns the class object of an object's class, to which every object refers; for class objects, the class object of
+    /// java.lang.Class.
     pub fn class_object_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         self.class_object(self.objects.class(object)?)
     }

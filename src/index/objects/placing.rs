@@ -55,7 +55,7 @@ struct BlockRun {
     end: usize,
 }
 
-/// Receives the objects in file order and finds runs.
+/// Receiver of objects in file order that finds runs of contiguous records.
 pub(super) struct Placer<S> {
     /// Number of all objects.
     objects: u32,
@@ -181,6 +181,7 @@ impl InOrder {
         Ok(Self { room: room.clone(), objects, blocks, apart: SeparateOffsets::Listed(Vec::new()) })
     }
 
+    /// Adds the results of the next chunk.
     pub(super) fn take(&mut self, found: &FoundPlaces) -> io::Result<()> {
         for (block, offset) in &found.blocks {
             if let Some(place) = self.blocks.get_mut(*block as usize) {
@@ -202,6 +203,7 @@ impl InOrder {
         Ok(())
     }
 
+    /// Makes the table of record offsets.
     pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<RecordPlaces> {
         what.table(&self.blocks, &self.apart)
     }
@@ -215,7 +217,7 @@ fn put_all(all: &mut [u64], apart: &[(u32, u64)]) {
     }
 }
 
-/// Input for finding the offsets of records.
+/// Input for finding the offsets of all objects' records.
 pub(super) struct Placing<'a> {
     pub(super) room: &'a ScratchArena,
     pub(super) source: &'a DumpBytes<'a>,
@@ -250,6 +252,7 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
     what.table(&blocks, &SeparateOffsets::All(all))
 }
 
+/// Data shared by the threads of a walk.
 struct SharedPlacing<'s> {
     addresses: &'s AddressIndex,
     /// Offset of the first record or [`APART`], by block.
@@ -296,6 +299,7 @@ fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progres
     !is_over()
 }
 
+/// Sink of one thread that stores its results in the shared tables.
 struct SharedSink<'s> {
     shared: &'s SharedPlacing<'s>,
     apart: Vec<(u32, u64)>,
@@ -349,7 +353,7 @@ impl<'a> HeapVisitor<'a> for Walker<'_> {
     }
 }
 
-/// A class object among the objects.
+/// Object index and record offset of a class object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassObjectPlace {
     /// Object index.

@@ -19,7 +19,7 @@ pub use super::strings::Characters;
 /// Reader for the objects of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectReader<'a> {
-    /// Class data.
+    /// Summary of the dump, with its classes.
     pub summary: &'a Summary,
     /// Object graph.
     pub graph: &'a ObjectGraph,
@@ -63,9 +63,8 @@ impl<'a> ObjectReader<'a> {
         record_at(self.bytes, self.id_size, offset)
     }
 
-    /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first`
-    /// on, which is the first object of the block; with `None` for one that cannot be read. Faster than
-    /// separate lookups.
+    /// Calls `visit` with the record of each object of a block whose bit is set in `wanted`; with `None` for one that cannot be
+    /// read. Bit 0 is `first`, the first object of the block. Faster than separate lookups.
     pub fn records_of_block(
         &self,
         first: ObjectIndex,
@@ -75,8 +74,8 @@ impl<'a> ObjectReader<'a> {
         self.visit_block(first, wanted, &mut RecordVisitor { record: None, visit });
     }
 
-    /// Visits some objects of a block: those whose bits are set, from `first` on, which is the first object of the block. The
-    /// fastest way to read many: the decoder is compiled with the visitor.
+    /// Passes the records of the objects of a block whose bits are set in `wanted` to a visitor. Bit 0 is `first`, the first
+    /// object of the block. The fastest way to read many: the decoder is compiled with the visitor.
     #[inline(always)]
     pub fn visit_block<V: ObjectVisitor<'a>>(&self, first: ObjectIndex, wanted: u64, visitor: &mut V) {
         let count = u64::BITS - wanted.leading_zeros();
@@ -85,7 +84,7 @@ impl<'a> ObjectReader<'a> {
         places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut walk, ObjectWalk::advance);
     }
 
-    /// Visits an object.
+    /// Passes the record of an object to a visitor.
     pub fn visit_object<V: ObjectVisitor<'a>>(&self, object: ObjectIndex, visitor: &mut V) {
         let mut walk = ObjectWalk { visitor, object, wanted: 1 };
         let offset = self.graph.objects.offset(self.bytes, self.id_size, object);
@@ -149,12 +148,12 @@ impl<'a> ObjectReader<'a> {
         self.fields_of(object, class)?.value(name)
     }
 
-    /// Returns the object in a field; `None` also for null and for dangling references.
+    /// Returns the object that a field refers to; `None` for null, for dangling references and if there is no such field.
     pub fn reference(&self, object: ObjectIndex, name: &str) -> Option<ObjectIndex> {
         self.object(self.field(object, name)?)
     }
 
-    /// Returns the object that a value refers to; `None` also for null and for dangling references.
+    /// Returns the object that a value refers to; `None` for null, for dangling references and for primitive values.
     pub fn object(&self, value: Bits) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(value.reference()?)
     }

@@ -114,7 +114,7 @@ impl ObjectRecord<'_> {
         }
     }
 
-    /// Returns the offset in the dump.
+    /// Returns the offset of the record in the dump.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Instance(record) => record.offset,
@@ -154,7 +154,7 @@ pub trait ObjectVisitor<'a> {
     fn class(&mut self, object: ObjectIndex, record: ClassObject<'a>) {
         let _ = (object, record);
     }
-    /// Called after each object that is visited, also for one whose record cannot be read.
+    /// Called after each object that is visited, including one whose record cannot be read.
     #[inline(always)]
     fn end(&mut self, object: ObjectIndex) {
         let _ = object;

@@ -9,14 +9,14 @@ use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, ClassRow};
 use crate::storage::id_map::IdMap;
 
-/// Plan for the instances of a class.
+/// Offsets of references in the instances of a class, and their size.
 #[derive(Debug)]
 pub struct ClassPlan {
     /// Class number.
     pub class: ClassNumber,
     /// Offsets of the reference fields that the class itself declares, in the bytes of its own fields.
     pub references: Vec<u32>,
-    /// Size of the fields that the class itself declares, in bytes; those of superclasses follow.
+    /// Size of the fields that the class itself declares, in bytes; superclass fields follow.
     bytes: usize,
     /// Nearest superclass that declares fields. Inherited members are not listed again: for a chain of a
     /// hundred thousand superclasses the lists would grow with the square of its length.
@@ -44,7 +44,7 @@ impl ClassPlan {
     }
 }
 
-/// Plans of all classes of a dump.
+/// Plans for the objects of all classes of a dump.
 pub struct RecordPlans<'a> {
     summary: &'a Summary,
     sizes: &'a Sizes,
@@ -105,7 +105,7 @@ impl<'a> RecordPlans<'a> {
         })
     }
 
-    /// Returns the size of an instance with these fields.
+    /// Returns the shallow size of an instance with these fields.
     #[inline]
     pub fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
         match plan.words {
@@ -114,7 +114,7 @@ impl<'a> RecordPlans<'a> {
         }
     }
 
-    /// Returns the size of an array.
+    /// Returns the shallow size of an array.
     #[inline]
     pub fn array(&self, element: BasicType, length: u32) -> u64 {
         self.sizes.layout().array_size(element, length.into())

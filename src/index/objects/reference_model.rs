@@ -28,7 +28,7 @@ use hprof_values::ObjectId;
 /// Chunks per thread that are described before they are written.
 const WAVE: u32 = 4;
 
-/// Classes and weights of all objects.
+/// Class and weight of each object, and counts of dangling references.
 pub(crate) struct ObjectDescriptions {
     /// Class numbers, `class_bytes` bytes each, little-endian.
     pub(crate) classes: Array<u8>,
@@ -215,7 +215,7 @@ impl DescriberInput<'_> {
         describer.finish()
     }
 
-    /// Describes the objects of some runs, in file order.
+    /// Describes the objects of the runs of a chunk, in file order.
     fn part(&self, order: &[Ascending], part: &RunChunk) -> io::Result<ChunkDescriptions> {
         let RunChunk { runs, objects } = part;
         let classes = self.what.classes;

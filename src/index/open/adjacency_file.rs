@@ -14,6 +14,7 @@ use crate::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusa
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 3;
 
+/// Scalar values of a stage of adjacency lists.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct AdjacencyFacts {
@@ -25,7 +26,7 @@ struct AdjacencyFacts {
     missing_references: U64,
     /// Number of distinct missing objects.
     missing_objects: U64,
-    /// 1 if that number is a lower bound.
+    /// 1 if `missing_objects` is a lower bound.
     missing_more: u8,
 }
 

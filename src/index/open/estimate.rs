@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::{self, Available, Limit};
 
-/// Preferred memory for large arrays: bytes per object, and a constant for small dumps.
+/// Preferred memory for large arrays per object, in bytes.
 const ARRAYS_OF_AN_OBJECT: u64 = 28;
+/// Preferred memory for large arrays in addition, in bytes, for small dumps.
 const ARRAYS_ANYWAY: u64 = 24 << 20;
 /// Lower bound of the memory for arrays that exist at the same time, in the last steps: four numbers and
 /// two bytes per object.

@@ -56,7 +56,7 @@ impl Heap {
     /// [`Heap::open_graph_checked`] and compute the result again.
     ///
     /// # Errors
-    /// Those of [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
+    /// Errors of [`Heap::open`], [`Error::WriteIndex`] and [`Error::TooManyObjects`].
     pub fn open_graph(
         path: &Path,
         options: &Options,
@@ -65,11 +65,11 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::WhenRead, path, options, progress)
     }
 
-    /// Does what [`Heap::open_graph`] does after reading and checking the whole index: damaged stages are
+    /// Opens a dump with its graph like [`Heap::open_graph`], but reads and checks the whole index first: damaged stages are
     /// built again.
     ///
     /// # Errors
-    /// Those of [`Heap::open_graph`].
+    /// Errors of [`Heap::open_graph`].
     pub fn open_graph_checked(
         path: &Path,
         options: &Options,
@@ -78,10 +78,10 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds the missing stages of a dump's permanent index, except answers that queries store ([`Heap::keep_answer`]).
+    /// Builds the missing stages of a dump's permanent index, except stored query results ([`Heap::keep_answer`]).
     ///
     /// # Errors
-    /// Those of [`Heap::open_graph`]; [`Error::WriteIndex`] also if no permanent index can be written.
+    /// Errors of [`Heap::open_graph`], and [`Error::WriteIndex`] if no permanent index can be written.
     pub fn build_index(
         path: &Path,
         options: &Options,
@@ -131,7 +131,7 @@ impl Heap {
     /// nothing, except that a compressed dump is unpacked first.
     ///
     /// # Errors
-    /// Those of [`Heap::open`].
+    /// Errors of [`Heap::open`].
     pub fn estimate(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Estimate, Error> {
         let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let is_built = Stages::read(&file).is_some() && file.is_unpacked();
@@ -162,18 +162,18 @@ impl Heap {
         self.file.read(Stage::References, adjacency_file::read_missing)
     }
 
-    /// Returns the answer that [`Heap::keep_answer`] wrote to the index under this key.
+    /// Returns the query result that [`Heap::keep_answer`] wrote to the index under this key.
     pub fn kept_answer(&self, stage: Stage, key: u64) -> Option<Vec<u8>> {
         self.file.read(stage, |file| kept_file::read(file, key)).flatten()
     }
 
-    /// Writes an answer to the index, replacing the last one of its stage ([`Stage::is_answer`]), if there is an index that can
-    /// be written to and that no other process works on. The key stands for everything that the answer depends on except the
-    /// dump.
+    /// Writes a query result to the index, replacing the last one of its stage ([`Stage::is_answer`]), if there is an index
+    /// that can be written to and that no other process works on. The key stands for everything that the result depends on
+    /// except the dump.
     pub fn keep_answer(&self, stage: Stage, key: u64, answer: &[u8]) {
         let Some((directory, _lock)) = self.file.directories.idle() else { return };
         if stage.is_answer() && self.file.check_unchanged().is_ok() {
-            // Without it, the answer is computed again.
+            // Without it, the result is computed again.
             let _ = directory.write(&self.file.key(stage), kept_file::SECTIONS, |writer| {
                 kept_file::write(key, answer, writer)
             });
@@ -185,7 +185,7 @@ impl Heap {
         &self.summary
     }
 
-    /// Returns the path as given.
+    /// Returns the path of the dump as given.
     pub fn path(&self) -> &Path {
         self.file.dump.path()
     }
@@ -195,7 +195,7 @@ impl Heap {
         self.file.dump.stamp().len
     }
 
-    /// Returns the compression of the file.
+    /// Returns the compression of the file, if it is compressed.
     pub fn compression(&self) -> Option<Compression> {
         self.file.compression
     }
@@ -205,7 +205,7 @@ impl Heap {
         self.fresh
     }
 
-    /// Returns notes for the user about index and file.
+    /// Returns the notes for the user about the index and the file.
     pub fn notes(&self) -> Vec<String> {
         self.file.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -229,7 +229,7 @@ impl Heap {
     /// opening.
     ///
     /// # Errors
-    /// Those of [`Heap::open`].
+    /// Errors of [`Heap::open`].
     pub fn verify_index(path: &Path, options: &Options, thorough: bool) -> Result<Vec<StageReport>, Error> {
         let (opening, _) = Opening::start(path, options, Verification::WhenRead)?;
         let mut reports = Vec::new();
@@ -251,7 +251,7 @@ impl Heap {
                 })
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
-            // A missing answer is not reported: commands compute it again.
+            // A missing query result is not reported: commands compute it again.
             if stage.is_answer() && found.is_empty() {
                 continue;
             }
@@ -297,13 +297,13 @@ impl Heap {
     }
 }
 
-/// Returns the number of objects.
+/// Returns the number of objects in a dump, including class objects.
 fn count(summary: &Summary) -> u64 {
     summary.classes().iter().map(|class| class.objects.get()).sum::<u64>()
         + summary.facts().class_objects.get()
 }
 
-/// Checks a stage.
+/// Checks the file of a stage in a directory.
 fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough: bool) -> StageState {
     let opened = dir.map(name).map_err(|_| Unusable::Damaged);
     let checked = opened.and_then(|map| StageFile::open(map, &opening.key(stage))).and_then(|file| {

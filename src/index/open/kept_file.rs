@@ -1,5 +1,4 @@
-//! The stages `places`, `overview` and `containers` on disk: answers that queries store, in bytes that only the queries
-//! interpret.
+//! The stages `places`, `overview` and `containers` on disk: stored query results, in bytes that only the queries interpret.
 
 use std::io;
 
@@ -7,13 +6,13 @@ use zerocopy::little_endian::U64;
 
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
-/// Maximum length of an answer in bytes: a longer one is neither written nor read.
+/// Maximum length of a query result in bytes: a longer one is neither written nor read.
 const MAX_ANSWER: usize = 64 << 20;
 
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 2;
 
-/// Writes both sections: the key of the answer, and the answer.
+/// Writes both sections: the key of the query result, and the result.
 pub(crate) fn write<W: io::Write + io::Seek>(
     key: u64,
     answer: &[u8],
@@ -26,7 +25,7 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     writer.rows::<u8>(2, answer)
 }
 
-/// Reads the answer, if it has this key.
+/// Reads the query result, if it has this key.
 pub(crate) fn read(file: &StageFile, key: u64) -> Result<Option<Vec<u8>>, Unusable> {
     let known = file.column::<U64>(1)?.first().ok_or(Unusable::Damaged)?.get();
     if known != key {

@@ -13,6 +13,7 @@ use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 8;
 
+/// Scalar values of the stage `objects`.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct ObjectFacts {
@@ -28,7 +29,7 @@ struct ObjectFacts {
     reserved: u8,
 }
 
-/// Writes all sections.
+/// Writes all sections of the stage `objects`.
 pub(crate) fn write<W: io::Write + io::Seek>(
     objects: &ObjectTable,
     writer: &mut StageWriter<W>,

@@ -126,6 +126,7 @@ impl Opening {
         Ok((opening, summary))
     }
 
+    /// Returns the dump and heap dump that the stage's file must belong to.
     pub(crate) fn key(&self, stage: Stage) -> FileKey {
         key(self.identity, &self.options, stage)
     }
@@ -137,6 +138,7 @@ impl Opening {
             || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
     }
 
+    /// Adds a note for the user.
     pub(crate) fn note(&self, note: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&note) {
@@ -173,7 +175,7 @@ impl Opening {
         self.unpacked_bytes(None, progress)
     }
 
-    /// Does what [`Opening::bytes`] does with the lock of `directory` held.
+    /// Returns the bytes of the dump like [`Opening::bytes`]. The lock of `directory` must be held.
     fn unpacked_bytes(
         &self,
         directory: Option<&IndexDirectory>,
@@ -231,7 +233,7 @@ impl Opening {
         }
     }
 
-    /// Scans the dump.
+    /// Scans the dump and builds its summary.
     pub(crate) fn scan(
         &self,
         source: &DumpBytes<'_>,
@@ -280,8 +282,8 @@ impl Opening {
         locked
     }
 
-    /// Does what [`Opening::directory`] does; if there is none, uses a directory that is removed with
-    /// this process.
+    /// Locks a directory like [`Opening::directory`]; if none can be written to, creates one that is removed when this process
+    /// ends.
     pub(crate) fn any_directory(
         &self,
         progress: &dyn Progress,
@@ -298,7 +300,7 @@ impl Opening {
         })
     }
 
-    /// Reads the dump and writes its summary. Returns whether it was built now.
+    /// Reads the dump and writes its summary. Returns `true` with it if it was built now.
     pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
         let no_index = |error: NotWritable| self.note(format!("no index is kept: {error}"));
         let locked = self.directory(progress).map_err(no_index).ok();
@@ -317,6 +319,7 @@ impl Opening {
         Ok((summary, true))
     }
 
+    /// Writes the summary to the index.
     pub(crate) fn write_summary(&self, directory: &IndexDirectory, summary: &Summary) -> std::io::Result<()> {
         directory.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
             summary_file::write(summary, writer)
@@ -324,7 +327,7 @@ impl Opening {
     }
 }
 
-/// Locks a directory.
+/// Locks an open directory of the index, with a message while another process holds the lock.
 fn lock(
     mut directory: IndexDirectory,
     progress: &dyn Progress,

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 20;
 /// Name prefix of directories of copies. Those left by killed processes are removed by the next process.
 const PREFIX: &str = "hprof-cli-pipe-";
 
-/// A copy. It is removed with its directory when this is dropped or the process is terminated by a
+/// A copy of a dump. It is removed with its directory when this is dropped or the process is terminated by a
 /// signal.
 #[derive(Debug)]
 pub struct SpooledCopy {
@@ -69,7 +69,7 @@ impl SpooledCopy {
         &self.path
     }
 
-    /// Returns the directory that is removed with it.
+    /// Returns the directory of the copy, which is removed with it.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }

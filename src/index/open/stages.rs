@@ -58,7 +58,8 @@ fn read_marked<T>(
     move |file| Ok((read(file)?, file.damage()))
 }
 
-/// Does what [`read_marked`] does after checking the whole file: damage in a stage would persist in the stages built from it.
+/// Reads a stage like [`read_marked`] after checking the whole file: damage in a stage would persist in the stages built from
+/// it.
 fn read_verified<T>(
     read: impl Fn(&StageFile) -> Result<T, Unusable>,
 ) -> impl Fn(&StageFile) -> Result<MarkedStage<T>, Unusable> {
@@ -93,6 +94,7 @@ impl Stages {
         })
     }
 
+    /// Creates the graph from the stages.
     pub(crate) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
         let Self { objects, references, referrers, tree } = self;
         let damage = vec![objects.1, references.1, referrers.1, tree.1];
@@ -103,12 +105,12 @@ impl Stages {
     }
 }
 
-/// Purpose of a build.
+/// Purpose of building the stages of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A permanent index.
     Index,
-    /// Data for one answer. If no index can be written, it is removed when the process ends.
+    /// Data for one query. If no index can be written, it is removed when the process ends.
     Answer,
 }
 
@@ -149,7 +151,7 @@ pub(crate) fn build(
     Ok((summary, Stages { objects, references, referrers, tree }, fresh))
 }
 
-/// Builds stages. The lock must be held.
+/// Builder of stages, for use while the lock is held.
 struct StageBuilder<'a> {
     file: &'a Opening,
     directory: &'a IndexDirectory,

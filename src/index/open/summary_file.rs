@@ -11,7 +11,7 @@ macro_rules! sections {
         /// Number of sections.
         pub(crate) const SECTIONS: u32 = { let mut count = 0; $(let _ = $id; count += 1;)* count };
 
-        /// Writes all tables.
+        /// Writes all tables of a summary.
         pub(crate) fn write<W: io::Write + io::Seek>(
             summary: &Summary,
             writer: &mut StageWriter<W>,

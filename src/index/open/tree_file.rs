@@ -16,6 +16,7 @@ use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 14;
 
+/// Scalar values of the stage `dominators`.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct TreeFacts {
@@ -29,7 +30,7 @@ struct TreeFacts {
     reachable: U32,
 }
 
-/// Writes all sections.
+/// Writes all sections of the stage `dominators`.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
     arena: &ScratchArena,
     order: &OrderedTree,

@@ -146,7 +146,7 @@ pub(crate) fn find_unpacked(
     Ok((data, hash.get(), Some(error).filter(|error| !error.is_empty())))
 }
 
-/// Does what [`find_unpacked`] does, and compares all bytes with their checksum.
+/// Returns the unpacked dump like [`find_unpacked`], after comparing all bytes with their checksum.
 pub(crate) fn read_unpacked(
     file: &StageFile,
     dir: &PrivateDir,
@@ -179,7 +179,7 @@ const RESERVE: u64 = 256 << 20;
 #[cfg(unix)]
 const WRITTEN: usize = 64 << 10;
 
-/// Writer for the copy.
+/// Writer of the unpacked copy that checks the free disk space.
 pub(super) struct Copy<'a> {
     file: &'a File,
     dir: PathBuf,
@@ -187,7 +187,7 @@ pub(super) struct Copy<'a> {
     passed: Mutex<CopyProgress>,
 }
 
-/// Number of bytes passed on so far.
+/// Progress of a copy: number of bytes written so far, and when to check free space.
 struct CopyProgress {
     hash: Xxh3,
     len: u64,

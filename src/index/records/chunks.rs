@@ -45,7 +45,7 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// Returns the problem that is reported.
+    /// Returns the problem that is reported for the damaged region.
     pub(crate) fn problem(&self, bytes: &[u8]) -> Problem {
         let (kind, what) = match self.error.kind() {
             FormatErrorKind::RecordCut { .. } if !self.found && self.to == bytes.len() => {
@@ -146,7 +146,7 @@ const GIANT: usize = 16 << 20;
 /// Approximate size of the chunks.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Divides at bytes that look like sub-records.
+/// Divides a heap dump into chunks at bytes that look like sub-records.
 pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<RecordChunk> {
     cut(dump, |start, end| {
         let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
@@ -157,8 +157,9 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
     })
 }
 
-/// Divides by walking over every sub-record in order.
+/// Divides a heap dump into chunks by walking over every sub-record in order.
 pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<RecordChunk> {
+    /// Visitor that does nothing.
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {

@@ -19,7 +19,7 @@ use crate::model::tables::NONE;
 /// Maximum number of objects read.
 const SAMPLE: u64 = 50_000;
 
-/// Data from the start of a heap dump.
+/// Classes and order of IDs at the start of a heap dump.
 #[derive(Debug, Default)]
 pub(crate) struct Preview {
     /// Class ID, superclass ID, and size of the class's own fields in bytes.
@@ -37,7 +37,7 @@ pub(crate) struct Preview {
 }
 
 impl Preview {
-    /// Reads the start of `dump`.
+    /// Reads the start of heap dump `dump`.
     pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
         let mut preview = Self { id_size: Some(id_size), ..Self::default() };
         for segment in &dump.segments {
@@ -73,8 +73,8 @@ impl Preview {
         preview
     }
 
-    /// Returns `true` if IDs are unordered, as in dumps of collectors that visit objects by following
-    /// references (ZGC, Shenandoah).
+    /// Returns `true` if more than an eighth of the IDs are lower than the previous one, as in dumps of collectors that visit
+    /// objects by following references (ZGC, Shenandoah).
     pub(crate) fn is_unordered(&self) -> bool {
         self.descents * 8 > self.objects
     }

@@ -59,7 +59,7 @@ impl<'a> DumpPart<'a> {
         self.bytes
     }
 
-    /// Returns the header.
+    /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -155,6 +155,7 @@ impl<'a> DumpPart<'a> {
 
     /// Returns the class dump at an offset.
     pub fn class_dump(&self, offset: usize) -> Option<ClassDump<'a>> {
+        /// Visitor that stores a class dump.
         struct One<'b>(Option<ClassDump<'b>>);
         impl<'b> HeapVisitor<'b> for One<'b> {
             fn class(&mut self, record: ClassDump<'b>) {
@@ -168,7 +169,7 @@ impl<'a> DumpPart<'a> {
     }
 }
 
-/// The whole sub-records of a heap dump record.
+/// The whole sub-records of a heap dump record, which can be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeRecords {
     /// Offset of the heap dump record.
@@ -179,7 +180,7 @@ pub struct WholeRecords {
     pub is_single: bool,
     /// Microseconds since the header's time.
     pub time_us: u32,
-    /// Ranges of whole sub-records, in file order. One of a giant record is divided.
+    /// Ranges of whole sub-records, in file order. The range of a giant record is divided.
     pub ranges: Vec<Range<usize>>,
 }
 
@@ -206,7 +207,7 @@ impl SubRecordCounts {
         self.instances + self.object_arrays + self.primitive_arrays + self.classes
     }
 
-    /// Subtracts other counts.
+    /// Subtracts the counts of `other`.
     fn subtract(&mut self, other: &Self) {
         self.instances -= other.instances;
         self.object_arrays -= other.object_arrays;
@@ -216,7 +217,7 @@ impl SubRecordCounts {
         self.thread_roots -= other.thread_roots;
     }
 
-    /// Adds other counts.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.instances += other.instances;
         self.object_arrays += other.object_arrays;
@@ -242,11 +243,11 @@ pub struct HeapRemains {
     pub of_unknown_classes: IdMap<ObjectId, u64>,
     /// Instances with more or fewer bytes than their class declares.
     pub odd_instances: u64,
-    /// The first damaged regions.
+    /// Problems of the first damaged regions.
     pub problems: Vec<Problem>,
     /// Number of damaged regions.
     pub damaged_regions: u64,
-    /// Number of bytes in them.
+    /// Number of bytes in the damaged regions.
     pub skipped_bytes: u64,
 }
 
@@ -280,7 +281,7 @@ impl ClassPreview {
     }
 }
 
-/// Visitor of one heap dump record.
+/// Visitor that collects the whole sub-records of one heap dump record.
 struct RemainsCollector<'k> {
     known: &'k Preview,
     found: HeapRemains,
@@ -453,6 +454,7 @@ pub fn instances_of(
     classes: &IdSet<ObjectId>,
     max: usize,
 ) -> Vec<ObjectId> {
+    /// Visitor that collects the IDs of instances of the given classes.
     struct InstanceFinder<'c> {
         classes: &'c IdSet<ObjectId>,
         found: Vec<ObjectId>,
@@ -495,6 +497,7 @@ pub fn reference_samples(
     segments: &[WholeRecords],
     fields: &IdMap<ObjectId, Vec<usize>>,
 ) -> Vec<ReferenceSample> {
+    /// Visitor that collects values of reference fields.
     struct Sampler<'f> {
         fields: &'f IdMap<ObjectId, Vec<usize>>,
         counts: IdMap<ObjectId, u32>,
@@ -525,12 +528,13 @@ pub fn reference_samples(
     visit(part, sampled, new).into_iter().flat_map(|sampler| sampler.found).collect()
 }
 
-/// Returns the classes of those of `ids` that are arrays of references: ID of the array, ID of its class.
+/// Returns the ID and the class ID of each array of references among `ids`.
 pub fn classes_of_arrays(
     part: &DumpPart<'_>,
     segments: &[WholeRecords],
     ids: &IdSet<ObjectId>,
 ) -> Vec<(ObjectId, ObjectId)> {
+    /// Visitor that finds arrays of references by ID.
     struct ArrayFinder<'i> {
         ids: &'i IdSet<ObjectId>,
         found: Vec<(ObjectId, ObjectId)>,

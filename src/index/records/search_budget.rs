@@ -19,12 +19,12 @@ const MAX_RECORDS: usize = 1 << 24;
 /// Maximum number of sub-records that all searches of a file read to determine whether bytes are a heap
 /// dump.
 const MAX_SUB_RECORDS: usize = 1 << 26;
-/// Bytes that cost as much as a sub-record in such a walk; and maximum number of bytes of an invalid
-/// class dump that are read.
+/// Number of bytes that cost as much as a sub-record in a walk over sub-records.
 const BYTES_PER_SUB_RECORD: usize = 256;
+/// Maximum number of bytes of an invalid class dump that are read.
 const MAX_CLASS_BYTES: usize = 2 << 20;
 
-/// Searches in a file, with their budget.
+/// Searches for records in a damaged file, with the budget that they share.
 pub(crate) struct HeapDumpSearch<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
@@ -39,7 +39,7 @@ impl<'a> HeapDumpSearch<'a> {
         Self { bytes, id_size: header.id_size, records_left: MAX_RECORDS, sub_records_left: MAX_SUB_RECORDS }
     }
 
-    /// Walks over records from `at` on.
+    /// Walks over at most `enough` records from `at` on; `None` if they are not consecutive records.
     pub(crate) fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
         record::chain(self.bytes, at, enough, &mut self.records_left)
     }
@@ -97,7 +97,7 @@ impl<'a> HeapDumpSearch<'a> {
     }
 }
 
-/// Result of a walk over sub-records.
+/// Result of a walk that tests whether bytes are sub-records.
 pub(crate) struct Sight {
     pub(crate) has_object: bool,
     pub(crate) sub_records: usize,

@@ -59,7 +59,7 @@ impl<'a> StackRecords<'a> {
         Some(mutf8::decode(self.string(id)?).into_owned())
     }
 
-    /// As [`Self::text`], for a name from a class file.
+    /// Returns the text of a STRING record with a name from a class file, truncated to 65,535 bytes.
     pub fn name(&self, id: u64) -> Option<String> {
         let bytes = self.string(id)?;
         Some(mutf8::decode(bytes.get(..MAX_NAME).unwrap_or(bytes)).into_owned())

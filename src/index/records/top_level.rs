@@ -55,7 +55,7 @@ impl From<RecordLocation> for PlaceRow {
     }
 }
 
-/// Contents of the top level.
+/// Contents of the top level of a dump: all records except sub-records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
     /// STRING records, ascending by ID; after [`Contents::narrow`], one per ID.

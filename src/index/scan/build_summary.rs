@@ -170,7 +170,7 @@ fn problems(
     problems
 }
 
-/// Returns the scalar values.
+/// Returns the scalar values of the summary.
 fn facts(
     source: &DumpBytes<'_>,
     contents: &Contents,

@@ -40,6 +40,7 @@ pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
+/// Builder of the class table, with the texts of names.
 pub(crate) struct ClassRowBuilder<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
@@ -293,7 +294,7 @@ impl<'a> ClassRowBuilder<'a> {
         }
     }
 
-    /// Sets superclasses and java.lang.Class.
+    /// Sets the superclass of each class, and the class number of java.lang.Class.
     fn link(&mut self) {
         for row in &mut self.rows {
             let above = self.numbers.get(&row.super_id.into()).copied();
@@ -333,15 +334,17 @@ impl<'a> ClassRowBuilder<'a> {
         wanted.filter_map(|(row, _)| ObjectId::from(row.id).non_null()).collect()
     }
 
+    /// Returns the class number of java.lang.Class, or NONE.
     pub(crate) fn java_lang_class(&self) -> u32 {
         self.java_lang_class
     }
 
+    /// Returns the number of classes with a CLASS DUMP.
     pub(crate) fn class_objects(&self) -> u64 {
         self.class_objects
     }
 
-    /// Adds the problems of classes.
+    /// Returns the problems of the classes.
     pub(crate) fn problems(&self, scan: &ScanResult) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut note = |kind: ProblemKind, count: u64, text: &str| {
@@ -412,6 +415,7 @@ impl<'a> ClassRowBuilder<'a> {
         }
     }
 
+    /// Returns the texts of all names.
     pub(crate) fn into_texts(self) -> TextPool {
         self.texts
     }

@@ -20,9 +20,9 @@ use crate::storage::memory::NoMemory;
 /// Completeness of a heap dump that was read, before roots are assumed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Completeness {
-    /// `true` if part of it is missing.
+    /// `true` if part of the heap dump is missing.
     pub(crate) damaged: bool,
-    /// `true` if its length was never filled in and it contains objects but no root: HotSpot writes roots
+    /// `true` if the length of the heap dump was never filled in and it contains objects but no root: HotSpot writes roots
     /// last.
     pub(crate) cut_open: bool,
 }
@@ -70,6 +70,7 @@ pub(crate) fn assume_threads(
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
         return Ok(());
     }
+    /// Visitor that finds Thread objects.
     struct ThreadFinder<'t> {
         threads: &'t IdSet<ObjectId>,
         allowance: &'t Allowance,

@@ -16,11 +16,11 @@ use crate::storage::id_map::IdMap;
 
 /// Approximate size of a chunk in bytes; a segment of up to one and a half times that size is one chunk.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Number of elements above which an array of references is divided, and the number of elements in a
+/// Number of elements above which an array of references is divided, and number of elements in a
 /// chunk of it.
 const LONG_ARRAY: u32 = 1 << 17;
 
-/// A chunk of a heap dump.
+/// A chunk of a heap dump, or part of a long array in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedChunk {
     chunk: RecordChunk,
@@ -39,25 +39,27 @@ impl OrderedChunk {
     }
 }
 
-/// Divides a heap dump into chunks.
+/// Iterator over the chunks of a heap dump, in file order.
 pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    /// Current segment and position in it; and the segments after it.
+    /// Current segment.
     segment: Option<RecordChunk>,
+    /// Position in the current segment.
     at: usize,
+    /// Segments after the current one.
     segments: &'a [SegmentRow],
     /// Current long array: its record, next element, and length.
     array: Option<(RecordChunk, u32, u32)>,
     classes: &'a Classes,
 }
 
-/// Class data for finding objects after damage.
+/// Size of the instances of each class, by which objects are found after damage.
 #[derive(Debug)]
 pub struct Classes(IdMap<ObjectId, Option<u64>>);
 
 impl Classes {
-    /// Returns the data about the classes of a dump.
+    /// Computes the sizes for the classes of a dump.
     pub fn new(summary: &Summary) -> Self {
         let table = summary.class_table();
         // Classes in a cycle of superclasses, and their subclasses, are unknown.
@@ -94,7 +96,7 @@ impl<'a> OrderedChunks<'a> {
         (start < end).then_some(RecordChunk { start, end, limit: end })
     }
 
-    /// Returns the number of remaining bytes.
+    /// Returns the number of bytes of the dump that remain.
     pub fn bytes(&self) -> u64 {
         let rest = self.segments.iter().filter_map(|segment| self.chunk(segment));
         self.segment.into_iter().chain(rest).map(|chunk| (chunk.end - chunk.start) as u64).sum()
@@ -118,7 +120,7 @@ impl<'a> OrderedChunks<'a> {
     }
 }
 
-/// Walker of chunks.
+/// Walker over the sub-records of chunks, for any thread.
 #[derive(Clone, Copy)]
 pub struct ChunkWalk<'a> {
     bytes: &'a [u8],

@@ -16,7 +16,7 @@ use super::tallies::ChunkIds;
 use crate::records::chunks::Plan;
 use crate::records::source::DumpBytes;
 
-/// Finds objects by ID.
+/// Search for objects by ID, without an index.
 pub(crate) struct Lookup<'a> {
     pub(crate) source: &'a DumpBytes<'a>,
     pub(crate) plan: &'a Plan,
@@ -59,7 +59,7 @@ impl<'a> Lookup<'a> {
         parts.into_iter().flatten().collect()
     }
 
-    /// Finds one object.
+    /// Finds the object with this ID.
     pub(crate) fn find_one(&self, id: ObjectId) -> Option<FoundObject<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
@@ -101,8 +101,9 @@ impl<'a> Lookup<'a> {
     }
 }
 
+/// Visitor that stores the objects with the given IDs.
 struct ObjectFinder<'s, 'a> {
-    /// Ascending.
+    /// IDs of the objects to find, ascending.
     ids: &'s [ObjectId],
     found: Vec<(ObjectId, FoundObject<'a>)>,
 }

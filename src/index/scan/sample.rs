@@ -14,7 +14,7 @@ use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 /// Number of chunks sampled, each about a megabyte.
 const SAMPLES: usize = 96;
 
-/// Returns the approximate number of objects of a heap dump, extrapolated from some chunks.
+/// Returns the approximate number of objects of a heap dump, extrapolated from a sample of its chunks.
 pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
     let DumpBytes { bytes, header, .. } = *source;
     let mut contents = record_walk::read(bytes, &header, &Allowance::new(source.memory))?;
@@ -38,7 +38,7 @@ pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<
     Ok(u64::try_from(about).unwrap_or(u64::MAX))
 }
 
-/// Counts objects.
+/// Visitor that counts objects.
 struct Count(u64);
 
 impl<'a> HeapVisitor<'a> for Count {

@@ -242,7 +242,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
     if scan.repeated.is_empty() {
         return Ok(());
     }
-    /// Current object with an ID.
+    /// Record that counts as the object with an ID.
     #[derive(Clone, Copy)]
     enum Holder {
         Nothing,
@@ -250,6 +250,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut ScanResult) -> Result<(), N
         /// Offset, class, number of elements and size of a record.
         Object(usize, Option<ObjectId>, Option<BasicType>, u32),
     }
+    /// Visitor that finds the record that counts for each repeated ID.
     struct HolderFinder<'s> {
         allowance: &'s Allowance,
         scan: &'s mut ScanResult,

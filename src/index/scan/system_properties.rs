@@ -40,8 +40,9 @@ const KEPT: &[&str] = &[
 
 /// Length at which strings are truncated: a class path of megabytes is of no use.
 const MAX_CHARS: usize = 4096;
-/// Maximum number of entries of the hash table, and of links of a bucket, that are followed.
+/// Maximum number of entries of the hash table that are followed.
 const MAX_ENTRIES: usize = 100_000;
+/// Maximum number of links of a bucket that are followed.
 const MAX_LINKS: usize = 64;
 
 /// Returns the stored properties, ascending by key.

@@ -49,6 +49,7 @@ pub(crate) struct Tally {
 pub(crate) const LENGTHS_BYTES: u64 = size_of::<Lengths<OBJECT_LENGTHS>>() as u64;
 
 impl Tally {
+    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.mismatched += other.mismatched;
@@ -66,8 +67,9 @@ impl Tally {
 pub(crate) struct IdRun {
     pub(crate) first: u64,
     pub(crate) last: Prev,
-    /// Offset of the first object's record, and end of the last one's.
+    /// Offset of the first object's record.
     pub(crate) start: usize,
+    /// End offset of the last object's record (exclusive).
     pub(crate) end: usize,
 }
 
@@ -79,7 +81,7 @@ pub(crate) struct ChunkIds {
     pub(crate) highest: u64,
 }
 
-/// Result of a scan.
+/// Result of a scan of a heap dump: counts, and the rows of some tables.
 #[derive(Debug, Default)]
 pub(crate) struct ScanResult {
     pub(crate) tallies: IdMap<ObjectId, Tally>,
@@ -101,7 +103,7 @@ pub(crate) struct ScanResult {
     pub(crate) id_bits: u64,
     /// Highest allocation trace serial number of an object, including class objects.
     pub(crate) max_trace: u32,
-    /// Complement of the lowest one, so that it starts at 0 like all other counts.
+    /// Complement of the lowest allocation trace serial number, so that it starts at 0 like all other counts.
     pub(crate) max_trace_complement: u32,
     /// IDs that occurred before.
     pub(crate) repeated: Vec<u64>,
@@ -112,9 +114,9 @@ pub(crate) struct ScanResult {
     pub(crate) runs: Vec<IdRun>,
     /// `true` if IDs do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
-    /// Number of object arrays as long as HotSpot can dump them: probably truncated.
+    /// Number of object arrays of the maximum length that HotSpot dumps: probably truncated.
     pub(crate) cut_object_arrays: u64,
-    /// The same for primitive arrays.
+    /// Number of primitive arrays of the maximum length that HotSpot dumps: probably truncated.
     pub(crate) cut_primitive_arrays: u64,
     pub(crate) problems: Vec<Problem>,
     /// Number of damaged regions, including those not listed in `problems`.

@@ -15,13 +15,13 @@ use hprof_input::progress::Progress;
 pub(crate) enum Mode<'s> {
     /// IDs ascend in long runs: the next record is the next object.
     Ordered,
-    /// Like [`Mode::Ordered`]; all IDs are added to a set for later use.
+    /// IDs ascend in long runs, and all IDs are added to a set for later use.
     Collect(&'s AddressSet),
     /// IDs are unordered: they are added to a set; distances are measured in a second pass.
     Unordered(&'s AddressSet),
     /// The second pass.
     Measure(&'s AddressSet),
-    /// Like [`Mode::Ordered`]; all IDs are added to a list for later use.
+    /// IDs ascend in long runs, and all IDs are added to a list for later use.
     OrderedList,
     /// No bit set can contain the IDs: they are added to a list. Nothing is measured.
     List,

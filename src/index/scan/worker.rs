@@ -22,7 +22,7 @@ use crate::model::tables::{NONE, RootRow};
 use crate::objects::id_set::{AddressSetHandle, Misfit};
 use crate::records::chunks::{MAX_PROBLEMS, RecordChunk};
 
-/// The fields of a class are unknown.
+/// Marker for a class whose fields are unknown.
 const ANY_LENGTH: u64 = u64::MAX;
 /// `id` of a [`Prev`] without an object.
 const NOTHING: u64 = u64::MAX;
@@ -30,6 +30,7 @@ const NOTHING: u64 = u64::MAX;
 /// (`DumperSupport::calculate_array_max_length`).
 const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
 
+/// One thread of a scan.
 pub(crate) struct Worker<'a> {
     task: Task<'a>,
     ordered: bool,
@@ -47,13 +48,15 @@ pub(crate) struct Worker<'a> {
     /// Next class object above `prev`; [`NOTHING`] if there is none.
     next_class: u64,
     run_first: u64,
-    /// Offset of the run's first record, and end of its last one; 0 without a run.
+    /// Offset of the run's first record; 0 without a run.
     run_start: usize,
+    /// End offset of the run's last record (exclusive); 0 without a run.
     run_end: usize,
     lowest: u64,
     highest: u64,
-    /// Numbers of objects and runs of the chunk.
+    /// Number of objects of the chunk.
     objects: u64,
+    /// Number of runs of the chunk.
     runs: u64,
     counted: ScanResult,
 }
@@ -108,12 +111,14 @@ impl<'a> Worker<'a> {
         self.counted.unordered
     }
 
+    /// Resets the state for the next chunk.
     pub(crate) fn begin_chunk(&mut self) {
         self.break_run();
         (self.objects, self.runs) = (0, 0);
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
+    /// Ends a chunk: stores its last run and its range of IDs.
     pub(crate) fn end_chunk(&mut self, chunk: &RecordChunk) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
@@ -138,6 +143,7 @@ impl<'a> Worker<'a> {
         self.run_end = 0;
     }
 
+    /// Counts a damaged region, and stores its problem unless too many are stored.
     pub(crate) fn problem(&mut self, problem: Problem) {
         if self.counts {
             self.counted.damaged_regions += 1;
@@ -148,6 +154,7 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Returns the counts of this worker.
     pub(crate) fn finish(mut self) -> ScanResult {
         if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
             self.misfit = cursor.flush(&mut self.counted.repeated, self.task.allowance).err();

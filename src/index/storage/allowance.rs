@@ -12,7 +12,7 @@ use hprof_values::ObjectId;
 use super::id_map::IdMap;
 use super::memory::{self, Available, Limit, NoMemory};
 
-/// Size of tables that are never refused, in bytes: those of ordinary dumps.
+/// Size of tables that are never refused, in bytes: enough for ordinary dumps.
 const FREE_BYTES: u64 = 4 << 20;
 /// Size in bytes from which a table grows by a quarter; smaller ones double.
 const LARGE_BYTES: usize = 1 << 20;
@@ -64,14 +64,14 @@ impl Allowance {
         }
     }
 
-    /// Returns memory that was freed.
+    /// Gives back memory that was freed.
     pub(crate) fn give_back(&self, bytes: u64) {
         // In one step: other threads may take memory in between.
         let less = |taken: u64| Some(taken.saturating_sub(bytes));
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Returns the number of bytes taken.
+    /// Returns the number of bytes that are taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -109,7 +109,7 @@ impl Allowance {
     /// Appends a row to a table.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     #[inline]
     pub(crate) fn push<T>(&self, table: &mut Vec<T>, row: T) -> Result<(), NoMemory> {
         if table.len() == table.capacity() {
@@ -124,7 +124,7 @@ impl Allowance {
     /// Appends a table to another.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     pub(crate) fn append<T>(&self, table: &mut Vec<T>, mut more: Vec<T>) -> Result<(), NoMemory> {
         if table.is_empty() {
             *table = more;
@@ -142,7 +142,7 @@ impl Allowance {
     /// Inserts an entry into a map.
     ///
     /// # Errors
-    /// Those of [`Allowance::take`].
+    /// Errors of [`Allowance::take`].
     pub(crate) fn insert<V>(
         &self,
         map: &mut IdMap<ObjectId, V>,

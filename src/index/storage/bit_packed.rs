@@ -15,7 +15,7 @@ use super::checked_column::CheckedColumn;
 pub(crate) const FRAME_LEN: usize = FRAME_ROWS as usize;
 const FRAME_ROWS: u32 = 64;
 
-/// A frame of numbers.
+/// Row of a frame: the base of its numbers, and the location of their bits.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct FrameRow {
@@ -27,7 +27,7 @@ pub(crate) struct FrameRow {
     width: u8,
 }
 
-/// A column of numbers.
+/// A bit-packed column of numbers.
 #[derive(Debug, Default)]
 pub(crate) struct BitPackedColumn {
     pub(crate) frames: CheckedColumn<FrameRow>,
@@ -169,7 +169,7 @@ impl Iterator for BitPackedNumbers<'_> {
     }
 }
 
-/// Packer for some frames of a column.
+/// Packer for consecutive frames of a column.
 #[derive(Debug, Default)]
 pub(crate) struct BitPacker {
     frames: Vec<FrameRow>,
@@ -177,7 +177,7 @@ pub(crate) struct BitPacker {
 }
 
 impl BitPacker {
-    /// Packs numbers; all frames but the last are full.
+    /// Packs numbers into frames; all frames but the last are full.
     pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
         // Most columns take less than half the size of their numbers.
         let mut packer = Self {

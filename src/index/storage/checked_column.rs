@@ -41,7 +41,7 @@ impl Checks {
         word & (1 << (block % 64)) != 0
     }
 
-    /// Checks a block of `section`.
+    /// Returns `true` if a block of `section` is valid.
     #[cold]
     fn check(&self, section: &[u8], block: usize) -> bool {
         let start = block * BLOCK_BYTES;
@@ -53,12 +53,12 @@ impl Checks {
         right
     }
 
-    /// Checks all blocks, on all cores if there are many.
+    /// Returns `true` if all blocks are valid. Checks them on all cores if there are many.
     pub(crate) fn all_right(&self, section: &[u8]) -> bool {
         self.are_right(section, 0..self.hashes.len())
     }
 
-    /// Checks a range of blocks.
+    /// Returns `true` if all blocks of a range are valid.
     pub(crate) fn are_right(&self, section: &[u8], mut blocks: Range<usize>) -> bool {
         let right = |block: usize| self.is_known(block) || self.check(section, block);
         if blocks.len() > 64 { blocks.into_par_iter().all(right) } else { blocks.all(right) }
@@ -69,6 +69,7 @@ impl Checks {
 #[derive(Debug)]
 pub struct CheckedColumn<T>(Inner<T>);
 
+/// Storage of a [`CheckedColumn`].
 #[derive(Debug)]
 enum Inner<T> {
     Owned(Vec<T>),

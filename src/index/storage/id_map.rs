@@ -43,7 +43,7 @@ impl BuildHasher for IdHash {
     }
 }
 
-/// Hashes one number, or several.
+/// Hasher of one number, or several.
 #[derive(Debug)]
 pub struct IdHasher {
     hash: IdHash,

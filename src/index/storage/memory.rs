@@ -29,7 +29,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns the description of the limit.
+    /// Returns a description of the limit for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Given => "the memory budget",
@@ -47,7 +47,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Memory that may still be taken.
+/// Amount of memory that may still be taken, and the limit that determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// Number of bytes that may still be taken.
@@ -90,7 +90,7 @@ pub(crate) fn addresses() -> Option<Available> {
     Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
-/// Does what [`addresses`] does, without the address space that the allocator has reserved for threads.
+/// Returns the address space left by `ulimit -v`, excluding what the allocator has reserved for threads.
 pub(crate) fn addresses_unused() -> Option<Available> {
     let bytes = system::address_limit()?.saturating_sub(Own::now().addresses);
     Some(Available { bytes, limit: Limit::Addresses })
@@ -101,7 +101,7 @@ fn reserved_bytes() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
 }
 
-/// Does the same for one line of `/proc/self/maps`.
+/// Returns the unused address space of one line of `/proc/self/maps` that the allocator reserves for threads.
 fn reserved_by(line: &str) -> Option<u64> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -127,7 +127,7 @@ impl Own {
         std::fs::read_to_string("/proc/self/status").map(|text| Self::from_status(&text)).unwrap_or_default()
     }
 
-    /// Reads `/proc/self/status`.
+    /// Parses the contents of `/proc/self/status`.
     fn from_status(status: &str) -> Self {
         let bytes = |name| kilobytes(status, name).unwrap_or(0);
         Self { private: bytes("RssAnon"), data: bytes("VmData"), addresses: bytes("VmSize") }
@@ -146,19 +146,23 @@ mod system {
 
     use rustix::process::{Resource, getrlimit};
 
+    /// Returns the free memory of the machine.
     pub(crate) fn free() -> Option<u64> {
         super::kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
     }
 
+    /// Returns the memory left by the control groups of this process.
     pub(crate) fn group() -> Option<u64> {
         let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
         super::group::available(Path::new("/sys/fs/cgroup"), &own)
     }
 
+    /// Returns the limit of the process's data.
     pub(crate) fn data_limit() -> Option<u64> {
         getrlimit(Resource::Data).current
     }
 
+    /// Returns the limit of the process's address space.
     pub(crate) fn address_limit() -> Option<u64> {
         getrlimit(Resource::As).current
     }
@@ -248,9 +252,9 @@ mod group {
     }
 }
 
-/// Working memory of a process that builds an index, without large arrays: a part that does not depend on
-/// the size of the dump, and a part per thread.
+/// Working memory of a process that builds an index, without large arrays and threads, in bytes.
 const WORKING_MEMORY: u64 = 8 << 20;
+/// Working memory of each thread that builds an index, in bytes.
 const WORKING_MEMORY_OF_A_THREAD: u64 = 12 << 20;
 
 /// Returns the memory that building takes in addition to large arrays.

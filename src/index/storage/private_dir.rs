@@ -133,7 +133,7 @@ fn owner(_: &fs::Metadata) -> u32 {
 }
 
 impl PrivateDir {
-    /// Opens a directory.
+    /// Opens a directory, if only this user can change it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         check_above(path)?;
         let parent = match OpenDir::open(parent_of(path)) {
@@ -157,7 +157,7 @@ impl PrivateDir {
         Self::from_open(path, parent, dir.into())
     }
 
-    /// Creates one from an open directory.
+    /// Creates a private directory from an open one, if only this user can change it.
     pub(crate) fn from_open(path: &Path, parent: Arc<OpenDir>, dir: Arc<OpenDir>) -> io::Result<Self> {
         // The directory that was checked by name may have been replaced.
         check(&dir.entry()?)?;
@@ -203,7 +203,7 @@ impl PrivateDir {
         }
     }
 
-    /// Returns the path.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -29,6 +29,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 #[derive(Debug, Clone)]
 pub struct ScratchArena(Arc<SharedScratch>);
 
+/// State shared by all handles of an arena.
 #[derive(Debug)]
 struct SharedScratch {
     /// Directory for files.
@@ -39,7 +40,7 @@ struct SharedScratch {
     spare: Mutex<Spare>,
 }
 
-/// Memory that no array uses.
+/// Memory of dropped arrays, for reuse by new ones.
 #[derive(Debug, Default)]
 struct Spare {
     /// Pieces of whole huge pages.
@@ -50,7 +51,7 @@ struct Spare {
 /// Memory for an array, and the length of its prefix that may contain bytes other than zero.
 type FoundPages = (PrivatePages, usize);
 
-/// An array.
+/// An array in the scratch arena: in memory, or in a file.
 #[derive(Debug)]
 pub struct Array<T> {
     place: ArrayPlace,
@@ -101,13 +102,14 @@ impl ScratchArena {
         Self(Arc::new(SharedScratch { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
-    /// Takes `bytes` of the budget if they are available.
+    /// Takes `bytes` of the budget. Returns `false` if they are not available.
     fn take(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed.
+    /// Takes `bytes` of the budget, giving spare memory back to the kernel if that is needed. Returns `false` if they are not
+    /// available.
     fn take_with_spare(&self, bytes: u64) -> bool {
         let mut taken = self.take(bytes);
         if taken {
@@ -129,7 +131,7 @@ impl ScratchArena {
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
-    /// Returns a count of memory outside of arrays, which is taken from the same budget.
+    /// Returns a reservation for memory outside of arrays, which counts against the same budget.
     pub fn reserve(&self) -> ReservedMemory {
         ReservedMemory { arena: self.clone(), all: 0, bytes: 0 }
     }
@@ -183,7 +185,7 @@ impl ScratchArena {
         Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
-    /// Does what [`ScratchArena::make`] does; returns `None` if the memory does not suffice.
+    /// Returns an array like [`ScratchArena::make`], but only in memory; `None` if the memory does not suffice.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
             return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));
@@ -242,7 +244,7 @@ impl ScratchArena {
         Ok(Some((pages, used)))
     }
 
-    /// Returns memory to the kernel.
+    /// Gives memory back to the kernel, and to the budget.
     fn give_back(&self, pages: PrivatePages) {
         let bytes = pages.len() as u64;
         drop(pages);
@@ -314,7 +316,7 @@ fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     fitting(spare, bytes)
 }
 
-/// Returns none: memory cannot be moved here.
+/// Returns an empty list: memory cannot be moved here.
 #[cfg(not(target_os = "linux"))]
 fn pieces(_: &mut Vec<PrivatePages>, _: usize) -> Vec<PrivatePages> {
     Vec::new()
@@ -352,15 +354,16 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
-/// Memory outside of arrays that is never refused, in bytes: that of ordinary queries.
+/// Memory outside of arrays that is never refused, in bytes: enough for ordinary queries.
 const FREE_BYTES: u64 = 1 << 20;
 
 /// Memory outside of arrays that counts against the budget of an arena, until it is dropped.
 #[derive(Debug)]
 pub struct ReservedMemory {
     arena: ScratchArena,
-    /// Number of bytes taken, and the part of them that was taken from the budget.
+    /// Number of bytes taken.
     all: u64,
+    /// Number of bytes taken from the budget.
     bytes: u64,
 }
 
@@ -451,7 +454,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
         self.top.pop()
     }
 
-    /// Returns all elements, the lowest first.
+    /// Returns all elements of the stack, the lowest first.
     pub fn into_array(self) -> io::Result<Array<T>> {
         let Self { arena, top, below, .. } = self;
         let mut all = arena.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;

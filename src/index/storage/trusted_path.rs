@@ -40,7 +40,7 @@ pub struct TrustedPrefix {
 /// Resolves the path of a directory up to the first directory that others may change. Links above that are followed.
 ///
 /// Others may change a directory that belongs neither to root nor to this process's effective user, or that a group or
-/// everybody may write to: also a sticky one, such as `/tmp`, where others can make names. But a directory of root or this
+/// everybody may write to, including a sticky one, such as `/tmp`, where others can make names. But a directory of root or this
 /// user within a sticky one of root is followed: nobody else can rename or remove it. The permissions of an access control list
 /// are within those of the group.
 ///
@@ -207,7 +207,7 @@ fn others_can_change(stat: &Stat) -> bool {
     is_of_another(stat) || Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
 
-/// Returns `true` if the entries of a directory of root or this user can be renamed and removed only by their owners.
+/// Returns `true` for a sticky directory of root or this user: its entries can be renamed and removed only by their owners.
 fn is_sticky(stat: &Stat) -> bool {
     !is_of_another(stat) && Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX)
 }
@@ -227,7 +227,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Starts at the root.
+    /// Creates a walk that starts at the root directory.
     fn start() -> io::Result<Self> {
         let dir = openat(CWD, "/", FIND, Mode::empty())?;
         Ok(Self { dir, names: Vec::new(), above: Vec::new() })
@@ -254,7 +254,7 @@ impl Walk {
         is_trusted
     }
 
-    /// Goes to the directory above. There is none above the root.
+    /// Goes to the parent directory. The root has none.
     fn leave(&mut self) {
         if let Some(above) = self.above.pop() {
             self.dir = above;
@@ -262,7 +262,7 @@ impl Walk {
         }
     }
 
-    /// Ends here: the remaining names are not resolved.
+    /// Ends the walk in this directory: the remaining names are not resolved.
     fn end(self, rest: &VecDeque<OsString>, owner: Option<u32>) -> TrustedPrefix {
         let path = Path::new("/").join(self.names.iter().collect::<PathBuf>());
         TrustedPrefix { dir: self.dir, path, rest: rest.iter().collect(), owner }

@@ -35,9 +35,10 @@ const MARK: &[u8] = b"HPROF BLOCKSIZE=";
 /// Maximum number of packed bytes of a member that are examined before it is unpacked: fewer yield [`LARGE`] bytes,
 /// unless it was made to yield nothing.
 const LOOKED_AT: usize = 2 * LARGE;
-/// Number of offsets at which [`estimate`] examines blocks, and number of consecutive blocks at each: where small and large
-/// ones alternate, the block found first is always a small one.
+/// Number of offsets at which [`estimate`] examines blocks.
 const SAMPLES: usize = 8;
+/// Number of consecutive blocks examined at each offset: where small and large ones alternate, the block found first is always
+/// a small one.
 const IN_A_ROW: usize = 2;
 /// Minimum number of offsets with blocks for an estimate.
 const ENOUGH_SAMPLES: usize = 4;
@@ -60,7 +61,7 @@ fn inflate_first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
     look(packed, &mut Inflater::new(), &mut vec![0; LARGE])
 }
 
-/// Does the same as [`inflate_first`], with given buffers.
+/// Unpacks the first member like [`inflate_first`], with the given buffers.
 fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop, usize, usize)> {
     let packed = packed.get(..LOOKED_AT).unwrap_or(packed);
     let Head::Whole(mut at) = member::head(packed) else { return None };
@@ -72,8 +73,8 @@ fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop,
 
 /// Estimates the unpacked size of all blocks by samples from all over the file; `None` if there are too few.
 ///
-/// Uses the median, not the sum: one that packs a thousand times better than the others, such as a small first file, is
-/// not representative.
+/// Uses the median, not the sum: a block that packs a thousand times better than the others, such as a small first file, is not
+/// representative.
 pub(super) fn estimate(packed: &[u8]) -> Option<u64> {
     let finder = memmem::Finder::new(&MAGIC);
     let (mut inflater, mut out) = (Inflater::new(), vec![0; LARGE]);
@@ -105,7 +106,7 @@ fn is_padding(rest: &[u8]) -> bool {
     rest.iter().all(|byte| *byte == 0)
 }
 
-/// State shared by all threads.
+/// State of unpacking, which the threads change under a lock.
 struct UnpackState {
     /// End of the finished members.
     turn: usize,
@@ -144,6 +145,7 @@ impl Damage {
     }
 }
 
+/// Data shared by the threads that unpack a file.
 struct UnpackShared<'a> {
     packed: &'a [u8],
     out: &'a dyn Output,
@@ -159,7 +161,7 @@ struct MemberRun {
     end: usize,
     /// Number of unpacked bytes.
     filled: usize,
-    /// Reason why it ends; [`Stop::End`] at the end of a member. Any other stop is that of its first member: later ones
+    /// Reason why it ends; [`Stop::End`] at the end of a member. Any other reason is that of its first member: later members
     /// are left to the next run.
     stop: Stop,
 }
@@ -532,9 +534,9 @@ const fn is_more_than_one(packed: usize, len: usize) -> bool {
 
 /// A run of damaged members.
 struct Gap {
-    /// Start of each, and its length by the trailer at its end.
+    /// Start of each member, and its length by the trailer at its end.
     members: Vec<(usize, usize)>,
-    /// Start of the next valid one.
+    /// Start of the next valid member.
     end: usize,
 }
 

@@ -25,7 +25,7 @@ impl<R: Read> BufRead for ReaderSlot<R> {
     }
 }
 
-/// Unpacks all members; zeros after the last one are padding, which gzip itself also skips.
+/// Reader that unpacks all members; zeros after the last one are padding, which gzip itself also skips.
 pub(super) struct GzipReader<R> {
     decoder: GzDecoder<ReaderSlot<R>>,
     /// `true` after the end or a failure: nothing more follows.

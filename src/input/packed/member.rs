@@ -74,7 +74,7 @@ pub(super) enum Stop {
     Bad(&'static str),
 }
 
-/// Unpacks members, one after another.
+/// Unpacker of members, one after another.
 pub(super) struct Inflater {
     raw: Decompress,
     crc: Crc,

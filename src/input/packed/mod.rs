@@ -75,7 +75,7 @@ impl Compression {
         }
     }
 
-    /// Returns whether it contains files, not the bytes of a single one.
+    /// Returns whether this is an archive of files, not a single compressed file.
     pub const fn is_archive(self) -> bool {
         !matches!(self, Self::Gzip | Self::Zstd)
     }

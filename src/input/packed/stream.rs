@@ -90,9 +90,10 @@ fn after(error: &str, len: u64) -> String {
     format!("{error}, after {len} unpacked bytes")
 }
 
-/// Maximum number of bytes that are unpacked and discarded: a number per packed byte of a file, plus a constant. Zstandard
-/// makes 128 KiB of four bytes: skipping the output of a file of 100 MB could take hours.
+/// Maximum number of bytes that are unpacked and discarded, per packed byte of a file. Zstandard makes 128 KiB of four bytes:
+/// skipping the output of a file of 100 MB could take hours.
 const BESIDE: u64 = 1000;
+/// Number of bytes that may be unpacked and discarded in addition, whatever the length of the file.
 const BESIDE_AT_LEAST: u64 = 1 << 30;
 
 /// A reader of unpacked data that is not written, with a bound: the disk sets none.

@@ -15,7 +15,7 @@ pub(super) trait TarInput: Read {
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64>;
 }
 
-/// The bytes of a file.
+/// Bytes of a tar archive in memory, as a source.
 pub(super) struct Bytes<'a> {
     pub(super) all: &'a [u8],
     pub(super) at: usize,

@@ -18,7 +18,7 @@ const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
 /// Message for a window that is too large.
 const TOO_LARGE: &str = "its window is larger than 128 MiB";
 
-/// Unpacks all frames.
+/// Reader that unpacks all frames.
 pub(super) struct ZstdReader<'a, R: Read>(Decoder<'a, BufReader<R>>);
 
 impl<R: Read> ZstdReader<'_, R> {

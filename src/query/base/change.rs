@@ -3,9 +3,9 @@
 /// A number in an old and a new dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
-    /// In the old dump.
+    /// Number in the old dump.
     pub old: u64,
-    /// In the new dump.
+    /// Number in the new dump.
     pub new: u64,
 }
 
@@ -15,7 +15,7 @@ impl Change {
         Self { old: old.map_or(0, figure), new: new.map_or(0, figure) }
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of two changes.
     pub fn plus(self, other: Self) -> Self {
         Self { old: self.old.saturating_add(other.old), new: self.new.saturating_add(other.new) }
     }
@@ -30,13 +30,13 @@ impl Change {
 /// Status of a row of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// Only in the new dump.
+    /// The row is only in the new dump.
     New,
-    /// Only in the old dump.
+    /// The row is only in the old dump.
     Gone,
-    /// In both, but different.
+    /// The row is in both dumps, with different values.
     Changed,
-    /// The same in both.
+    /// The row is the same in both dumps.
     Same,
 }
 

@@ -62,7 +62,7 @@ impl<'r, T: Into<FactValue<'r>>> From<Option<T>> for FactValue<'r> {
     }
 }
 
-/// A fact of rows `R`.
+/// A fact of rows of type `R`: its name, and a function that returns its value.
 #[derive(Debug)]
 pub struct Fact<R> {
     /// Name, which has a type and a meaning.
@@ -86,7 +86,7 @@ impl<R> Fact<R> {
         Self { null: Some(when), ..self }
     }
 
-    /// Marks data of the heap.
+    /// Marks the fact as data of the heap, which may be secret.
     pub const fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }

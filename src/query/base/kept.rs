@@ -1,4 +1,4 @@
-//! Answers stored in the index of a heap because finding them takes a pass over all of it.
+//! Query results stored in the index of a heap because computing them takes a pass over all of it.
 
 use hprof_index::storage::store::Stage;
 use hprof_index::{DumpGraph, Heap, ObjectGraph};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// An answer about a heap, stored in its index.
+/// A query result about a heap, stored in its index.
 #[derive(Debug)]
 pub struct KeptAnswer<'h> {
     heap: &'h Heap,
@@ -16,13 +16,13 @@ pub struct KeptAnswer<'h> {
 }
 
 impl<'h> KeptAnswer<'h> {
-    /// Creates a handle of an answer, which depends on the dump, the version of this program, and `depends_on`.
+    /// Creates a handle of a query result, which depends on the dump, the version of this program, and `depends_on`.
     pub fn new(dump: &DumpGraph<'h>, stage: Stage, depends_on: &[u8]) -> Self {
         let all = [depends_on, env!("CARGO_PKG_VERSION").as_bytes()].concat();
         Self { heap: dump.heap, graph: dump.graph, stage, key: xxh3_64_with_seed(&all, 0) }
     }
 
-    /// Returns the answer, if it is stored. It may contain values of objects: `None` if those are hidden.
+    /// Returns the result, if it is stored. It may contain values of objects: `None` if values are hidden.
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         if self.heap.hides_values() {
             return None;
@@ -30,7 +30,7 @@ impl<'h> KeptAnswer<'h> {
         serde_json::from_slice(&self.heap.kept_answer(self.stage, self.key)?).ok()
     }
 
-    /// Stores an answer, unless values are hidden or the index is damaged.
+    /// Stores a result, unless values are hidden or the index is damaged.
     pub fn write<T: Serialize>(&self, answer: &T) {
         if self.heap.hides_values() || self.graph.is_damaged() {
             return;
@@ -41,7 +41,7 @@ impl<'h> KeptAnswer<'h> {
         }
     }
 
-    /// Stores an answer as bytes.
+    /// Stores a result as bytes.
     pub fn write_bytes(&self, answer: &[u8]) {
         self.heap.keep_answer(self.stage, self.key, answer);
     }

@@ -6,7 +6,8 @@ use std::fmt;
 /// Size of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// A secret key. With the key of a redaction, it can be undone; with that of hashes, a guessed text can be confirmed.
+/// A secret key. With the key of a redaction, the redaction can be undone; with the key of hashes, a guessed text can be
+/// confirmed.
 #[derive(Clone)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -83,7 +84,7 @@ impl Prf {
         ])
     }
 
-    /// Starts with no input.
+    /// Creates a state without input.
     pub fn start(&self) -> Absorb {
         Absorb(self.0)
     }
@@ -110,7 +111,7 @@ impl Absorb {
 }
 
 impl Squeeze {
-    /// Returns the next word.
+    /// Returns the next word of the output.
     #[inline(always)]
     pub fn next_word(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
@@ -161,7 +162,7 @@ impl Stream {
         Self { state }
     }
 
-    /// Computes the next bytes.
+    /// Computes the next bytes of the key stream.
     #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
     pub fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];

@@ -1,4 +1,4 @@
-//! Basics of all queries of hprof-cli: parallel work, sorting, answers stored in the index, keyed functions, the dictionary of
+//! Basics of all queries of hprof-cli: parallel work, sorting, results stored in the index, keyed functions, the dictionary of
 //! all names of facts, and names: patterns, suggestions, names that mean the same in several dumps.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]

@@ -27,7 +27,7 @@ pub fn map<C: Clone + Sync, T: Send>(chunks: &[C], make: impl Fn(C) -> T + Sync)
     made.into_iter().filter_map(|made| made.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Like [`map`], but stops at the first error.
+/// Maps each chunk to a result; results are in the order of chunks. Stops at the first error.
 ///
 /// # Errors
 /// One of the errors of `make`.

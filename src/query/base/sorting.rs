@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 
 /// Stable sorts of tens to hundreds of thousands of rows.
 pub trait SortRows<T> {
-    /// Like `sort_by`.
+    /// Sorts like `sort_by`.
     fn sort_rows_by(&mut self, compare: impl Fn(&T, &T) -> Ordering);
 
-    /// Like `sort_by_key`.
+    /// Sorts like `sort_by_key`.
     fn sort_rows_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K);
 
-    /// Like `sort_by_cached_key`: each key is computed once.
+    /// Sorts like `sort_by_cached_key`: each key is computed once.
     fn sort_rows_by_cached_key<K: Ord>(&mut self, key: impl Fn(&T) -> K);
 }
 
@@ -49,7 +49,7 @@ fn order_of_positions(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) 
     order
 }
 
-/// Moves each item to its place, cycle by cycle of the permutation.
+/// Moves each item to its position, cycle by cycle of the permutation.
 fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
     for start in 0..order.len() {
         let mut to = start;

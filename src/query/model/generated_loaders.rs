@@ -27,7 +27,7 @@ pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
 
 /// Minimum number of loaders of one class that share a row in lists.
 const MANY_GENERATED: usize = 100;
-/// Maximum number of classes that such a loader defines: a script and its lambdas, a class and its proxy.
+/// Maximum number of classes that a loader of generated classes defines: a script and its lambdas, a class and its proxy.
 const MAX_CLASSES: u64 = 4;
 
 /// Returns whether loaders of this class define accessors.
@@ -39,12 +39,12 @@ pub(super) fn is_accessor_loader(class: &str) -> bool {
 #[derive(Debug)]
 pub struct GeneratedLoaders<'a> {
     by_class: FxHashMap<&'a str, GeneratedClasses>,
-    /// Number of classes that each of these loaders defines.
+    /// Number of classes that each loader of generated classes defines.
     classes: FxHashMap<ObjectId, u64>,
     summary: &'a Summary,
 }
 
-/// Loaders of one class.
+/// Loaders of generated classes that are instances of one class.
 #[derive(Debug, Clone, Copy)]
 struct GeneratedClasses {
     first: ObjectId,
@@ -88,14 +88,14 @@ impl<'a> GeneratedLoaders<'a> {
         (is_accessor_loader(known) || classes <= MAX_CLASSES).then_some(*known)
     }
 
-    /// Returns the ID by which a loader is listed: that of the first loader of the row.
+    /// Returns the ID of the row in which a loader is listed: the ID of the first loader of the row.
     pub(crate) fn row_id(&self, loader: ObjectId) -> ObjectId {
         let class = self.classes.get(&loader).and_then(|_| self.summary.loader_class(loader));
         class.and_then(|class| self.by_class.get(key(class))).map_or(loader, |of_class| of_class.first)
     }
 
-    /// Returns the class with most loaders, except those of accessors: its name, and the numbers of loaders and of their
-    /// classes.
+    /// Returns the class with most loaders, except accessor loaders: its name, the number of loaders, and the number of classes
+    /// that they define.
     pub fn largest(&self) -> Option<(&'a str, u64, u64)> {
         let own = self.by_class.iter().filter(|(class, _)| !is_accessor_loader(class));
         let rows = own.map(|(class, of)| (*class, of.loaders as u64, of.classes));

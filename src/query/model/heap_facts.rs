@@ -15,7 +15,8 @@ pub const MUCH_OFF_HEAP: u64 = 1 << 20;
 /// Minimum number of bytes of direct buffers that are unusual: every program that uses channels has a buffer or two for
 /// each thread.
 const MUCH_DIRECT: u64 = 4 << 20;
-/// Minimum percentage of the heap from which they are unusual: less does not change how much memory the process takes.
+/// Minimum percentage of the heap from which direct buffers are unusual: less does not change how much memory the process
+/// takes.
 const MUCH_DIRECT_PERCENT: u64 = 10;
 /// Minimum percentage of unreachable bytes to be reported.
 pub const MUCH_GARBAGE: u64 = 20;
@@ -32,13 +33,13 @@ pub fn is_much_direct(direct_bytes: u64, heap_bytes: u64) -> bool {
 pub struct HeapFacts {
     /// Thread with an OutOfMemoryError, with its stack.
     pub out_of_memory: Option<JavaThread>,
-    /// Number of objects waiting for their finalizer; `None` if the dump does not contain it.
+    /// Number of objects waiting for their finalizer; `None` if the dump does not contain the queue.
     pub finalizer_queue: Option<u64>,
     /// Innermost frame of the thread that runs finalizers.
     pub finalizer_frame: Option<Frame>,
 }
 
-/// Collects the facts.
+/// Collects the facts about a heap.
 pub fn facts(dump: &Dump<'_>) -> HeapFacts {
     let threads = Threads::new(dump);
     let finalizer_queue = finalizer_queue(&dump.objects);

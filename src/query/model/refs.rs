@@ -49,7 +49,7 @@ pub struct ReferenceRow {
     pub retained_bytes: Option<u64>,
 }
 
-/// Objects of a class at the other ends.
+/// Objects of one class that an object references, or that refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceGroupRow {
     /// Class of the objects, if it is in the dump.
@@ -62,7 +62,7 @@ pub struct ReferenceGroupRow {
     pub retained_bytes: u64,
 }
 
-/// References of the objects of a heap.
+/// Reader of the references and referrers of the objects of a heap.
 #[derive(Debug)]
 pub struct Refs<'a> {
     view: &'a View<'a>,
@@ -106,7 +106,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// Returns the number of those rows.
+    /// Returns the number of rows that [`Self::rows`] returns.
     pub fn count(&self, object: ObjectIndex, direction: Direction) -> u64 {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => self.graph().referrers(object).count() as u64,
@@ -176,7 +176,7 @@ impl<'a> Refs<'a> {
         summary.class(number).map(|class| histogram::instances(summary, number, class))
     }
 
-    /// Returns the objects at the other ends by class, largest retained size first.
+    /// Returns the objects that an object references, or its referrers, by class, largest retained size first.
     pub fn groups(&self, object: ObjectIndex, direction: Direction) -> Vec<ReferenceGroupRow> {
         let graph = self.graph();
         let others: RoaringBitmap = match direction {
@@ -210,7 +210,7 @@ impl<'a> Refs<'a> {
     }
 }
 
-/// Adds the figures of objects at some positions.
+/// Adds the numbers and sizes of the objects at the given positions.
 fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut ReferenceGroupRow) {
     positions.sort_unstable();
     let retain = |row: &mut ReferenceGroupRow, range: &Range<TreePosition>| {

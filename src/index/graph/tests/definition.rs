@@ -58,8 +58,8 @@ pub(super) fn by_definition(graph: &Graph) -> Vec<Dominator> {
     immediate
 }
 
-/// Does the same for large graphs: moves each node to the nearest common dominator of its predecessors until
-/// nothing changes (Cooper, Harvey, Kennedy).
+/// Returns the immediate dominator of each node of a large graph: moves each node to the nearest common dominator of its
+/// predecessors until nothing changes (Cooper, Harvey, Kennedy).
 pub(super) fn by_iteration(graph: &Graph) -> Vec<Dominator> {
     let nodes = graph.rows.len();
     let outside = graph.len();

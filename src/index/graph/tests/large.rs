@@ -4,7 +4,7 @@ use super::definition::{by_iteration, check};
 use super::{Graph, Input, RandomNumbers, arena};
 use crate::graph::graph_view::NONE;
 
-/// Nothing may recurse, or traverse a chain once for each of its nodes.
+/// Number of nodes of deep graphs: nothing may recurse, or traverse a chain once for each of its nodes.
 const DEEP: u32 = 10_000_000;
 const WIDE: u32 = 1_000_000;
 

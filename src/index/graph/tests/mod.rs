@@ -33,11 +33,11 @@ struct Graph {
     labels: Vec<u32>,
     /// Target of each label: distinct nodes, or [`NONE`].
     hubs: Vec<u32>,
-    /// Ascending.
+    /// Roots, ascending.
     roots: Vec<u32>,
-    /// In units.
+    /// Weight of each node, in units.
     weights: Vec<u64>,
-    /// Bytes of a label.
+    /// Size of a label in bytes.
     width: u8,
 }
 
@@ -67,7 +67,7 @@ impl Graph {
         u32::try_from(self.rows.len()).unwrap()
     }
 
-    /// Returns all targets of a node, including that of its label.
+    /// Returns all targets of a node, including the target of its label.
     fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let hub = self.hubs.get(self.labels[node as usize] as usize).copied();
         self.rows[node as usize].iter().copied().chain(hub.filter(|hub| *hub != NONE))
@@ -86,7 +86,7 @@ impl Graph {
     }
 }
 
-/// Input of the algorithms.
+/// A graph in the form that the algorithms take.
 struct Input {
     rows: AdjacencyLists,
     column: Vec<u8>,

@@ -7,7 +7,7 @@ use crate::model::problem::{Problem, ProblemKind};
 use crate::records::search_budget::ENOUGH;
 use crate::records::top_level::{HeapDump, Segment};
 
-/// Like [`ENOUGH`], after a heap dump record, whose length may have wrapped.
+/// Number of consecutive records that confirm the end of a heap dump record, whose length may have wrapped.
 const ENOUGH_BEHIND_HEAP: usize = 64;
 /// Maximum number of heap dumps; of more, the last one is kept.
 const MAX_HEAP_DUMPS: usize = 1 << 16;

@@ -44,6 +44,7 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
     walk.no_memory.map_or(Ok(walk.contents), Err)
 }
 
+/// State of a walk over the top-level records.
 struct RecordWalk<'a> {
     bytes: &'a [u8],
     /// Memory for tables; if they need more, the walk ends.
@@ -415,7 +416,7 @@ impl RecordWalk<'_> {
         *self.mangled.get_or_init(|| find_text_mode_damage(self.bytes))
     }
 
-    /// Reports that one or more records are lost here.
+    /// Reports that one or more records are lost in a damaged region.
     fn lose(&mut self, kind: ProblemKind, text: String, offset: usize, bytes: usize) {
         self.contents.lost_records += 1;
         self.contents.skipped_bytes += bytes as u64;

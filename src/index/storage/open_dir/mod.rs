@@ -203,7 +203,7 @@ impl OpenDir {
     /// Removes a file if it is still the one with this identity.
     ///
     /// # Errors
-    /// If it cannot be removed. Another file that now has the name stays; that is not an error.
+    /// If it cannot be removed. Another file that now has the name is not removed; that is not an error.
     pub fn remove_made(&self, name: &OsStr, id: FileId) -> io::Result<()> {
         match self.entry_of(name) {
             Ok(entry) if entry.id == id && entry.kind != EntryKind::Directory => self.remove_file(name),
@@ -215,7 +215,7 @@ impl OpenDir {
     /// Removes the directory `dir`, opened before, if it is empty and still has this name here.
     ///
     /// # Errors
-    /// If it cannot be removed. Another directory that now has the name stays; that is not an error.
+    /// If it cannot be removed. Another directory that now has the name is not removed; that is not an error.
     pub fn remove_made_dir(&self, name: &OsStr, dir: &Self) -> io::Result<()> {
         let entry = self.entry_of(name)?;
         if entry.kind == EntryKind::Directory && entry.id == dir.entry()?.id {
@@ -230,7 +230,7 @@ impl OpenDir {
     /// and only this user can change the directory that contains them.
     ///
     /// # Errors
-    /// If something cannot be removed: then the directory stays.
+    /// If something cannot be removed: then the directory is kept.
     pub fn remove_made_tree(&self, name: &OsStr, dir: &Self) -> io::Result<()> {
         dir.clear(MAX_DEPTH)?;
         self.remove_made_dir(name, dir)
@@ -271,7 +271,7 @@ pub fn unnamed_in(dir: &Path) -> io::Result<File> {
     OpenDir::open(dir)?.create_unnamed()
 }
 
-/// Creates something with a random name.
+/// Calls `create` with random names until one does not exist yet.
 pub(super) fn random<T>(
     prefix: &str,
     suffix: &str,
@@ -296,7 +296,7 @@ pub fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)).into()
 }
 
-/// Returns `true` if an error says that a path contains a link that is not followed.
+/// Returns `true` if an error means that a path contains a link that is not followed.
 #[cfg(unix)]
 pub fn is_refused_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())

@@ -21,7 +21,7 @@ const TEMPORARY: &str = ".new-";
 /// Possible directories of a dump's index.
 #[derive(Debug)]
 pub(crate) struct IndexDirectories {
-    /// In the order in which they are tried.
+    /// Paths, in the order in which they are tried.
     candidates: Vec<PathBuf>,
     /// Directory of this process alone, if one was needed.
     temporary: OnceLock<TemporaryDir>,
@@ -116,8 +116,8 @@ impl IndexDirectories {
         Ok(IndexDirectory { dir, passed_over: None, is_new: false, is_kept: false })
     }
 
-    /// Returns the first directory that can be written to, created if necessary. If there is none, the
-    /// error is that of the first.
+    /// Returns the first directory that can be written to, created if necessary. If there is none, returns the error of the
+    /// first directory.
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut passed_over = None;
         for path in &self.candidates {
@@ -145,7 +145,8 @@ impl IndexDirectories {
         Some((directory, lock))
     }
 
-    /// Removes the files of a process that was killed while it wrote an answer: such an index is complete, so no process would
+    /// Removes the files of a process that was killed while it wrote a query result: such an index is complete, so no process
+    /// would
     /// build it and remove them. Nothing is removed while another process works on it.
     pub(crate) fn sweep_idle(&self) {
         let has_left =
@@ -245,7 +246,7 @@ fn cache() -> Option<PathBuf> {
     dir("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")))
 }
 
-/// A directory that can be written to.
+/// A directory of an index that can be written to.
 #[derive(Debug)]
 pub(crate) struct IndexDirectory {
     dir: Arc<PrivateDir>,
@@ -258,7 +259,7 @@ pub(crate) struct IndexDirectory {
 }
 
 impl IndexDirectory {
-    /// Returns the path.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

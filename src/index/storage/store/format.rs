@@ -26,6 +26,7 @@ pub const FORMAT_VERSION: u32 = 5;
 /// Magic bytes at the start of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";
 
+/// Header of a stage's file.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct FileHeader {
@@ -47,6 +48,7 @@ struct FileHeader {
     header_hash: U64,
 }
 
+/// Row of the section table.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct SectionRow {
@@ -96,7 +98,7 @@ pub(crate) struct StageFile {
 }
 
 impl StageFile {
-    /// Checks header and table of a mapped file.
+    /// Opens a mapped file of a stage, after checking its header and section table.
     pub(crate) fn open(file: MappedFile, key: &FileKey) -> Result<Self, Unusable> {
         let bytes = file.bytes();
         let (header, rest) = FileHeader::ref_from_prefix(bytes).map_err(|_| Unusable::Damaged)?;
@@ -155,8 +157,8 @@ impl StageFile {
         Ok(IndexColumn::Mapped { file: self.file.clone(), range })
     }
 
-    /// Checks a whole section, part by part. The pages of a long one are released: most queries read few
-    /// records of a table with millions.
+    /// Returns `true` if a whole section is valid. Checks it part by part and releases the pages of a long one: most queries
+    /// read few records of a table with millions.
     fn is_right(&self, range: &Range<usize>, checks: &Checks) -> bool {
         let Some(section) = self.file.bytes().get(range.clone()) else { return false };
         if section.len() <= CHECKED_BYTES {
@@ -185,7 +187,7 @@ impl StageFile {
         self.damage.clone()
     }
 
-    /// Checks all sections.
+    /// Checks all sections of the file.
     pub(crate) fn verify(&self) -> Result<(), Unusable> {
         for row in &self.sections {
             let (range, checks) = self.checks(row).ok_or(Unusable::Damaged)?;
@@ -219,7 +221,7 @@ impl<W: Write + Seek> StageWriter<W> {
         self.section(id, size_of::<T>(), [rows.as_bytes()])
     }
 
-    /// Writes a section in parts.
+    /// Writes a section from several parts.
     pub(crate) fn section<'a>(
         &mut self,
         id: u32,
@@ -233,7 +235,7 @@ impl<W: Write + Seek> StageWriter<W> {
         section.end()
     }
 
-    /// Starts a section.
+    /// Starts a section and returns its writer.
     pub(crate) fn begin(&mut self, id: u32, row_bytes: usize) -> io::Result<SectionWriter<'_, W>> {
         let padding = self.at.next_multiple_of(SECTION_ALIGNMENT) - self.at;
         for _ in 0..padding {
@@ -244,7 +246,7 @@ impl<W: Write + Seek> StageWriter<W> {
         Ok(SectionWriter { writer: self, id, row_bytes, start, hasher: BlockHasher::default() })
     }
 
-    /// Writes header and table.
+    /// Writes the header and the section table.
     pub(crate) fn finish(mut self, key: &FileKey) -> io::Result<W> {
         debug_assert_eq!(
             self.sections.len(),
@@ -276,7 +278,7 @@ impl<W: Write + Seek> StageWriter<W> {
     }
 }
 
-/// A section that is being written.
+/// Writer of one section of a stage's file.
 pub(crate) struct SectionWriter<'w, W> {
     writer: &'w mut StageWriter<W>,
     id: u32,
@@ -286,7 +288,7 @@ pub(crate) struct SectionWriter<'w, W> {
 }
 
 impl<W: Write + Seek> SectionWriter<'_, W> {
-    /// Writes the next part.
+    /// Writes the next part of the section.
     pub(crate) fn append(&mut self, part: &[u8]) -> io::Result<()> {
         self.hasher.update(part);
         self.writer.out.write_all(part)?;
@@ -312,7 +314,7 @@ impl<W: Write + Seek> SectionWriter<'_, W> {
     }
 }
 
-/// Hashes a stream of bytes by blocks.
+/// Hasher of a stream of bytes by blocks.
 #[derive(Default)]
 struct BlockHasher {
     hashes: Vec<U64>,

@@ -42,16 +42,16 @@ impl Lock {
         Self { made: None, _touches: None, file: None }
     }
 
-    /// Returns `true` if locks are supported.
+    /// Returns `true` if the file is locked; `false` where locks are not supported.
     pub(crate) fn is_held(&self) -> bool {
         self.file.is_some()
     }
 }
 
-/// A thread that touches a file.
+/// A thread that regularly touches the locked file.
 #[derive(Debug)]
 struct Touches {
-    /// Dropped first, which ends the thread.
+    /// Channel that ends the thread when it is dropped.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -131,7 +131,7 @@ pub(crate) fn take_at(
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Locks a file. Returns `false` where there are no locks.
+/// Locks a file. Returns `false` where locks are not supported.
 fn wait(file: &File, waiting: &mut impl FnMut()) -> io::Result<bool> {
     let mut touched = None;
     let mut waited = Duration::ZERO;

@@ -16,11 +16,11 @@ pub enum Stage {
     Referrers = 5,
     /// The dominator tree.
     Dominators = 6,
-    /// Places of large objects: an answer that queries store.
+    /// Places of large objects: a stored query result.
     Places = 7,
-    /// Findings of the overview in passes over the heap: an answer that queries store.
+    /// Findings of the overview in passes over the heap: a stored query result.
     Overview = 8,
-    /// Containers and their elements: an answer that queries store.
+    /// Containers and their elements: a stored query result.
     Containers = 9,
 }
 
@@ -38,7 +38,7 @@ impl Stage {
         Self::Containers,
     ];
 
-    /// Returns the name, which is also that of the file.
+    /// Returns the name of the stage, which is the name of its file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
@@ -53,8 +53,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether this is an answer that queries store ([`crate::Heap::keep_answer`]): if it is missing, it is computed
-    /// again.
+    /// Returns `true` if this is a stored query result ([`crate::Heap::keep_answer`]): if it is missing, it is computed again.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Places | Self::Overview | Self::Containers)
     }

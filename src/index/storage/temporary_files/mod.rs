@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::storage::open_dir::{EntryKind, FileId, OpenDir};
 use crate::storage::private_dir::PrivateDir;
 
-/// An entry to be removed.
+/// A file or directory that has to be removed when the process ends.
 #[derive(Debug)]
 enum CleanupEntry {
     File {
@@ -135,7 +135,7 @@ impl Drop for RegisteredEntry {
     }
 }
 
-/// A temporary file.
+/// A temporary file, which is removed when this is dropped, unless it has its final name.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
@@ -188,7 +188,7 @@ impl Temporary {
         self.dir.entry_of(&self.name).is_ok_and(|there| there.id == self.id)
     }
 
-    /// Returns the file.
+    /// Returns the open file.
     pub fn as_file(&self) -> &File {
         &self.file
     }
@@ -280,7 +280,7 @@ pub fn remove_abandoned_files(dir: &OpenDir, prefix: &str, suffix: &str) {
 /// Name of the file in a temporary directory that is locked as long as its process lives.
 const OWNER: &str = "owner";
 
-/// A temporary directory with its contents.
+/// A temporary directory, which is removed with its contents when this is dropped, unless it has its final name.
 #[derive(Debug)]
 pub struct TemporaryDir {
     parent: Arc<OpenDir>,
@@ -300,7 +300,7 @@ impl TemporaryDir {
         Self::create_in(&std::env::temp_dir(), prefix, 0o700)
     }
 
-    /// Like `Self::create`, but in `parent`. Permissions are `mode` minus the umask.
+    /// Creates a directory in `parent` like `Self::create`. Permissions are `mode` minus the umask.
     ///
     /// # Errors
     /// If it cannot be created.
@@ -308,7 +308,7 @@ impl TemporaryDir {
         Self::create_at(&Arc::new(OpenDir::open(parent)?), prefix, mode)
     }
 
-    /// Like [`TemporaryDir::create_in`], in an open directory.
+    /// Creates a directory in an open directory like [`TemporaryDir::create_in`].
     ///
     /// # Errors
     /// If it cannot be created.
@@ -374,7 +374,7 @@ impl TemporaryDir {
         &self.dir
     }
 
-    /// Returns the directory as one of an index.
+    /// Returns the directory as the directory of an index.
     pub(crate) fn private(&self) -> io::Result<PrivateDir> {
         PrivateDir::from_open(&self.path, self.parent.clone(), self.dir.clone())
     }
@@ -388,7 +388,7 @@ impl Drop for TemporaryDir {
     }
 }
 
-/// Marks a directory as that of a running process.
+/// Marks a directory as used by a running process.
 fn own(dir: &OpenDir) -> io::Result<File> {
     // It is locked before others can find it by name.
     let new = OsStr::new(".owner");

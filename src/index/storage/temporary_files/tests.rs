@@ -1,4 +1,4 @@
-//! Temporary files, also in directories that others change.
+//! Temporary files, including in directories that others change.
 
 use std::fs;
 

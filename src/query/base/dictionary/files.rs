@@ -1,4 +1,4 @@
-//! Names of facts about dumps, files, indexes and answers.
+//! Names of facts about dumps, files, indexes and results.
 
 names! {
     // Answers.

@@ -55,7 +55,7 @@ pub struct ColumnKey {
     pub text: Cow<'static, str>,
     /// Name.
     pub name: Name,
-    /// Type; that of a difference is signed.
+    /// Type of the values; signed for a difference.
     pub kind: ValueKind,
 }
 

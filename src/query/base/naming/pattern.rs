@@ -5,7 +5,7 @@
 //! * `HashMap`, `String[]`: a simple name, of whatever package;
 //! * `Node`: also the simple name of a nested class, `java.util.HashMap$Node`;
 //! * `HashMap.Node`, `java.util.HashMap.Node`: a nested class as Java source writes it; the outer class may be nested too;
-//! * `com.acme.**`: a glob; `*` and `?` stay within a part of the name, `**` goes across dots;
+//! * `com.acme.**`: a glob; `*` and `?` do not match dots, `**` does;
 //! * `*Cache`, `Map$*`: without a dot, also the name after the last dot;
 //! * `…catalyst.expressions.Row`, `…$Node`, `Condition…`: a name as narrow tables shorten it; the mark matches anything.
 //!
@@ -28,7 +28,7 @@ pub struct ClassPattern {
     glob: String,
     /// `true` if it can match the name after the last dot.
     simple: bool,
-    /// `true` if it is a name without `$`, which can be that of a nested class.
+    /// `true` if it is a name without `$`, which can be the name of a nested class.
     plain: bool,
 }
 
@@ -55,8 +55,8 @@ impl ClassPattern {
         self.matches_as_written(name) || (self.plain && self.matches_nested(name))
     }
 
-    /// Like [`Self::matches`], without nested classes that the pattern does not name with `$`: classes that match as written
-    /// come first where a single class is wanted.
+    /// Returns whether the pattern matches a class of this name, except for nested classes that the pattern does not name with
+    /// `$`: classes that match as written come first where a single class is wanted.
     pub fn matches_as_written(&self, name: &str) -> bool {
         if self.matches_all_of(name) {
             return true;

@@ -156,7 +156,7 @@ fn skip_bytes(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// Returns a key with each number, also hexadecimal ones, replaced by `*`: `order-*`, and `*-*-*-*-*` for most UUIDs.
+/// Returns a key with each number, including hexadecimal ones, replaced by `*`: `order-*`, and `*-*-*-*-*` for most UUIDs.
 pub fn fold_hex_numbers(key: &str) -> String {
     let mut unnumbered = String::with_capacity(key.len());
     let mut rest = key;

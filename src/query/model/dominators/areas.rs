@@ -27,7 +27,7 @@ use super::preorder::Start;
 const DEEPEST: u32 = 256;
 /// Minimum percentage of a folded object's retained size that the object at the end of the chain has.
 const OF_CHAIN: u64 = 98;
-/// Maximum percentage of it that any other child of a folded object has.
+/// Maximum percentage of a folded object's retained size that any other child has.
 const BESIDE_CHAIN: u64 = 1;
 /// Maximum number of objects of a chain.
 const MAX_CHAIN: usize = 64;
@@ -42,7 +42,7 @@ const OF_LINK: u64 = 25;
 /// Maximum number of levels of merged areas below one object.
 const MERGED_LEVELS: u32 = 12;
 
-/// Start and size of the view.
+/// Query for a view of the dominator tree: its start and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AreaQuery {
     /// Start of the view.
@@ -61,7 +61,7 @@ impl Default for AreaQuery {
     }
 }
 
-/// A part of the dominator tree.
+/// An area of the view: a part of the dominator tree.
 ///
 /// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, its
 /// retained size is not divided: see [`Area::undivided_bytes`].
@@ -69,7 +69,7 @@ impl Default for AreaQuery {
 pub struct Area {
     /// Objects of the area.
     pub what: AreaObjects,
-    /// Retained size. For an object with a chain: that of the outermost object.
+    /// Retained size. For an object with a chain: the retained size of the outermost object.
     pub retained_bytes: u64,
     /// Number of objects that would be freed with it, including those of `what`.
     pub retained_objects: u64,
@@ -80,14 +80,14 @@ pub struct Area {
 }
 
 impl Area {
-    /// Returns the retained size that is neither its own nor in its children: 0 if it has children.
+    /// Returns the part of the retained size that is neither the area's own nor in its children: 0 if it has children.
     pub fn undivided_bytes(&self) -> u64 {
         let divided = |sum: u64, child: &Self| sum.saturating_add(child.retained_bytes);
         self.retained_bytes.saturating_sub(self.children.iter().fold(self.shallow_bytes, divided))
     }
 }
 
-/// Objects of an area.
+/// Objects that an area represents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AreaObjects {
     /// All reachable objects: the start is the roots.
@@ -179,6 +179,7 @@ fn min_area_bytes(all: u64, min_share: f64) -> u64 {
     ((all as f64 * min_share).ceil() as u64).max(1)
 }
 
+/// Sizes and numbers of objects of an area.
 #[derive(Debug, Clone, Copy)]
 struct AreaFigures {
     retained_bytes: u64,
@@ -188,7 +189,7 @@ struct AreaFigures {
     own_objects: u64,
 }
 
-/// Contents of an area.
+/// Contents of an area, for dividing it.
 #[derive(Debug, Clone, Copy)]
 enum Inside {
     /// Not divided.
@@ -208,7 +209,7 @@ struct AreaDraft {
     inside: Inside,
 }
 
-/// Some siblings and what they dominate, merged by class.
+/// Siblings and the objects that they dominate, merged by class.
 struct MergedTree {
     nodes: Vec<MergedNode>,
     /// By node: the nodes immediately below, largest retained size first.
@@ -230,6 +231,7 @@ impl MergedTree {
     }
 }
 
+/// A view of the dominator tree under construction.
 struct Picture<'a, 'b> {
     graph: &'a ObjectGraph,
     labels: &'a Labels<'b>,

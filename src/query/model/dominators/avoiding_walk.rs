@@ -23,12 +23,13 @@ const FEW: usize = 256;
 /// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
-/// Marks all objects reachable from the start without stepping on those of `set`, and those of `set` too.
+/// Marks the objects of `set`, and all objects reachable from the start without stepping on them.
 pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
     walk_along(graph, start, set, |_, _| true)
 }
 
-/// Like [`walk`], but only along references that `is_followed` accepts, given the referring and the referenced object.
+/// Marks the objects of `set`, and all objects reachable from the start without stepping on them, along references that
+/// `is_followed` accepts, given the referring and the referenced object.
 pub(super) fn walk_along(
     graph: &ObjectGraph,
     start: Start,
@@ -68,7 +69,7 @@ pub(super) fn walk_along(
     visited
 }
 
-/// References of objects, including those to their class objects. Everything is validated first.
+/// Reader of the references of objects and of their classes. All data is validated on creation.
 #[derive(Debug)]
 pub(crate) struct Outward<'a> {
     pub(super) lists: AdjacencyView<'a>,
@@ -151,7 +152,7 @@ impl<N: Number> Marks<N> {
         Self((0..limit.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), PhantomData)
     }
 
-    /// Adds a number; returns whether it was absent.
+    /// Adds a number; returns `true` if it was absent.
     #[inline]
     pub(crate) fn mark(&self, number: N) -> bool {
         let number = number.number();
@@ -161,7 +162,7 @@ impl<N: Number> Marks<N> {
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Removes all numbers, in ascending order.
+    /// Removes all numbers, and calls `taken` with each in ascending order.
     pub(crate) fn take(&mut self, mut taken: impl FnMut(N)) {
         for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
             let mut bits = std::mem::take(word.get_mut());

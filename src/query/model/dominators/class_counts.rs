@@ -12,7 +12,7 @@ use super::class_pass::{CHUNK, each_class};
 /// Number of parts of the tree that are not worth another thread.
 const FEW: usize = 64;
 
-/// Number and shallow size of objects.
+/// Number and shallow size of a set of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of objects.
@@ -26,7 +26,7 @@ pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize
     count_if(graph, positions, classes, |_| true)
 }
 
-/// Like [`count`], for a subset of the objects.
+/// Counts the objects of a range of positions that satisfy a condition, by class number.
 pub(crate) fn count_if(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -49,7 +49,7 @@ pub(crate) fn count_if(
         .reduce(none, |counts, others| add(counts, &others))
 }
 
-/// Counts what some objects dominate, including themselves; none of them may dominate another.
+/// Counts the objects that the given objects dominate, including themselves; none of the given objects may dominate another.
 pub fn count_below(graph: &ObjectGraph, tops: &[TreePosition], classes: usize) -> Vec<Counts> {
     if let [top] = tops {
         return count(graph, *top..graph.tree.end(*top), classes);
@@ -66,7 +66,7 @@ pub fn count_below(graph: &ObjectGraph, tops: &[TreePosition], classes: usize) -
     shares.reduce(none, |counts, others| add(counts, &others))
 }
 
-/// Counts the objects at some positions.
+/// Counts the objects at the given positions.
 fn add_objects(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
@@ -89,7 +89,7 @@ fn add_objects(
     }
 }
 
-/// Adds counts, class by class.
+/// Adds counts by class number, and returns the sums.
 pub fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     for (count, other) in counts.iter_mut().zip(others) {
         count.objects += other.objects;

@@ -19,7 +19,7 @@ pub(super) const CHUNK: u32 = 1 << 14;
 /// Prefetch distance in objects.
 const AHEAD: usize = 16;
 
-/// Calls `visit` with the objects at some positions, in order, and the numbers of their classes; [`NONE`] if unknown.
+/// Calls `visit` with the objects at the given positions, in order, and the numbers of their classes; [`NONE`] if unknown.
 /// Classes are scattered over memory, so they are prefetched.
 pub(super) fn each_class(
     tree: &Tree,
@@ -38,7 +38,7 @@ pub(super) fn each_class(
     }
 }
 
-/// Visits the objects at some positions in preorder: position, depth, the result of `look_up` for the object and the
+/// Visits the objects at the given positions in preorder: position, depth, the result of `look_up` for the object and the
 /// number of its class ([`NONE`] if unknown), shallow bytes.
 pub fn pass<T: Copy + Default + Send + Sync>(
     graph: &ObjectGraph,

@@ -31,7 +31,7 @@ impl<'a> CountedRanges<'a> {
         Self { graph, classes, known: Mutex::default() }
     }
 
-    /// Returns what [`class_counts::count`] returns.
+    /// Counts the objects of a range like [`class_counts::count`], reusing earlier counts.
     pub fn count(&self, range: Range<TreePosition>) -> Vec<Counts> {
         let len = len(&range);
         if len < LONG {

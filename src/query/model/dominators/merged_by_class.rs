@@ -30,7 +30,7 @@ const UNKNOWN: u32 = CLASS_OBJECT - 1;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// Start of the tree.
+/// Top objects of a merged tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Tops<'a> {
     /// All objects that only the roots dominate.
@@ -49,10 +49,10 @@ pub enum Tops<'a> {
     },
 }
 
-/// Start and limits of a listing.
+/// Top objects and limits of a merged tree.
 #[derive(Debug, Clone, Copy)]
 pub struct MergedQuery<'a> {
-    /// Start of the tree.
+    /// Top objects of the tree.
     pub tops: Tops<'a>,
     /// Number of levels of nodes, including the first.
     pub levels: u32,
@@ -88,13 +88,13 @@ impl NodeClass {
 pub struct OmittedNodes {
     /// Number of nodes.
     pub nodes: u64,
-    /// Number of their objects.
+    /// Number of objects of the nodes.
     pub objects: u64,
-    /// Retained size of these objects.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
 }
 
-/// Objects of one class below the same classes.
+/// A node of a merged tree: objects of one class below the same classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergedNode {
     /// Class of the objects.
@@ -122,7 +122,7 @@ pub struct MergedNode {
     pub others: OmittedNodes,
 }
 
-/// A merged tree.
+/// A part of the dominator tree, merged by class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedDominators {
     /// Nodes in preorder, siblings by retained size, largest first.
@@ -131,7 +131,7 @@ pub struct MergedDominators {
     pub others: OmittedNodes,
 }
 
-/// Returns the positions of the objects of some classes that no other of them dominates, ascending.
+/// Returns the positions of the objects of the given classes that no other such object dominates, ascending.
 pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
     retained_of_set::tops(&graph.tree, classes.all_objects(graph))
 }
@@ -146,7 +146,7 @@ pub fn merge_by_class(dump: &DumpGraph<'_>, question: &MergedQuery<'_>) -> Merge
     })
 }
 
-/// Like [`merge_by_class`], but class objects are treated as instances of `java.lang.Class`.
+/// Merges a part of the tree. Class objects are treated as instances of `java.lang.Class`.
 pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> MergedDominators {
     merge(graph, question, |_, class| class)
 }
@@ -177,7 +177,7 @@ fn merge(
     pass.listing(question)
 }
 
-/// A node during the pass.
+/// Sums of a node during the pass.
 #[derive(Debug, Clone, Copy)]
 struct NodeSum {
     key: u32,
@@ -207,6 +207,7 @@ struct OpenChain {
     last: (u32, u32),
 }
 
+/// State of a pass that merges a part of the tree.
 struct MergePass<'a> {
     tree: &'a Tree,
     levels: u32,

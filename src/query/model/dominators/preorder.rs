@@ -65,12 +65,12 @@ pub fn visit(
     depth
 }
 
-/// All objects below an object, or all reachable objects.
+/// Top of a part of the dominator tree: the roots, or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Below the roots.
+    /// The roots: all reachable objects are below.
     Roots,
-    /// Below the object at a position.
+    /// The object at a position.
     Object(TreePosition),
 }
 

@@ -11,7 +11,7 @@ use hprof_values::ObjectId;
 
 use super::tree_nodes;
 
-/// A reachable object.
+/// A reachable object with its sizes and its dominator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReachableRow {
     /// Object ID.
@@ -57,8 +57,8 @@ impl<'a> ReachableRows<'a> {
         rows
     }
 
-    /// Returns IDs and classes of the objects of a chunk. They are looked up in order of object index, which is that of
-    /// memory.
+    /// Returns IDs and classes of the objects of a chunk. They are looked up in order of object index, in which they are
+    /// stored.
     #[allow(clippy::cast_possible_truncation)]
     fn objects(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = vec![ReachableRow::default(); chunk.end.at() - chunk.start.at()];

@@ -24,7 +24,8 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
     classes.retained
 }
 
-/// Like [`retained`], where an object also belongs to the groups of all superclasses of its class.
+/// Returns the retained size of each group of objects, where an object also belongs to the groups of all superclasses of its
+/// class.
 pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut classes = ClassPass::new(groups);
     // By class number: the nearest class, itself included, that has a group, and that group.
@@ -48,7 +49,7 @@ pub fn retained_with_subclasses(dump: &DumpGraph<'_>, of_class: &[u32], groups: 
     classes.retained
 }
 
-/// A pass over the tree in preorder.
+/// State of a pass over the tree that sums up retained sizes by group.
 struct ClassPass {
     retained: Vec<u64>,
     /// Groups with an object that dominates the current one.
@@ -64,7 +65,7 @@ impl ClassPass {
         Self { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 }
     }
 
-    /// Processes the next object, of some groups.
+    /// Processes the next object, which belongs to the given groups.
     #[inline]
     fn object(&mut self, depth: u32, groups: impl IntoIterator<Item = u32>, shallow_bytes: u64) {
         // Mostly there is nothing to close.

@@ -168,7 +168,7 @@ fn class_objects_held_by_instances(
     })
 }
 
-/// State shared by all batches.
+/// Walk that computes the retained sizes of sets, with the state shared by all batches.
 struct SetsWalk<'a> {
     graph: &'a ObjectGraph,
     sets: &'a Sets,

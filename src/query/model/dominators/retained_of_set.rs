@@ -26,12 +26,12 @@ const LISTED: usize = 1 << 18;
 /// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Shallow and retained size of some objects.
+/// Numbers and sizes of a set of objects and of the objects that they retain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetainedTotals {
     /// Number of objects.
     pub objects: u64,
-    /// Number of unreachable objects among them, which are freed anyway.
+    /// Number of unreachable objects in the set, which are freed anyway.
     pub unreachable_objects: u64,
     /// Shallow size of the objects.
     pub shallow_bytes: u64,
@@ -41,12 +41,12 @@ pub struct RetainedTotals {
     pub retained_objects: u64,
 }
 
-/// Returns the joint retained size of these objects.
+/// Returns the joint retained size of a set of objects.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> RetainedTotals {
     retained_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
-/// Like [`retained`], with explicit limits, which only affect the time.
+/// Returns the joint retained size of a set of objects, with explicit limits, which only affect the time.
 pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RetainedTotals {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -86,8 +86,9 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLim
 
 /// Objects that an object retains by strong references alone: weak references to them do not keep them alive.
 pub struct StronglyRetained {
-    /// Objects that are strongly reachable from a dominator of the object, and those that are so without it.
+    /// Objects that are strongly reachable from a dominator of the object.
     with: Marks,
+    /// Objects that are strongly reachable from that dominator without the object.
     without: Marks,
     /// Size of the retained objects, including the object.
     pub bytes: u64,
@@ -124,7 +125,7 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     retained_set_within(graph, set, WalkLimits::for_tree(&graph.tree))
 }
 
-/// Like [`retained_set`], with explicit limits, which only affect the time.
+/// Returns the objects that these objects retain together, with explicit limits, which only affect the time.
 pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
@@ -154,11 +155,12 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Wal
     unmet | set
 }
 
-/// Positions of the objects of a set.
+/// Sizes and span of positions of the objects of a set.
 #[derive(Debug, Clone, Copy, Default)]
 struct SetPositions {
-    /// Shallow size of all objects, and of the reachable ones.
+    /// Shallow size of all objects.
     bytes: u64,
+    /// Shallow size of the reachable objects.
     reachable_bytes: u64,
     reachable: u64,
     /// First and last position of the reachable objects.
@@ -235,13 +237,13 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
     tree.common_dominator(first, last).map_or(Start::Roots, Start::Object)
 }
 
-/// Returns the positions of the reachable objects that no other of them dominates, ascending.
+/// Returns the positions of the reachable ones of `objects` that no other of `objects` dominates, ascending.
 pub fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> Vec<TreePosition> {
     let positions = objects.into_iter().filter_map(|object| tree.reachable_position(object));
     tops_of_positions(tree, positions.collect())
 }
 
-/// Returns the positions that no other of them dominates, ascending.
+/// Returns those of `positions` whose objects no object at another of `positions` dominates, ascending.
 pub fn tops_of_positions(tree: &Tree, mut positions: Vec<TreePosition>) -> Vec<TreePosition> {
     positions.sort_unstable();
     let mut end = TreePosition(0);

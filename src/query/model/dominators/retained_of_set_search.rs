@@ -45,8 +45,9 @@ const VISITED: u32 = 64;
 /// At most one in this many reachable objects is examined as a referrer in searches for a root, but at least this many.
 const LOOKED_AT: u32 = 32;
 const LOOKED_AT_ANYWAY: u32 = 1 << 14;
-/// Maximum number of objects on which a search for a root steps, and of referrers examined for each.
+/// Maximum number of objects on which a search for a root steps.
 const MAX_STEPS: usize = 32;
+/// Maximum number of referrers examined for each of these objects.
 const MAX_REFERRERS: usize = 64;
 
 /// Limits after which a walk from the roots takes over.
@@ -72,14 +73,15 @@ impl WalkLimits {
     }
 }
 
-/// Joint retained set of some objects.
+/// Joint retained set of a set of objects.
 pub(super) struct JointRetainedSet {
-    /// All objects that they dominate.
+    /// Objects that single members of the set dominate, including themselves.
     pub(super) dominated: Marks,
-    /// All other objects that they retain.
+    /// All other objects that the set retains.
     pub(super) others: Vec<ObjectIndex>,
-    /// Number of objects in both.
+    /// Number of objects in `dominated` and `others`.
     pub(super) objects: u64,
+    /// Shallow size of the objects in `dominated` and `others`.
     pub(super) bytes: u64,
 }
 
@@ -146,7 +148,7 @@ fn dominated_positions(
     dominated
 }
 
-/// Returns the objects at some positions, with their number and shallow size.
+/// Returns the objects at the given positions, with their number and shallow size.
 fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) {
     let marks = Marks::new(tree.objects());
     let sums = parallel::map(&TreePosition::chunks(tree.positions(), CHUNK), |chunk| {
@@ -169,6 +171,7 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
     (marks, objects, bytes)
 }
 
+/// Search for the objects that a set retains but no single member dominates.
 struct JointSearch<'a> {
     graph: &'a ObjectGraph,
     outward: Outward<'a>,
@@ -181,7 +184,7 @@ struct JointSearch<'a> {
     alive: Bits,
     /// Objects found so far: each is visited, or known to be alive.
     found: Bits,
-    /// Visited objects, also as bits.
+    /// Visited objects, as a list and as bits.
     visited: Vec<ObjectIndex>,
     is_visited: Bits,
     /// Remaining number of referrers to examine.

@@ -11,7 +11,7 @@ use super::preorder;
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// A reachable object in the dominator tree.
+/// Depth, sizes and dominator of a reachable object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeNode<T> {
     /// Number of objects that dominate it.

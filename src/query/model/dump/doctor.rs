@@ -1,4 +1,4 @@
-//! Problems of a dump, and the reliability of answers from it.
+//! Problems of a dump, and the reliability of results from it.
 
 use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
@@ -123,7 +123,7 @@ impl Finding {
 /// Completeness of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
-    /// Counts of what was read.
+    /// Totals of read, skipped and damaged data.
     pub account: Account,
     /// References to objects that are not in the dump, if they were counted.
     pub missing: Option<MissingObjects>,
@@ -132,14 +132,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Reads summary and index.
+    /// Returns the completeness of a dump, from its summary and its index.
     pub fn from_heap(heap: &Heap) -> Self {
         let account = heap.summary().account();
         Self { account, missing: heap.missing_objects(), retained: RetainedSizes::from_account(&account) }
     }
 }
 
-/// Diagnosis of a dump.
+/// Diagnosis of a dump: completeness and findings.
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
     /// Completeness of the dump.
@@ -148,7 +148,7 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
 }
 
-/// Examines a dump; with a graph, also what is missing from it.
+/// Examines a dump, including missing objects if a graph is given.
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
     let extent = Extent::from_heap(heap);
@@ -181,7 +181,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     Diagnosis { extent, findings }
 }
 
-/// Merges similar problems of a file of this length.
+/// Returns findings for the problems of a file of this length; similar ones are merged.
 pub fn findings_of(problems: impl IntoIterator<Item = Problem>, file_bytes: u64) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for problem in problems {

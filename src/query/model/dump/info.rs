@@ -49,7 +49,7 @@ pub struct DumpInfo {
     /// Number of classes with instances by the source of their size: the model alone, the model confirmed by a
     /// distance, a distance alone, a size in the file.
     pub size_sources: [u64; 4],
-    /// Counts of what was read and what is missing.
+    /// Completeness of the dump.
     pub extent: Extent,
     /// Damage and irregularities.
     pub problems: Vec<Problem>,

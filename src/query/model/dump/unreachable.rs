@@ -8,9 +8,9 @@ use hprof_index::model::summary::Summary;
 
 /// Unreachable bytes are significant above this size, however large the heap is.
 const MUCH_BYTES: u64 = 16 << 20;
-/// They are also significant above all bytes divided by this: 5 percent.
+/// Unreachable bytes are also significant above all bytes divided by this: 5 percent.
 const MUCH_PART: u64 = 20;
-/// They are never significant below this size.
+/// Unreachable bytes are never significant below this size.
 const LITTLE_BYTES: u64 = 64 << 10;
 
 /// Size of the unreachable objects.
@@ -29,8 +29,8 @@ impl Unreachable {
         Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
     }
 
-    /// Returns whether an answer about reachable objects misleads unless it says so: more than 16 MiB are unreachable,
-    /// or more than 5 percent of all bytes, if these are more than 64 KiB.
+    /// Returns whether so much is unreachable that a result about reachable objects has to state it: more than 16 MiB, or more
+    /// than 5 percent of all bytes, if these are more than 64 KiB.
     pub fn is_much(self) -> bool {
         self.bytes > MUCH_BYTES || self.bytes > LITTLE_BYTES && self.bytes > self.all_bytes / MUCH_PART
     }

@@ -27,8 +27,9 @@ pub struct FrameworkNumbers {
 /// Fields of JDK counters that rules about frameworks read.
 const COUNTED: [&str; 2] = ["value", "base"];
 
-/// Number of parts of a class name that count as its package, and that number in packages of several libraries.
+/// Number of parts of a class name that count as its package.
 const PARTS: usize = 3;
+/// Number of parts that count as the package in packages of several libraries.
 const MORE_PARTS: usize = 4;
 /// Packages of several libraries.
 const LIBRARIES: [&str; 3] = ["org.apache.commons.", "org.apache.tomcat.", "com.google.common."];
@@ -38,7 +39,7 @@ const PLATFORM: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "and
 const OF_OBJECTS: [&str; 8] =
     ["classof", "inbounds", "outbounds", "frame", "locals", "chain", "OBJECTS", "DISTINCT"];
 
-/// Rules of all files, and their numbers by package.
+/// Fields that the rules of all files read, and indices of the files by package.
 struct AllNumbers {
     files: Vec<FrameworkNumbers>,
     by_package: HashMap<String, Vec<usize>>,

@@ -54,20 +54,20 @@ impl HierarchyQuery {
     }
 }
 
-/// A row of the list or tree.
+/// A class in a list or tree of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HierarchyRow {
     /// Number of the class.
     pub class: ClassNumber,
     /// Number of its objects; for java.lang.Class, of all class objects.
     pub instances: u64,
-    /// Shallow size of these objects.
+    /// Shallow size of the instances.
     pub shallow_bytes: u64,
     /// Number of direct subclasses.
     pub subclasses: u64,
     /// Number of objects of this class and of all its subclasses.
     pub total_instances: u64,
-    /// Shallow size of those objects.
+    /// Shallow size of the objects of this class and of all its subclasses.
     pub total_shallow_bytes: u64,
     /// Number of levels below the root of its tree; 0 in a list.
     pub depth: u32,
@@ -135,7 +135,7 @@ pub fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
 
-/// Lists classes.
+/// Returns the list of the selected classes.
 pub fn list(summary: &Summary, question: &HierarchyQuery) -> Hierarchy {
     let figures = ClassFigures::new(summary);
     let mut rows: Vec<HierarchyRow> = (summary.numbered_classes())

@@ -37,7 +37,7 @@ pub struct ListingQuery {
     pub min_retained_bytes: u64,
 }
 
-/// An object of the tree.
+/// An object of a listing, with its sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingRow {
     /// Object ID.
@@ -58,7 +58,7 @@ pub struct ListingRow {
     pub depth: u32,
 }
 
-/// A listed part of the tree.
+/// A listed part of the dominator tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Position and depth of each object, in preorder.
@@ -117,7 +117,7 @@ pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
     listing
 }
 
-/// Lists an object below all its dominators, from the roots down; if there are more than `top`, only the nearest.
+/// Lists an object below all its dominators, from the roots down; if there are more than `top`, only below the nearest ones.
 pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing {
     let dominators = std::iter::successors(Some(position), |position| tree.dominator(*position));
     let mut positions: Vec<TreePosition> = dominators.take(top.unwrap_or(usize::MAX)).collect();
@@ -147,7 +147,7 @@ pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &ListingQuery) ->
 }
 
 impl Listing {
-    /// Returns the row of the object at one of its positions.
+    /// Returns the row of a listed object.
     pub fn row(
         &self,
         graph: &ObjectGraph,
@@ -160,7 +160,7 @@ impl Listing {
     }
 }
 
-/// Returns the row of the object at a position.
+/// Returns the row of the object at a position and depth.
 pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, place: (TreePosition, u32)) -> Option<ListingRow> {
     made_row(graph, labels, place, None)
 }
@@ -194,7 +194,7 @@ pub struct DominatedGroupRow {
     pub retained_objects: u64,
 }
 
-/// Figures of a group.
+/// Sums over a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct GroupSum {
     objects: u64,
@@ -278,7 +278,7 @@ fn loaders(dump: &DumpGraph<'_>) -> FxHashMap<ObjectIndex, ClassNumber> {
     classes.filter_map(|(number, class)| Some((loader(class.loader.into())?, number))).collect()
 }
 
-/// Some of the objects that a start immediately dominates.
+/// A part of the objects that a start immediately dominates.
 enum DominatedPart {
     /// The listed objects.
     Children(Vec<TreePosition>),
@@ -286,7 +286,7 @@ enum DominatedPart {
     Depth { positions: Range<TreePosition>, depth: u32 },
 }
 
-/// Sums some objects.
+/// Sums the objects of a part by group.
 fn group_part(
     graph: &ObjectGraph,
     groups: &ClassGroups,

@@ -35,7 +35,7 @@ pub enum HistogramGroupBy {
     Loader,
 }
 
-/// Order of rows.
+/// Order of the rows of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HistogramOrder {
     /// Most bytes first.
@@ -106,7 +106,7 @@ pub struct HistogramRow {
     pub retained_bytes: Option<u64>,
 }
 
-/// Totals over rows.
+/// Totals over the rows of a histogram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistogramTotals {
     /// Number of rows.
@@ -117,7 +117,7 @@ pub struct HistogramTotals {
     pub shallow_bytes: u64,
 }
 
-/// A histogram.
+/// A class histogram: rows and totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     /// Rows within `top`, in the requested order.
@@ -128,14 +128,14 @@ pub struct Histogram {
     pub heap_bytes: u64,
 }
 
-/// Returns the number of objects of a class: those dumped as such; for java.lang.Class, also all class objects.
+/// Returns the number of objects of a class: those dumped as such, and for java.lang.Class all class objects as well.
 pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
     let class_objects =
         if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
     class.objects.get() + class_objects
 }
 
-/// Set of objects that are counted.
+/// Objects that a histogram counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// All objects of the dump.
@@ -218,7 +218,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     }
 }
 
-/// Computes a histogram of the reachable objects, the unreachable ones, or all.
+/// Computes a histogram of the objects of a set that are in `scope`.
 pub fn histogram_within(
     dump: &DumpGraph<'_>,
     question: &HistogramQuery,
@@ -342,7 +342,7 @@ impl ClassGroups {
         groups
     }
 
-    /// Returns the rows with the counts of their classes, without rows that have no objects.
+    /// Returns the rows with the counts of their classes. Rows without objects are omitted.
     fn count(
         &self,
         summary: &Summary,
@@ -364,7 +364,7 @@ impl ClassGroups {
     }
 }
 
-/// Texts of a summary, copied once each. The summary also stores each once, so that an address identifies a text.
+/// Texts of a summary, copied without duplicates. The summary stores each text once, so that an address identifies a text.
 #[derive(Default)]
 struct SharedTexts(FxHashMap<(*const u8, usize), Arc<str>>);
 

@@ -173,7 +173,7 @@ fn count_names<'l>(loaders: impl Iterator<Item = &'l DefiningLoader>) -> (FxHash
 struct CommonClasses {
     application: usize,
     all: usize,
-    /// Those that not all applications share.
+    /// Number of the common classes that not all applications share.
     own: usize,
 }
 

@@ -6,7 +6,7 @@ use hprof_base::fact::Fact;
 use super::loader_sets::LoaderRow;
 
 impl LoaderRow {
-    /// Returns the facts of a loader, or of those that a row represents.
+    /// Returns the facts of a loader, or of the loaders that a row represents.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::OBJECT, |loader: &Self| loader.row.id.non_null().into())

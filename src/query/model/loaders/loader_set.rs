@@ -15,7 +15,7 @@ pub struct LoaderSet {
     pub classes: Vec<ClassNumber>,
     /// Number of objects of the classes of all these loaders.
     pub instances: u64,
-    /// Shallow size of those objects.
+    /// Shallow size of the objects of the classes of all these loaders.
     pub shallow_bytes: u64,
     /// Size retained together by all loaders, their classes and instances.
     pub retained: SetRetained,

@@ -48,7 +48,7 @@ impl LoaderRow {
     }
 }
 
-/// Loaders and their groups.
+/// Class loaders with their retained sizes, and groups of loaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaders {
     /// Loaders in the requested order.
@@ -100,7 +100,7 @@ pub fn with_classes(
     Ok(Loaders { rows: all, groups })
 }
 
-/// Merges the rows of loaders of generated classes into one for each class of loaders, of the first by ID.
+/// Merges the rows of loaders of generated classes: one row for each class of loaders, with the ID of the first.
 fn merge_generated(summary: &Summary, rows: Vec<LoaderRow>, sort_by: LoaderOrder) -> Vec<LoaderRow> {
     let generated = GeneratedLoaders::new(summary);
     let class_of = |row: &LoaderRow| {
@@ -127,7 +127,7 @@ fn merge_generated(summary: &Summary, rows: Vec<LoaderRow>, sort_by: LoaderOrder
     all
 }
 
-/// A group with a large retained size, and intermediate results.
+/// A group of loaders with a large retained size, and intermediate results.
 #[derive(Debug, Clone, Default)]
 pub struct LargeGroup {
     /// Group of loaders.
@@ -358,7 +358,7 @@ pub struct RootPath {
     pub start: usize,
 }
 
-/// Finds the path of each of the given loaders once.
+/// Finds the shortest path to each of the given loaders.
 pub fn root_paths(
     view: &View<'_>,
     loaders: impl IntoIterator<Item = ObjectId>,
@@ -376,7 +376,7 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<RootPath> {
     root_path_along(view, &path)
 }
 
-/// Describes a path.
+/// Describes a path of objects from a root.
 pub fn root_path_along(view: &View<'_>, path: &[ObjectIndex]) -> Option<RootPath> {
     let is_start = |holder: ObjectIndex, held: ObjectIndex| {
         let class = view.edges.class_of_class_object(holder);

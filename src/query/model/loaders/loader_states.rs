@@ -29,11 +29,13 @@ type FieldPlaces = Vec<Option<FieldPlace>>;
 /// Reader of the states of class loaders.
 pub(super) struct LoaderStates<'o, 'a> {
     objects: &'o ObjectReader<'a>,
-    /// Fields `state` of a container's loader, and `name` of an enum constant.
+    /// Location of the field `state` of a container's loader.
     constant: FieldPlaces,
+    /// Location of the field `name` of an enum constant.
     name: FieldPlaces,
-    /// Fields `ucp` of a `java.net.URLClassLoader`, and `closed` of that object.
+    /// Location of the field `ucp` of a `java.net.URLClassLoader`.
     path: FieldPlaces,
+    /// Location of the field `closed` of the object in `ucp`.
     closed: FieldPlaces,
 }
 
@@ -44,7 +46,7 @@ impl<'o, 'a> LoaderStates<'o, 'a> {
         Self { objects, constant, name, path, closed }
     }
 
-    /// Returns the state of a loader: that of its container, or else whether it was closed.
+    /// Returns the state of a loader: the state of its container, or else whether it was closed.
     pub(super) fn state(&self, loader: ObjectIndex) -> LoaderState {
         let object = |from, places| self.objects.object(self.value(from, places)?);
         let constant = object(loader, &self.constant).and_then(|state| object(state, &self.name));

@@ -24,7 +24,7 @@ use hprof_base::sorting::SortRows;
 /// Superclass of all loaders.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
 
-/// Order of loaders.
+/// Order of class loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoaderOrder {
     /// Largest retained size first; loaders that are not reachable objects last.
@@ -38,7 +38,7 @@ pub enum LoaderOrder {
     Shallow,
 }
 
-/// A class loader.
+/// A class loader, or several that share a row, with its classes and sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.
@@ -52,7 +52,7 @@ pub struct ClassLoaderRow {
     /// Object ID of the parent loader; 0 is the boot loader, `None` if it is unknown or several loaders have different
     /// ones.
     pub parent: Option<ObjectId>,
-    /// Number of classes that it defines.
+    /// Number of classes that the loader defines.
     pub classes: u64,
     /// Number of objects of those classes.
     pub instances: u64,
@@ -63,12 +63,12 @@ pub struct ClassLoaderRow {
 }
 
 impl ClassLoaderRow {
-    /// Returns the loaders that the row represents.
+    /// Returns the IDs of the loaders that the row represents.
     pub fn ids(&self) -> impl Iterator<Item = ObjectId> + '_ {
         std::iter::once(self.id).chain(self.others.iter().copied())
     }
 
-    /// Returns the figure by which rows are sorted.
+    /// Returns the number by which rows are sorted.
     pub(super) fn figure(&self, sort_by: LoaderOrder) -> u64 {
         match sort_by {
             LoaderOrder::Retained => self.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),

@@ -4,12 +4,12 @@ use rayon::prelude::*;
 
 use hprof_index::graph::numbers::ObjectIndex;
 
-/// Objects found.
+/// The first objects in some order, and the number of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BestObjects {
-    /// Objects that are kept, in order.
+    /// The first objects, in order.
     pub objects: Vec<ObjectIndex>,
-    /// Total number of objects.
+    /// Number of all objects that were added.
     pub total: u64,
 }
 
@@ -18,7 +18,7 @@ pub struct BestObjects {
 pub(crate) struct Best<K = u64> {
     most: usize,
     kept: Vec<(K, ObjectIndex)>,
-    /// Last of those known to be better than all others.
+    /// Last one of the objects that are known to be better than all others.
     worst: Option<(K, ObjectIndex)>,
     pub(super) total: u64,
 }
@@ -33,6 +33,7 @@ impl<K: Ord + Clone + Send> Best<K> {
         self.worst.as_ref().map(|(key, _)| key)
     }
 
+    /// Adds an object with its key.
     #[inline]
     pub(crate) fn add(&mut self, key: (K, ObjectIndex)) {
         if self.worst.as_ref().is_some_and(|worst| key > *worst) {
@@ -44,7 +45,7 @@ impl<K: Ord + Clone + Send> Best<K> {
         }
     }
 
-    /// Keeps only the best. Drops half of the objects, so that the cost per object is small.
+    /// Removes all but the first objects. Drops half of the objects, so that the cost per object is small.
     fn cut(&mut self) {
         if self.kept.len() > self.most {
             let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);
@@ -53,12 +54,14 @@ impl<K: Ord + Clone + Send> Best<K> {
         }
     }
 
+    /// Adds the objects of another collector.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.total += other.total;
         other.kept.into_iter().for_each(|key| self.add(key));
         self
     }
 
+    /// Returns the first objects in order.
     pub(crate) fn finish(mut self) -> BestObjects {
         self.cut();
         self.kept.par_sort_unstable();

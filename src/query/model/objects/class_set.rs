@@ -22,7 +22,7 @@ pub struct ClassSet {
 
 impl ClassSet {
     /// Selects the classes that match: by pattern, or by the ID of their class object, or of any of their objects. With
-    /// `subclasses`, also all classes that extend them.
+    /// `subclasses`, all classes that extend them are selected as well.
     pub fn new(dump: &DumpGraph<'_>, selections: &[Selection], subclasses: bool) -> Self {
         let mut set = Self { of_class: vec![false; dump.summary.classes().len()], unmatched: Vec::new() };
         for (at, selection) in selections.iter().enumerate() {

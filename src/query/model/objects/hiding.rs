@@ -36,7 +36,7 @@ pub fn is_shown(summary: &Summary, class: ClassNumber, field: &str, kind: BasicT
     name.is_some_and(|name| is_structure(name, name, field, kind))
 }
 
-/// Like [`is_shown`], for a field of an instance.
+/// Returns whether the number in a field of an instance is shown even if values are hidden.
 pub fn is_slot_shown(summary: &Summary, instance: ClassNumber, slot: &FieldSlot<'_>) -> bool {
     let name = |class| summary.class(class).map(|class| summary.class_name(class));
     let (instance, declaring) = (name(instance), name(slot.class));

@@ -1,4 +1,4 @@
-//! Objects of some classes: filtered, sorted and truncated.
+//! Objects of given classes: filtered, sorted and truncated.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use super::largest::largest;
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Order of objects.
+/// Order of the objects in a list of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InstanceOrder {
     /// Largest retained size first, unreachable objects last.
@@ -46,7 +46,7 @@ pub struct InstanceQuery<'a> {
     pub top: Option<usize>,
 }
 
-/// Finds the matching objects.
+/// Finds the objects that match the query.
 pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
     if let (InstanceOrder::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
         return largest(graph, question.classes, top, question.live);
@@ -61,7 +61,7 @@ pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
     found.finish()
 }
 
-/// Finds the matching objects, in the order of a field instead of that of the query.
+/// Finds the matching objects, in the order of a field instead of the order of the query.
 pub fn find_by_field(
     graph: &ObjectGraph,
     question: &InstanceQuery<'_>,
@@ -136,7 +136,7 @@ fn find_in_chunk(
     }
 }
 
-/// An object.
+/// An object with its class, label and sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceRow {
     /// Object ID.
@@ -147,7 +147,7 @@ pub struct InstanceRow {
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: u64,
-    /// Retained size; `None` if it is unreachable.
+    /// Retained size; `None` if the object is unreachable.
     pub retained_bytes: Option<u64>,
 }
 

@@ -28,7 +28,7 @@ const MAX_WHOLE: usize = 1 << 16;
 /// Entry that a thread stores for a ThreadLocal: key and value.
 pub const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
-/// Class of those keys; they may also be of a subclass.
+/// Class of the keys of such entries, which may be instances of a subclass.
 const THREAD_LOCAL: &str = "java.lang.ThreadLocal";
 
 /// Labels of the objects of a heap.
@@ -68,12 +68,12 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Like [`Labels::label`], for comparison rather than display: also available if values are hidden.
+    /// Returns the label of an object for comparison rather than display, even if values are hidden.
     pub fn content(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.fallback_label(object)?)))
     }
 
-    /// Like [`Labels::label`], but not truncated to a short text. Still bounded.
+    /// Returns the label of an object, not truncated to a short text. Still bounded.
     pub fn full_label(&self, object: ObjectIndex) -> Option<String> {
         let is_told = !self.tells_nothing_of(object);
         let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();

@@ -1,4 +1,4 @@
-//! Search for the objects of some classes with the largest retained size, without looking up the size of each.
+//! Search for the objects of given classes with the largest retained size, without looking up the size of each.
 //!
 //! A first pass over all objects marks the positions of the selected ones; a second, over the dominator tree in
 //! preorder, has the retained size of every object at the end of its subtree. Both read columns sequentially: a single
@@ -50,12 +50,12 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     BestObjects { objects, total }
 }
 
-/// One bit per position.
+/// Set of positions in the dominator tree, one bit each.
 #[derive(Default)]
 struct PositionMarks(Vec<u64>);
 
 impl PositionMarks {
-    /// Marks the objects of some classes in a chunk of all objects, and counts them.
+    /// Marks the objects of the given classes in a chunk of all objects, and counts them.
     fn new(graph: &ObjectGraph, asked: &ClassSet, chunk: Range<ObjectIndex>, live: bool) -> (Self, u64) {
         let tree = &graph.tree;
         let mut classes = graph.objects.classes(chunk.clone());

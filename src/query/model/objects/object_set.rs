@@ -6,7 +6,7 @@ use std::ops::Range;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 
-/// A dense index, from 0.
+/// A dense number, from 0, such as an object index: an element of [`Bits`].
 pub trait Number: Copy {
     /// Returns the number.
     fn number(self) -> u32;
@@ -66,7 +66,7 @@ impl<N: Number> Bits<N> {
         self.0.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Inserts a number; returns whether it was absent. A number beyond the limit is never inserted.
+    /// Inserts a number; returns `true` if it was absent. A number beyond the limit is never inserted.
     #[inline]
     pub fn insert(&mut self, number: N) -> bool {
         let number = number.number();

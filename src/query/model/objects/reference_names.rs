@@ -44,7 +44,7 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Returns whether a static field is among the references.
+    /// Returns whether the first reference is a static field.
     pub fn is_static(&self) -> bool {
         matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
     }
@@ -129,7 +129,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Like [`Edges::for_each_reference`], for the stack of a thread.
+    /// Calls `visit` with each object on the stack of a thread: the kind of the reference, and the object ID.
     pub fn for_each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         for root in self.roots.locals_of(thread) {
             if let Some(id) =
@@ -145,8 +145,8 @@ impl<'a> Edges<'a> {
         self.dump.graph.objects.addresses.id_of(self.dump.graph.class_object_of(object)?)
     }
 
-    /// Like [`Edges::for_each_reference`], for the objects of a block whose bits are set, counted from `first`, which is the first of
-    /// the block; without their references to class objects. Finding them in sequence is faster than one by one.
+    /// Calls `visit` with each non-null reference of the objects of a block whose bits are set, except references to their
+    /// class objects. Bit 0 is `first`, the first object of the block. Faster than reading the objects one by one.
     pub fn for_each_in_block(
         &self,
         first: ObjectIndex,

@@ -64,7 +64,7 @@ impl<'a> RootIndex<'a> {
         self.contains(object) && self.contains(thread) && self.locals.binary_search(&(thread, object)).is_ok()
     }
 
-    /// Returns the threads with a matching root, ascending, each once.
+    /// Returns the threads with a matching root, ascending, without duplicates.
     pub fn threads_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_thread, wanted)
     }
@@ -82,12 +82,12 @@ impl<'a> RootIndex<'a> {
         numbers(pairs, key).filter_map(|row| self.rows.get(row))
     }
 
-    /// Returns the objects that are roots, ascending, each once.
+    /// Returns the objects that are roots, ascending, without duplicates.
     pub fn objects(&self) -> Vec<ObjectIndex> {
         self.objects_of(|_| true)
     }
 
-    /// Returns the objects with a matching root, ascending, each once.
+    /// Returns the objects with a matching root, ascending, without duplicates.
     pub fn objects_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_object, wanted)
     }
@@ -100,7 +100,7 @@ impl<'a> RootIndex<'a> {
         keys
     }
 
-    /// Returns the kinds of an object's roots, each once, in the order of the file.
+    /// Returns the kinds of an object's roots, without duplicates, in the order of the file.
     pub fn kinds(&self, object: ObjectIndex) -> Vec<RootKind> {
         let mut kinds = Vec::new();
         for root in self.of_object(object) {

@@ -82,7 +82,7 @@ impl Exclusions {
         Self::from_strengths(Strength::EXCLUDABLE)
     }
 
-    /// Also excludes roots of these kinds.
+    /// Adds roots of these kinds to the exclusions.
     pub fn without_roots(self, kinds: impl IntoIterator<Item = RootKind>) -> Self {
         Self { roots: kinds.into_iter().fold(self.roots, |bits, kind| bits | Self::root_bit(kind)), ..self }
     }

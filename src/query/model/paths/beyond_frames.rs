@@ -26,7 +26,7 @@ use super::search::Budget;
 use super::shortest;
 use super::starts::{StartRoots, Starts};
 
-/// A path.
+/// A path from a root to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectPath {
     /// Objects from a root to the object, by index.
@@ -35,7 +35,7 @@ pub struct ObjectPath {
     pub through_frame: bool,
 }
 
-/// Paths to an object.
+/// Result of a search for paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundPaths {
     /// Paths, shortest first. One more than requested if none of the shortest leads through fields.
@@ -59,7 +59,7 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
     paths_within(edges, object, most, excluded, &mut Budget::without_limit())
 }
 
-/// Finds paths as [`paths`] does, with one budget for both searches; see [`shortest::paths_within`].
+/// Finds paths like [`paths`], within one budget for both searches; see [`shortest::paths_within`].
 pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,

@@ -34,7 +34,7 @@ const CHUNK: usize = 1 << 10;
 /// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
-/// The nearest holder of each object.
+/// Forest of shortest paths: the nearest holder of each object.
 pub struct Forest {
     /// Holder by object index; a root holds itself; NONE for objects that were not reached.
     holders: Array<u32>,
@@ -44,7 +44,7 @@ pub struct Forest {
     walks: Vec<Vec<usize>>,
     /// Number of sought objects that were reached.
     pub(crate) found: u64,
-    /// Number of these that only the second walk reached.
+    /// Number of sought objects that only the second walk reached.
     pub(crate) only_frames: u64,
 }
 
@@ -89,13 +89,13 @@ impl Forest {
         self.holders.get(object.at()).is_some_and(|holder| *holder != NONE)
     }
 
-    /// Returns the object that holds another on the way to it; `None` for a start.
+    /// Returns the object that holds another on its path; `None` for a start.
     pub fn holder(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let holder = *self.holders.get(object.at())?;
         Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
     }
 
-    /// Returns the objects by depth, those of the first walk before those of the second.
+    /// Returns the objects by depth; objects of the first walk come before objects of the second.
     pub fn levels(&self) -> impl DoubleEndedIterator<Item: DoubleEndedIterator<Item = ObjectIndex>> {
         let depths = self.walks.iter().map(|levels| levels.len().saturating_sub(1)).max();
         (0..depths.unwrap_or(0)).map(move |depth| {
@@ -126,7 +126,7 @@ impl Forest {
     }
 }
 
-/// A breadth-first walk from some roots.
+/// A breadth-first walk from the given roots.
 struct ForestWalk<'w, 'a> {
     edges: &'w Edges<'a>,
     outward: &'w Outward<'a>,
@@ -212,7 +212,7 @@ impl ForestWalk<'_, '_> {
     }
 
     /// Sets the holder of all objects that these objects refer to, and calls `reach` for those that had none. The
-    /// result does not depend on the order of threads: the lowest index stays.
+    /// result does not depend on the order of threads: the holder with the lowest index is kept.
     fn step(&self, level: &[u32], mut reach: impl FnMut(ObjectIndex)) {
         let (edges, excluded) = (self.edges, self.excluded);
         for (at, object) in level.iter().copied().map(ObjectIndex).enumerate() {

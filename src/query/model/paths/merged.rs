@@ -22,7 +22,7 @@ use super::forest::Forest;
 /// Maximum number of objects in a row without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
-/// Limits of the trees.
+/// Limits of the trees that are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Show {
     /// Maximum number of children of each object; all by default.
@@ -74,7 +74,7 @@ pub struct PathNode {
     pub more: More,
 }
 
-/// Merged paths to some objects.
+/// Merged paths from the roots to a set of objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedPaths {
     /// Trees in preorder, those with most sought objects first.
@@ -85,7 +85,7 @@ pub struct MergedPaths {
     pub sought: u64,
     /// Number of sought objects in the trees.
     pub found: u64,
-    /// Number of these whose paths all start in threads' stacks.
+    /// Number of found objects whose paths all start in threads' stacks.
     pub only_frames: u64,
     /// Number of sought objects that are reachable only through excluded references.
     pub only_excluded: u64,
@@ -147,7 +147,7 @@ pub fn merge_paths(
     Ok(merged)
 }
 
-/// Chooses the nodes that are shown.
+/// Selection of the nodes that are shown.
 struct Picker<'p, 'a> {
     edges: &'p Edges<'a>,
     sought: &'p Bits,

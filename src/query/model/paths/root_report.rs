@@ -28,7 +28,7 @@ pub struct RootQuery {
     pub top: Option<usize>,
 }
 
-/// A thread.
+/// Thread of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootThread {
     /// Object ID.
@@ -48,7 +48,7 @@ pub struct RootRow {
     pub label: Option<String>,
     /// Kind of root.
     pub kind: RootKind,
-    /// `true` if the dump does not name it: a class of the boot loader, where there are no sticky classes.
+    /// `true` if the root is assumed: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
     /// Thread, if the root has one and it is known.
     pub thread: Option<RootThread>,
@@ -58,7 +58,7 @@ pub struct RootRow {
     pub frame: Option<u32>,
     /// Frame in words, if the dump contains it.
     pub location: Option<String>,
-    /// Number of times that the dump names this root.
+    /// Number of times that the dump contains this root.
     pub times: u64,
     /// Shallow size in bytes.
     pub shallow_bytes: u64,

@@ -26,8 +26,9 @@ const MAX_AGAIN: usize = 1 << 22;
 /// Maximum number of scans of all objects for instances of some classes; after that the instances of all classes are
 /// listed.
 const MAX_SCANS: u32 = 4;
-/// Steps along a chain, and objects whose classes are compared, that take as long as one referrer.
+/// Number of steps along a chain that take as long as one referrer.
 const STEPS_OF_ONE: u64 = 16;
+/// Number of objects whose classes are compared in the time of one referrer.
 const OBJECTS_OF_ONE: u64 = 64;
 /// Objects per chunk of a thread.
 const PART: u32 = 1 << 16;
@@ -60,7 +61,7 @@ impl Budget {
         self.is_spent
     }
 
-    /// Spends a number of referrers; returns `false` if fewer are left.
+    /// Spends a number of referrers. Returns `false` if fewer are left.
     fn spend(&mut self, referrers: u64) -> bool {
         match self.left.checked_sub(referrers) {
             Some(left) if !self.is_spent => self.left = left,
@@ -132,7 +133,8 @@ impl<'s, 'a> PathSearch<'s, 'a> {
         position.map_or(NOTHING, |position| self.dominated_at(position))
     }
 
-    /// Returns the same for the object at a position.
+    /// Returns the positions of the objects to which all paths lead through the object at a position, itself included; empty if
+    /// unknown.
     pub(crate) fn dominated_at(&self, position: TreePosition) -> Range<TreePosition> {
         let end = self.edges.dump.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
@@ -192,7 +194,7 @@ impl SearchPart {
         part
     }
 
-    /// Returns whether there is no other way.
+    /// Returns whether all ways were found.
     pub(crate) fn is_done(&self) -> bool {
         self.level.is_empty() && self.classes.is_empty()
     }
@@ -202,14 +204,14 @@ impl SearchPart {
         self.ways.first().map(Vec::len)
     }
 
-    /// Finds the shortest ways.
+    /// Searches until the shortest ways are found.
     pub(crate) fn begin(&mut self, search: &mut PathSearch<'_, '_>) {
         while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
-    /// Finds all ways of up to `length` links.
+    /// Continues the search until all ways of up to `length` links are found.
     pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
         while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
         {
@@ -221,7 +223,7 @@ impl SearchPart {
         self.ways.len() >= search.most
     }
 
-    /// Advances by one level.
+    /// Advances the breadth-first search by one level.
     fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
@@ -363,7 +365,7 @@ impl SearchPart {
     }
 }
 
-/// Finds the instances of classes.
+/// Finder of the instances of classes, which caches a list of them.
 #[derive(Default)]
 pub(crate) struct Instances {
     scans: u32,
@@ -372,7 +374,7 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    /// Returns the cost of finding the instances of some classes, in referrers.
+    /// Returns the cost of finding the instances of the given classes, in referrers.
     fn cost(&self, graph: &ObjectGraph) -> u64 {
         let all = u64::from(graph.objects.len());
         match &self.all {
@@ -383,7 +385,7 @@ impl Instances {
         }
     }
 
-    /// Returns the instances of some classes, given in ascending order: class and object, ascending.
+    /// Returns the instances of the given classes, which must ascend: class and object, ascending.
     fn of_classes(
         &mut self,
         graph: &ObjectGraph,

@@ -22,12 +22,12 @@ use crate::objects::reference_names::Edges;
 use crate::objects::strength::Exclusions;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
-/// Maximum number of ways by which a search continues from one object, and the factor for each retry that found too
-/// few.
+/// Maximum number of ways by which a search continues from one object.
 const MAX_WAYS: usize = 1 << 14;
+/// Factor by which the number of ways grows with each retry that found too few.
 const MORE_WAYS: usize = 16;
 
-/// Paths to an object.
+/// Result of a search for paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShortestPaths {
     /// Objects from a root to the object, by index; shortest first.
@@ -44,8 +44,7 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
     paths_within(edges, object, most, excluded, &mut Budget::without_limit())
 }
 
-/// Finds paths as [`paths`] does, within a budget. If it is spent, returns the paths found so far: the first is the
-/// shortest.
+/// Finds paths like [`paths`], within a budget. If it is spent, returns the paths found so far: the first is the shortest.
 pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,
@@ -99,7 +98,7 @@ pub(super) fn search<'a>(
     }
 }
 
-/// One part of the paths.
+/// Ways in one part of the paths, from a dominator to the next.
 enum Ways {
     /// The only way: one reference.
     Direct(ObjectIndex),
@@ -126,7 +125,7 @@ impl Ways {
     }
 }
 
-/// Searches all parts.
+/// Searches all parts and returns the assembled paths.
 fn go(search: &mut PathSearch<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
     // From the object up to the roots.
     let mut parts = Vec::new();
@@ -193,6 +192,7 @@ struct Choices {
     ends: Vec<(usize, Option<usize>)>,
 }
 
+/// A step of a combination: the way chosen in one part.
 #[derive(Debug, Clone, Copy)]
 struct SearchStep {
     part: usize,

@@ -10,7 +10,7 @@ use crate::objects::root_index::RootIndex;
 /// native stack or thread block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartRoots {
-    /// All.
+    /// All roots.
     All,
     /// Objects that are roots for a reason other than a thread's stack.
     BeyondFrames,
@@ -24,7 +24,7 @@ pub(crate) struct Starts<'e, 'a> {
     roots: &'e RootIndex<'a>,
     /// Objects, ascending.
     objects: Vec<ObjectIndex>,
-    /// Threads whose stacks hold some of them, ascending.
+    /// Threads whose stacks hold some of the objects, ascending.
     threads: Vec<ObjectIndex>,
 }
 
@@ -48,12 +48,12 @@ impl<'e, 'a> Starts<'e, 'a> {
         self.roots.contains(object) && self.objects.binary_search(&object).is_ok()
     }
 
-    /// Returns the objects, ascending, each once.
+    /// Returns the objects, ascending, without duplicates.
     pub(crate) fn objects(&self) -> &[ObjectIndex] {
         &self.objects
     }
 
-    /// Returns the threads whose stacks hold some of the objects, ascending, each once.
+    /// Returns the threads whose stacks hold some of the objects, ascending, without duplicates.
     pub(crate) fn threads(&self) -> &[ObjectIndex] {
         &self.threads
     }

@@ -42,7 +42,7 @@ pub struct ObjectStep {
 /// Maximum number of threads listed for an object on several stacks.
 const MAX_THREADS: usize = 10;
 
-/// A thread.
+/// Thread of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepThread {
     /// Object ID, if the thread is in the dump.
@@ -60,7 +60,7 @@ pub struct RootView {
     pub class: Option<String>,
     /// Kinds of roots.
     pub kinds: Vec<RootKind>,
-    /// `true` if the dump names no kind: a class of the boot loader, where there are no sticky classes.
+    /// `true` if the root is assumed: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
     /// Thread of the root; of several the first.
     pub thread: Option<StepThread>,
@@ -70,7 +70,7 @@ pub struct RootView {
     pub more_threads: usize,
 }
 
-/// Describes objects.
+/// Reader of descriptions of objects and roots.
 #[derive(Debug)]
 pub struct View<'a> {
     /// References.
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         self.labels.label(object)
     }
 
-    /// Returns the label for comparisons, which is not shown.
+    /// Returns the label of an object for comparisons, even if values are hidden.
     pub fn content(&self, object: ObjectIndex) -> Option<String> {
         self.labels.content(object)
     }

@@ -19,7 +19,7 @@ const STEP: usize = 6;
 pub(super) struct KeywordSet {
     keywords: Vec<Vec<u8>>,
     bitmap: Box<[u64]>,
-    /// Numbers of keywords by their first bytes.
+    /// Indices of keywords, by their first three bytes.
     of_gram: FxHashMap<u32, Vec<u32>>,
 }
 

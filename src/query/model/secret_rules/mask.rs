@@ -1,10 +1,12 @@
 //! Masking of secrets, and tests whether a text is a secret.
 
-/// Number of characters below which nothing is shown, and below which the end is not.
+/// Number of characters below which nothing is shown.
 const SHORT: usize = 12;
+/// Number of characters below which the end is not shown.
 const MIDDLE: usize = 20;
-/// Maximum number of characters shown of the beginning and of the end.
+/// Maximum number of characters shown of the beginning.
 const HEAD: usize = 4;
+/// Maximum number of characters shown of the end.
 const TAIL: usize = 2;
 const LITTLE: usize = 2;
 /// Placeholder for the hidden part.
@@ -63,9 +65,9 @@ const PLACEHOLDERS: [&str; 17] = [
     "n/a",
     "password_here",
 ];
-/// Beginnings of placeholders.
+/// Texts with which placeholders for a value begin: `${...}`.
 const BEGINNINGS: [&[u8]; 7] = [b"${", b"#{", b"{{", b"%{", b"<", b"@{", b"***"];
-/// Words within examples.
+/// Words in example secrets.
 const EXAMPLES: [&[u8]; 7] =
     [b"example", b"xxxxx", b"your_", b"your-", b"placeholder", b"changeme", b"abcdefghijklmnop"];
 
@@ -157,8 +159,9 @@ const PROSE: [&[u8]; 48] = [
     b"nicht",
     b"mindestens",
 ];
-/// Maximum number of words and of bytes of a password of several words.
+/// Maximum number of words of a password of several words.
 const MAX_WORDS: usize = 8;
+/// Maximum number of bytes of a password of several words.
 const MAX_PHRASE: usize = 80;
 
 /// Returns whether a text whose name indicates a password may be one: it is not a label or a word of a description, and several
@@ -186,7 +189,7 @@ pub fn is_password(text: &[u8]) -> bool {
         && !ends_sentence
 }
 
-/// Returns whether a text is a name of Java rather than a value: `com.acme.Token`, `Token@1b2c3d`, or a path.
+/// Returns whether a text is a Java name or a path rather than a value: `com.acme.Token`, `Token@1b2c3d`.
 pub fn is_name(text: &[u8]) -> bool {
     let is_word = |part: &[u8]| {
         part.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')

@@ -6,14 +6,17 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use hprof_base::naming::toml_file::{self, TomlErrors, TomlTable, TomlText, quoted};
 
-/// Maximum number of rules of all files, and of keywords of a rule.
+/// Maximum number of rules of all files.
 const MAX_RULES: usize = 4096;
+/// Maximum number of keywords of a rule.
 const MAX_KEYWORDS: usize = 256;
 /// Maximum size of a compiled expression, and of a thread's states of it, in bytes.
 const MAX_COMPILED: usize = 1 << 23;
-/// Maximum number of bytes before and after a keyword, and their defaults.
+/// Maximum number of bytes before and after a keyword.
 const MAX_AROUND: u32 = 1 << 14;
+/// Default number of bytes before a keyword.
 const BEFORE: u32 = 64;
+/// Default number of bytes after a keyword.
 const AFTER: u32 = 400;
 
 /// Files that are compiled in.
@@ -48,18 +51,18 @@ impl SecretLevel {
         &[("error", Self::Error), ("warning", Self::Warning), ("note", Self::Note)];
 }
 
-/// A rule, for answers and documents.
+/// Properties of a rule that results and documents show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRule {
-    /// ID in answers.
+    /// ID in results.
     pub id: String,
-    /// Name for people.
+    /// Name shown to users.
     pub name: String,
     /// Severity.
     pub level: SecretLevel,
 }
 
-/// A rule about texts.
+/// A rule that recognizes credentials in texts by an expression.
 #[derive(Debug)]
 pub struct TextRule {
     pub(super) about: SecretRule,
@@ -78,8 +81,9 @@ pub struct TextRule {
     pub is_key: bool,
     /// `true` if a finding of another rule at the same position takes precedence.
     pub(super) is_generic: bool,
-    /// Number of bytes before and after a keyword that are searched.
+    /// Number of bytes before a keyword that are searched.
     pub(super) before: u32,
+    /// Number of bytes after a keyword that are searched.
     pub(super) after: u32,
 }
 
@@ -108,7 +112,7 @@ impl HeldKind {
     const KEYWORDS: &[(&str, Self)] = &[("text", Self::Text), ("key", Self::Key)];
 }
 
-/// A rule about fields.
+/// A rule about values in fields of given classes.
 #[derive(Debug)]
 pub struct HeldRule {
     pub(super) about: SecretRule,

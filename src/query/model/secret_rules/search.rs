@@ -11,8 +11,9 @@ use hprof_values::BasicType;
 
 /// Maximum number of units that are searched at a time. Windows overlap by what a rule needs around a keyword.
 const MAX_WINDOW: usize = 1 << 16;
-/// Maximum number of findings of a rule in an array, and of all rules. Text around further keywords is not searched.
+/// Maximum number of findings of a rule in an array. Text around further keywords is not searched.
 const MAX_OF_RULE: u32 = 1 << 13;
+/// Maximum number of findings of all rules in an array.
 const MAX_OF_ARRAY: usize = 1 << 16;
 /// Maximum number of units of a name.
 const MAX_NAME: usize = 128;
@@ -26,22 +27,23 @@ pub struct TextFinding {
     pub view: TextView,
     /// Object index of the array.
     pub array: u32,
-    /// First unit, and number of units.
+    /// First unit of the secret in the array.
     pub start: u32,
+    /// Number of units of the secret.
     pub(super) length: u32,
     /// Hash of the secret.
     pub hash: u64,
 }
 
 impl TextFinding {
-    /// Returns the range of the array in bytes.
+    /// Returns the range of the secret in the array, in units.
     pub fn range(&self) -> (usize, usize) {
         let start = self.start as usize;
         (start, start.saturating_add(self.length as usize))
     }
 }
 
-/// Use of a keyword.
+/// Rule or purpose that a keyword belongs to.
 #[derive(Debug)]
 enum User {
     /// Number of a rule; with the keyword, if its case matters.
@@ -68,7 +70,7 @@ pub struct TextSearch<'r> {
     seed: u64,
 }
 
-/// Working memory of a thread.
+/// Working memory of a thread that searches texts.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// For each rule and view the window around the last keywords; empty if there is none.
@@ -86,7 +88,7 @@ pub struct Scratch {
 }
 
 impl<'r> TextSearch<'r> {
-    /// Creates a search by these rules; `seed` is that of the hashes of findings.
+    /// Creates a search by these rules; `seed` is the seed of the hashes of findings.
     pub fn new(rules: &'r SecretRules, seed: u64) -> Self {
         let mut users: FxHashMap<Vec<u8>, Vec<User>> = FxHashMap::default();
         for (number, rule) in (0u16..).zip(&rules.texts) {

@@ -21,7 +21,7 @@ impl TextView {
         Self::ALL.get(number).copied().unwrap_or(Self::Narrow)
     }
 
-    /// Returns the number of bytes of a unit.
+    /// Returns the number of bytes of a code unit in this view.
     pub(super) fn width(self) -> usize {
         if self == Self::Narrow { 1 } else { 2 }
     }

@@ -39,7 +39,7 @@ pub struct DeclaredField {
     pub kind: BasicType,
 }
 
-/// One of several classes.
+/// A class that matches an ambiguous pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedClass {
     /// Object ID of the class object.

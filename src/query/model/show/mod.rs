@@ -88,7 +88,7 @@ pub struct Contents {
     pub has_more: bool,
 }
 
-/// An element of a collection.
+/// An element of a collection, or an entry of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContentEntry {
     /// Index in the order of the collection, from 0.
@@ -138,7 +138,7 @@ pub struct ShownPart {
     pub value: ShownValue,
 }
 
-/// A value.
+/// Value of a field or element.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ShownValue {
     /// `boolean`
@@ -234,7 +234,7 @@ impl<'a> Shower<'a> {
         ReferencedObject { object: id, class, label }
     }
 
-    /// Returns a value; that of a number is hidden if values are, unless it `is_shown`.
+    /// Returns a value. A number is hidden if values are hidden, unless it `is_shown`.
     fn value(&self, value: Bits, is_shown: impl FnOnce() -> bool) -> ShownValue {
         if value.kind != BasicType::Object && self.view.hides_values() && !is_shown() {
             return ShownValue::Hidden;

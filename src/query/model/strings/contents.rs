@@ -16,8 +16,9 @@ const CHUNK: usize = 1 << 12;
 /// Maximum number of characters to match, for texts that are not ASCII and must be copied for it.
 const MAX_CHARACTERS: usize = 1 << 24;
 
-/// Maximum number of times that overlapping parts of one array are read (JDK 6), and characters that are always read.
+/// Maximum number of times that overlapping parts of one array are read (JDK 6).
 const OVERLAP: u64 = 256;
+/// Number of characters that are always read.
 const FREE: u64 = 1 << 20;
 
 /// Encoding of a String's characters.
@@ -125,7 +126,7 @@ pub(super) fn is_latin(bytes: &[u8], upper: usize) -> bool {
     bytes.chunks_exact(2).all(|unit| unit.get(upper) == Some(&0))
 }
 
-/// Returns the hash of the lower bytes.
+/// Returns the hash of the lower byte of each UTF-16 unit.
 fn hash_narrow(bytes: &[u8], lower: usize, seed: u64) -> u64 {
     hash_chunks(bytes.chunks(CHUNK * 2), seed, |out, chunk| {
         out.extend(chunk.chunks_exact(2).filter_map(|unit| unit.get(lower)));
@@ -170,7 +171,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     std::ptr::eq(a, b) || a == b
 }
 
-/// Returns the whole units.
+/// Returns the bytes of all complete UTF-16 units.
 fn whole_units(bytes: &[u8]) -> &[u8] {
     bytes.get(..bytes.len() / 2 * 2).unwrap_or_default()
 }

@@ -26,8 +26,9 @@ use hprof_values::ObjectId;
 use super::contents::{self, Hashes, StringEncoding};
 use super::{Basis, STRING, StringQuery};
 
-/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+/// Minimum number of objects per chunk of a thread.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 /// Number of shares of the Strings, by hash.
 pub(super) const SHARES: usize = 256;
@@ -83,7 +84,7 @@ impl StringItem {
     }
 }
 
-/// Result of the query.
+/// Strings that match a query, and the number of unreadable ones.
 #[derive(Debug, Default)]
 pub(super) struct FoundStrings {
     /// Strings by a part of their hash, unordered.
@@ -93,7 +94,7 @@ pub(super) struct FoundStrings {
     pub(super) unreadable: u64,
 }
 
-/// State shared by the threads.
+/// Search for Strings, with the state shared by its threads.
 struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
@@ -104,7 +105,7 @@ struct StringSearch<'s, 'a> {
     fields: Vec<Option<StringFields>>,
 }
 
-/// Finds the matching Strings.
+/// Finds the Strings that match a query.
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     question: &StringQuery,

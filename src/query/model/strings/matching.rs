@@ -44,7 +44,7 @@ impl Copies {
 }
 
 /// Returns the texts that occur several times in one of two dumps, within the limits of both results; unordered. Both
-/// results must be of duplicates, with this [`Basis`]. `reduce` is called for those of each share.
+/// results must be of duplicates, with this [`Basis`]. `reduce` is called for the texts of each share.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers for each text.
@@ -85,7 +85,7 @@ impl StringReport {
     }
 }
 
-/// One of two dumps.
+/// One of two compared dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpSide {
     /// The old dump.
@@ -94,7 +94,7 @@ pub enum DumpSide {
     New,
 }
 
-/// Texts of a dump.
+/// Result of a String query for one of two dumps, with its texts.
 struct DumpTexts<'s, 'a> {
     answer: &'s StringReport,
     grouping: Grouping<'s, 'a>,

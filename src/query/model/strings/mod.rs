@@ -65,7 +65,7 @@ pub enum StringRows {
     Duplicates,
 }
 
-/// Order of rows.
+/// Order of the rows of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringOrder {
     /// By bytes, descending.
@@ -121,9 +121,9 @@ struct EqualStrings {
     /// Position in the share of the first String of this text, which other rows may have; after sorting by text, the rank of
     /// the text.
     text: u32,
-    /// Size of all in bytes.
+    /// Size of all Strings of the row in bytes.
     bytes: u64,
-    /// Size of all except the first in bytes.
+    /// Size of all Strings of the row except the first in bytes.
     wasted: u64,
 }
 
@@ -137,7 +137,7 @@ pub struct StringReport {
     groups: StoredRows,
 }
 
-/// Rows without their texts.
+/// Storage of the rows of a result.
 #[derive(Debug)]
 enum StoredRows {
     Few(Vec<EqualStrings>),
@@ -240,7 +240,7 @@ impl Basis {
     }
 }
 
-/// Finds Strings.
+/// Finds the Strings of a dump that match a query.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each String.
@@ -252,7 +252,7 @@ pub fn strings(dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringRepo
     Ok(answer)
 }
 
-/// Finds Strings as [`strings`] does, for [`match_texts`].
+/// Finds Strings like [`strings`], for comparison by [`match_texts`].
 pub fn strings_on(basis: &Basis, dump: &Dump<'_>, question: &StringQuery) -> io::Result<StringReport> {
     let objects = dump.objects;
     let found = find::find(&objects, question, basis)?;
@@ -366,7 +366,7 @@ impl Grouping<'_, '_> {
         }
     }
 
-    /// Returns the order of rows, unless it is that of their texts.
+    /// Returns the order of rows, unless rows are ordered by their texts.
     fn order(question: &StringQuery) -> Option<impl Fn(&EqualStrings, &EqualStrings) -> Ordering + Sync> {
         let sort_by = question.sort_by;
         let order = move |a: &EqualStrings, b: &EqualStrings| {
@@ -462,10 +462,10 @@ fn item<'s>(shares: &'s [Array<StringItem>], group: &EqualStrings) -> Option<&'s
 /// Number of characters that may be shown repeatedly for Strings that share an array, in addition to the length of the
 /// dump. Without this limit, a file in which thousands of Strings share one long array would produce an endless result.
 const SHARED: u64 = 1 << 24;
-/// Number of characters that are always shown, also of texts truncated because they were shown before.
+/// Number of characters that are always shown, including texts truncated because they were shown before.
 const ALWAYS: u32 = 256;
 
-/// Reader of rows.
+/// Reader of the rows of a result, with their texts.
 #[derive(Debug)]
 pub struct StringReader<'a> {
     objects: ObjectReader<'a>,
@@ -537,7 +537,7 @@ impl<'a> StringReader<'a> {
         })
     }
 
-    /// Returns some copies, far apart.
+    /// Returns a sample of the copies of a text, far apart.
     fn sample(&self, group: &EqualStrings) -> Vec<ObjectIndex> {
         let start = group.start as usize;
         let share = self.answer.shares.get(group.share as usize);

@@ -45,7 +45,7 @@ fn families(summary: &Summary) -> Vec<Family> {
     inherited.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
 }
 
-/// Reads the fields of threads.
+/// Reader of the fields of Thread objects.
 #[derive(Debug)]
 pub(super) struct ThreadFields<'a> {
     pub(super) objects: ObjectReader<'a>,
@@ -105,7 +105,7 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// Returns the object in a field; `None` also for null.
+    /// Returns the object in a field; `None` if the field is null or missing.
     pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }
@@ -121,7 +121,7 @@ impl<'a> ThreadFields<'a> {
         (Some(fields.class()) == self.holder).then_some(fields)
     }
 
-    /// Returns the characters of the name.
+    /// Returns the characters of a thread's name.
     pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
@@ -138,7 +138,7 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// Returns the activity of a thread.
+    /// Returns the state of a thread, and how it waits.
     pub(super) fn doing(&self, object: ObjectIndex) -> Doing {
         let doing = match self.family(object) {
             Family::Virtual => self.virtual_doing(object),

@@ -34,7 +34,7 @@ impl Frame {
         self.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
     }
 
-    /// Returns the line, if it is one.
+    /// Returns the line number; `None` if it is unknown, or the method is native.
     pub fn line(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Frame {
     }
 }
 
-/// Reads stack traces.
+/// Reader of stack traces and their frames.
 #[derive(Debug)]
 pub struct Frames<'a> {
     records: StackRecords<'a>,

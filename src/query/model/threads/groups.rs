@@ -1,4 +1,4 @@
-//! Groups of threads: those of one pool with equal stacks, whose names differ only in numbers, or those with the same
+//! Groups of threads: threads of one pool with equal stacks, whose names differ only in numbers, or threads with the same
 //! innermost frame outside the JDK.
 
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ use super::{
     MAX_SEARCHED, SHARED_FRAMES, ThreadGrouping, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads,
 };
 
-/// A group of threads.
+/// A group of threads with their common stack, states and sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadGroup {
     /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name, or names
@@ -40,11 +40,11 @@ pub struct ThreadGroup {
     pub objects: Vec<ObjectId>,
     /// Innermost frame outside the JDK that the stacks share.
     pub frame: Option<Frame>,
-    /// Stack frames, innermost first; for [`ThreadGrouping::Frame`] those that the stacks share, from [`Self::frame`] on.
+    /// Stack frames, innermost first; for [`ThreadGrouping::Frame`] the frames that the stacks share, from [`Self::frame`] on.
     pub frames: Vec<Frame>,
     /// Number of omitted frames.
     pub frames_left_out: u64,
-    /// Objects held by the stacks, if requested; most retained bytes first. For [`ThreadGrouping::Frame`] those held by
+    /// Objects held by the stacks, if requested; most retained bytes first. For [`ThreadGrouping::Frame`] only objects held by
     /// [`Self::frame`] and the frames outside the JDK that led to it.
     pub locals: Vec<LocalsOfClass>,
 }
@@ -283,8 +283,8 @@ impl Threads<'_> {
         }
     }
 
-    /// Returns the objects held by the stacks of some threads, by class; with `are_own`, only those held by frames outside the
-    /// JDK.
+    /// Returns the objects held by the stacks of the given threads, by class; with `are_own`, only objects held by frames
+    /// outside the JDK.
     fn held_by_all(&self, threads: &[Member<'_>], stacks: &Stacks, are_own: bool) -> Vec<LocalsOfClass> {
         // Class, object, stack and position of the frame.
         let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32, u32)> = Vec::new();
@@ -327,7 +327,7 @@ impl Threads<'_> {
     }
 }
 
-/// Returns the numbers of the stacks of some threads, each once.
+/// Returns the numbers of the stacks of the given threads, without duplicates.
 fn distinct_stacks(threads: &[Member<'_>]) -> Vec<u32> {
     let mut stacks: Vec<u32> = threads.iter().map(|thread| thread.stack).collect();
     stacks.sort_unstable();
@@ -335,7 +335,7 @@ fn distinct_stacks(threads: &[Member<'_>]) -> Vec<u32> {
     stacks
 }
 
-/// Returns the methods of frames, each once (recursion repeats them), those of the JDK last.
+/// Returns the methods of frames, without duplicates (recursion repeats them), those of the JDK last.
 fn methods<'f>(frames: impl Iterator<Item = &'f Frame>) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let (jdk, mut methods): (Vec<&Frame>, Vec<&Frame>) = frames

@@ -173,7 +173,7 @@ pub struct ThreadReport {
     pub suggestions: Vec<String>,
 }
 
-/// A thread.
+/// A thread with its state, its sizes, its stack and the objects that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaThread {
     /// Object ID.
@@ -214,7 +214,7 @@ pub struct JavaThread {
     pub locals: Vec<Local>,
 }
 
-/// An object.
+/// ID and class of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
     /// Object ID.
@@ -228,7 +228,7 @@ pub struct Object {
 pub struct StackFrame {
     /// Class, method, source and line.
     pub frame: Frame,
-    /// Objects held by the frame, each once, in the order of the dump.
+    /// Objects held by the frame, without duplicates, in the order of the dump.
     pub locals: Vec<Local>,
 }
 
@@ -245,7 +245,7 @@ pub struct Local {
     pub retained_bytes: Option<u64>,
 }
 
-/// Finds and reads threads.
+/// Finder and reader of the threads of a dump.
 #[derive(Debug)]
 pub struct Threads<'a> {
     graph: &'a ObjectGraph,
@@ -306,8 +306,8 @@ impl<'a> Threads<'a> {
         threads
     }
 
-    /// Returns the threads that ran into an OutOfMemoryError: those that were creating one, which is when HotSpot
-    /// writes a dump with `-XX:+HeapDumpOnOutOfMemoryError`; if there are none, those whose stacks hold one.
+    /// Returns the threads that ran into an OutOfMemoryError: the threads that were creating one, which is when HotSpot writes
+    /// a dump with `-XX:+HeapDumpOnOutOfMemoryError`; if there are none, the threads whose stacks hold one.
     fn find_out_of_memory(&self) -> Vec<ObjectIndex> {
         let is_making = |trace: &TraceSerial| {
             let first = self.frames.of_trace(*trace).next().and_then(|id| self.frames.frame(id));
@@ -379,7 +379,8 @@ impl<'a> Threads<'a> {
         classes
     }
 
-    /// Returns the class outside the JDK in which the thread `main` begins, which is the program's; `None` if it has ended.
+    /// Returns the class outside the JDK in which the thread `main` begins: the main class of the program; `None` if the thread
+    /// has ended.
     pub fn main_class(&self) -> Option<String> {
         let is_main =
             |thread: &ObjectIndex| self.name(*thread).is_some_and(|name| name.text(MAX_NAME) == "main");
@@ -501,7 +502,7 @@ impl<'a> Threads<'a> {
         rows.into_iter().zip(meant).filter_map(|(row, named)| is_meant(&row, named).then_some(row)).collect()
     }
 
-    /// Sorts by name; threads with equal names, or none, stay in their order.
+    /// Sorts by name; threads with equal names, or none, keep their order.
     fn by_name(&self, rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
         let ranks = self.names(rows.par_iter().map(|row| row.object)).ranks();
         let mut rows: Vec<(Option<u32>, ThreadRow)> = ranks.into_iter().zip(rows).collect();
@@ -509,7 +510,7 @@ impl<'a> Threads<'a> {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Reads the names of some threads.
+    /// Reads the names of the given threads.
     fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> ThreadNames {
         let names: Vec<Option<Name<'a>>> = threads.map(|thread| self.name(thread)).collect();
         ThreadNames::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))

@@ -54,7 +54,7 @@ impl ThreadState {
         }
     }
 
-    /// Returns whether a thread in this state has a stack.
+    /// Returns whether a thread in this state was started and has not ended.
     pub const fn is_alive(self) -> bool {
         !matches!(self, Self::New | Self::Terminated)
     }

@@ -20,7 +20,7 @@ pub(super) enum Name<'a> {
 }
 
 impl Name<'_> {
-    /// Returns the approximate number of characters.
+    /// Returns the approximate number of characters of the name.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Characters(characters) => characters.len(),
@@ -74,7 +74,7 @@ impl Room {
     }
 }
 
-/// Names of some threads.
+/// Names of a list of threads.
 #[derive(Debug)]
 pub(super) struct ThreadNames {
     /// Name number of each thread, in the given order.

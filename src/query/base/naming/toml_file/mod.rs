@@ -21,7 +21,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// Parses a file and calls `read` with the table that contains all others.
 ///
 /// # Errors
-/// Those that `read` reports. If the file is not TOML or is too long, `read` is not called.
+/// The errors that `read` reports. If the file is not TOML or is too long, `read` is not called.
 pub fn read<T>(text: &str, file: &str, read: impl FnOnce(&TomlTable<'_>) -> T) -> Result<T, TomlErrors> {
     let source = TomlSource { text, errors: RefCell::default() };
     if text.len() > MAX_BYTES {

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 
 /// Maximum number of errors shown.
 const MAX_ERRORS: usize = 20;
-/// Maximum number of characters quoted from a file, and of an error message of the TOML parser.
+/// Maximum number of characters quoted from a file.
 const MAX_QUOTED: usize = 80;
+/// Maximum number of characters of an error message of the TOML parser.
 const MAX_MESSAGE: usize = 300;
 
 /// The errors of a file.
@@ -32,6 +33,7 @@ pub(super) struct TomlSource<'t> {
 }
 
 impl TomlSource<'_> {
+    /// Adds an error at an offset.
     pub(super) fn report(&self, at: usize, message: impl Into<String>) {
         self.errors.borrow_mut().push(TomlError { at, message: message.into() });
     }
@@ -52,6 +54,7 @@ impl TomlSource<'_> {
         }
     }
 
+    /// Returns the errors as lines of text.
     pub(super) fn into_errors(self, file: &str) -> TomlErrors {
         let mut errors = self.errors.into_inner();
         errors.sort_by_key(|error| error.at);

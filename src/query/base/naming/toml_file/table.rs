@@ -69,7 +69,7 @@ impl<'r> TomlTable<'r> {
         self.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|array| array.is_empty())
     }
 
-    /// Returns a text.
+    /// Returns the text of a key.
     pub fn text(&self, key: &str) -> Option<TomlText<'r>> {
         self.text_like(key, "a text in quotes")
     }
@@ -85,13 +85,13 @@ impl<'r> TomlTable<'r> {
         self.text(key)
     }
 
-    /// Returns the texts of an array.
+    /// Returns the texts in the array of a key.
     pub fn texts(&self, key: &str) -> Vec<TomlText<'r>> {
         let elements = self.elements(key, "an array of texts").into_iter();
         elements.filter_map(|value| self.to_text(key, value, "texts in quotes")).collect()
     }
 
-    /// Returns the texts of an array, or a single text.
+    /// Returns the texts in the array of a key, or its single text.
     pub fn text_or_texts(&self, key: &str) -> Vec<TomlText<'r>> {
         match self.get(key) {
             Some(value) if !value.get_ref().is_array() => self.text(key).into_iter().collect(),
@@ -99,7 +99,7 @@ impl<'r> TomlTable<'r> {
         }
     }
 
-    /// Returns the value of a keyword.
+    /// Returns the value that the keyword of a key stands for.
     pub fn keyword<T: Copy>(&self, key: &str, keywords: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = keywords.iter().map(|(name, _)| *name).collect();
         let text = self.text_like(key, &format!("one of {}, in quotes", names.join(", ")))?;
@@ -111,7 +111,7 @@ impl<'r> TomlTable<'r> {
         found.map(|(_, value)| *value)
     }
 
-    /// Returns a number that is not negative.
+    /// Returns the number of a key, which must not be negative.
     pub fn number(&self, key: &str) -> Option<f64> {
         let value = self.get(key)?;
         let written = match value.get_ref() {
@@ -126,7 +126,7 @@ impl<'r> TomlTable<'r> {
         number
     }
 
-    /// Returns a boolean.
+    /// Returns the boolean of a key.
     pub fn boolean(&self, key: &str) -> Option<bool> {
         let value = self.get(key)?;
         value.get_ref().as_bool().or_else(|| self.report_type(key, value, "true or false"))
@@ -141,7 +141,7 @@ impl<'r> TomlTable<'r> {
         }
     }
 
-    /// Returns the tables of an array.
+    /// Returns the tables in the array of a key.
     pub fn tables(&self, key: &str) -> Vec<TomlTable<'r>> {
         let path = self.path_to(key);
         let expected = format!("tables, each after [[{path}]]");

@@ -43,17 +43,19 @@ impl<'a> Node<'a> {
         Some(Self::read(objects, objects.object(field?)?))
     }
 
+    /// Returns the value of a field of the node.
     pub(super) fn value(&self, name: &str) -> Option<Bits> {
         self.fields?.value(name)
     }
 
-    /// Returns the key and the value.
+    /// Returns the entry of a node, from its fields for key and value.
     fn entry(&self, key: &str, value: &str) -> Option<Entry> {
         Some(Entry { key: Some(self.value(key)?), value: self.value(value)? })
     }
 }
 
-/// Returns the contents of an object with this representation; of one with an array, those in these rows of it.
+/// Returns the contents of an object with this representation; if that has an array, only the contents of the given rows of the
+/// array.
 pub(super) fn entries<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     object: ObjectIndex,
@@ -182,7 +184,7 @@ pub(super) fn ids<'o, 'a>(
     ids.into_iter().flatten()
 }
 
-/// Returns the IDs in some rows of an array that a field refers to.
+/// Returns the IDs in the given rows of an array that a field refers to.
 fn ids_in<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
@@ -197,7 +199,7 @@ fn ids_in<'o, 'a>(
     be_ids(all.get(start..end).unwrap_or_default(), id_size)
 }
 
-/// Returns the IDs in some rows of an array that a field refers to, in pairs.
+/// Returns the IDs in the given rows of an array that a field refers to, in pairs.
 fn pairs<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     array: Option<Bits>,
@@ -219,7 +221,7 @@ fn numbers<'o, 'a>(
     elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))
 }
 
-/// Returns the entries in some rows of a table of chains of nodes, at most `most`.
+/// Returns the entries in the given rows of a table of chains of nodes, at most `most`.
 fn buckets<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,
@@ -240,7 +242,8 @@ pub(super) fn table_nodes<'o, 'a>(
     nodes_in(objects, table, 0..usize::MAX).map(|node| node.object)
 }
 
-/// Returns the nodes in some rows of a table of chains of nodes; if these are not all, in the order of the chains' addresses.
+/// Returns the nodes in the given rows of a table of chains of nodes; if these are not all, in the order of the chains'
+/// addresses.
 fn nodes_in<'o, 'a>(
     objects: &'o ObjectReader<'a>,
     table: Option<Bits>,

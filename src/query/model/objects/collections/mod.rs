@@ -54,7 +54,7 @@ pub struct Entry {
     pub value: Bits,
 }
 
-/// A collection.
+/// A collection in the dump: its kind, and how its elements are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collection {
     /// Kind of the collection.
@@ -65,7 +65,7 @@ pub struct Collection {
     object: ObjectIndex,
     /// Class that determines how it is read; the object may be an instance of a subclass.
     class: ClassNumber,
-    /// Part of the underlying map's entries that is its elements.
+    /// Part of the underlying map's entries that forms the elements.
     of_entries: OfEntries,
     /// Number of elements omitted at the start, and number of elements taken then.
     part: (usize, usize),
@@ -73,7 +73,7 @@ pub struct Collection {
     rows: (usize, usize),
 }
 
-/// Part of a map's entries that is the elements.
+/// Part of a map's entries that forms the elements of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OfEntries {
     All,
@@ -84,10 +84,11 @@ enum OfEntries {
 /// All rows of an array.
 const ALL_ROWS: (usize, usize) = (0, usize::MAX);
 
-/// Minimum and maximum number of rows of a part of an array that is split.
+/// Minimum number of rows of a part of a split array.
 const LEAST_ROWS: usize = 1 << 16;
+/// Maximum number of rows of a part of a split array.
 const MOST_ROWS: usize = 1 << 22;
-/// Number of such parts per thread: they take different times.
+/// Number of parts of a split array per thread: they take different times.
 const PARTS_OF_A_THREAD: usize = 2;
 
 /// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
@@ -99,7 +100,7 @@ const LONGEST_FIELD: usize = 32;
 /// Maximum number of cells of a ConcurrentHashMap that are summed. The JVM creates no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
 
-/// Properties of a known class.
+/// Kind and form of a known collection class, and the number of the class.
 type KnownClass = (CollectionKind, CollectionForm, ClassNumber);
 
 /// Representations of the collection classes of a dump.
@@ -197,7 +198,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         Self::with(objects, Forms::for_summary(objects.summary))
     }
 
-    /// Like [`Self::new`], with representations that were determined before.
+    /// Creates a reader of the collections among these objects, with representations that were determined before.
     pub fn with(objects: &'o ObjectReader<'a>, forms: Arc<Forms>) -> Self {
         Self { objects, forms }
     }
@@ -207,7 +208,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         self.forms.of_class(class).map(|of| of.kind)
     }
 
-    /// Returns the collection that an object is, if it is one.
+    /// Returns an object as a collection, if it is one.
     pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);

@@ -17,7 +17,7 @@ const MAX_FIELDS: usize = 64;
 /// Load factor of hash tables that do not store one.
 const LOAD_FACTOR: f32 = 0.75;
 
-/// Number of slots that a collection needs for its elements.
+/// Rule for the number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotRule {
     /// One per element.
@@ -98,21 +98,21 @@ pub struct Usage {
     /// `true` if it counts as waste: a list, set, map or deque that a program may have created too large or for
     /// nothing.
     pub is_counted: bool,
-    /// Collection that it merely wraps.
+    /// Location of the reference to the collection that an instance merely wraps.
     pub wraps: Option<FieldPlace>,
     /// Location of the array.
     pub array: Option<FieldPlace>,
-    /// Number of slots of the array that it needs.
+    /// Rule for the number of slots that the array needs.
     pub needs: SlotRule,
     /// Location of the number of elements.
     pub count: Count,
     /// Location of the load factor.
     pub load: Option<FieldPlace>,
-    /// `true` if its elements are in chains of nodes by hash.
+    /// `true` if elements are in chains of nodes by hash.
     pub is_hash: bool,
-    /// `true` if it is a LinkedList.
+    /// `true` if the class is LinkedList.
     pub is_linked: bool,
-    /// `true` if it consists only of itself and its array: it references nothing else.
+    /// `true` if an instance consists only of itself and its array: it references nothing else.
     pub is_plain: bool,
 }
 
@@ -124,8 +124,8 @@ impl Usage {
 }
 
 impl Forms {
-    /// Returns, by class number, how the class uses memory, if it is a collection. Only the JDK's and Android's own
-    /// count.
+    /// Returns, by class number, how the class uses memory, if it is a collection. Only classes of the JDK and of
+    /// Android count.
     pub fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
         let of_class = |(number, known): (u32, &Option<KnownClass>)| {
             let class = ClassNumber(number);
@@ -243,13 +243,14 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) ->
 
 /// Maximum number of segments of a ConcurrentHashMap up to JDK 7 that are summed: the default is 16.
 const MAX_SEGMENTS: usize = 64;
-/// Maximum number of nodes of a skip list examined, and of levels above it.
+/// Maximum number of nodes of a skip list examined.
 const MAX_NODES: usize = 4;
+/// Maximum number of levels of a skip list above the lowest.
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {
-    /// Returns the number of elements of a collection that does not store it, 2 for more: in a few steps, whatever the
-    /// dump contains.
+    /// Returns the number of elements of a collection that does not store its size: 0, 1, or 2 for two or more. Takes a few
+    /// steps, whatever the dump contains.
     pub fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);

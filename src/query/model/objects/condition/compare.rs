@@ -100,11 +100,13 @@ impl Literal {
         }
     }
 
+    /// Returns whether the literal is a number.
     pub(super) fn is_number(&self) -> bool {
         self.integer.is_some() || self.float.is_some()
     }
 }
 
+/// Returns whether a primitive value meets a condition.
 #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
 pub(super) fn compare_primitive(value: Bits, operator: Operator, literal: &Literal) -> bool {
     match value.kind {
@@ -150,6 +152,7 @@ fn order(a: f64, b: f64) -> Option<Ordering> {
     if a.is_nan() && b.is_nan() { Some(Ordering::Equal) } else { a.partial_cmp(&b) }
 }
 
+/// Returns whether a text meets a condition.
 pub(super) fn compare_text(text: &Characters<'_>, operator: Operator, literal: &Literal) -> bool {
     match operator {
         Operator::Contains => contains(text.units(), literal),
@@ -161,7 +164,7 @@ pub(super) fn compare_text(text: &Characters<'_>, operator: Operator, literal: &
     }
 }
 
-/// Compares labels of boxed numbers and other numeric objects.
+/// Returns whether the label of a boxed number or another numeric object meets a condition.
 pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal) -> bool {
     match (label.parse::<i64>(), label.parse::<f64>()) {
         _ if operator == Operator::Contains => compare_other(label, operator, literal),
@@ -173,7 +176,7 @@ pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal)
     }
 }
 
-/// Compares labels of other objects: the name of an enum, the path of a file.
+/// Returns whether the label of another object meets a condition: the name of an enum, the path of a file.
 pub(super) fn compare_other(label: &str, operator: Operator, literal: &Literal) -> bool {
     match operator {
         Operator::Contains => label.contains(&literal.text),

@@ -1,6 +1,6 @@
-//! Errors for conditions that cannot hold for any object of some classes.
+//! Errors for conditions that cannot hold for any object of the given classes.
 
-/// Reason why a condition cannot hold for any object of some classes.
+/// Reason why a condition cannot hold for any object of the given classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// No class has the field.

@@ -73,8 +73,9 @@ pub struct Filter<'a> {
     places: Vec<StepPlaces>,
     /// Objects to consider, if not all.
     within: Option<&'a ObjectSet>,
-    /// Classes whose instances are compared as texts, and those whose instances are compared as numbers.
+    /// Classes whose instances are compared as texts.
     strings: ClassSet,
+    /// Classes whose instances are compared as numbers.
     numbers: ClassSet,
 }
 
@@ -82,7 +83,7 @@ impl<'a> Filter<'a> {
     /// Prepares the conditions for objects of these classes.
     ///
     /// # Errors
-    /// If a condition cannot hold for any of them: the field does not exist, or the value has another type.
+    /// If a condition cannot hold for any such object: the field does not exist, or the value has another type.
     pub fn new(
         objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,
@@ -165,7 +166,8 @@ impl<'a> Filter<'a> {
 }
 
 impl Condition {
-    /// Checks that the condition can hold for objects of some classes. `places` has the locations of each field of its path.
+    /// Checks that the condition can hold for objects of the given classes. `places` has the locations of each field of its
+    /// path.
     fn check(
         &self,
         summary: &Summary,

@@ -182,7 +182,7 @@ fn place(number: f64) -> u64 {
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-/// Returns the number for such an integer.
+/// Returns the number for which [`place`] returns this integer.
 fn number_at(place: u64) -> f64 {
     f64::from_bits(if place >> 63 == 1 { place & !(1 << 63) } else { !place })
 }

@@ -27,17 +27,17 @@ impl FieldPath {
         (!names.iter().any(String::is_empty)).then_some(Self(names))
     }
 
-    /// Returns the last name.
+    /// Returns the last field name of the path.
     pub(super) fn last(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Returns the locations of its fields.
+    /// Returns the locations of the fields of the path.
     pub fn places(&self, objects: &ObjectReader<'_>) -> StepPlaces {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
-    /// Returns the value at the end of the path; `None` if it leads nowhere.
+    /// Returns the value at the end of the path; `None` if a field or an object on it is missing.
     pub fn value(
         &self,
         objects: &ObjectReader<'_>,
@@ -66,7 +66,7 @@ impl FieldPath {
         }
     }
 
-    /// Checks that the path can lead to a value from objects of some classes. Returns the possible types of the value;
+    /// Checks that the path can lead to a value from objects of the given classes. Returns the possible types of the value;
     /// none if there is no class.
     pub(super) fn check(
         &self,
@@ -117,6 +117,7 @@ fn length(elements: u32) -> Bits {
     Bits { kind: BasicType::Long, bits: elements.into() }
 }
 
+/// Returns the name of a type for messages.
 pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
     match kind {
         BasicType::Object => "a reference",
@@ -127,7 +128,7 @@ pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
     }
 }
 
-/// Lists the first fields of a class and of its superclasses.
+/// Returns a list of the first fields of a class and of its superclasses, for messages.
 fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
     let chain = summary.class_table().upwards(class);
     // A chain can be as long as there are classes, and most of them may have no field.

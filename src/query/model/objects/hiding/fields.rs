@@ -1,4 +1,4 @@
-//! Numeric fields that keep their values because an answer needs them, and the treatment of all others.
+//! Numeric fields that keep their values because a result needs them, and the treatment of all others.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,35 +11,35 @@ use crate::objects::bound_names::is_bound;
 /// List of the fields that keep their values, with the commands that need them.
 const LIST: &str = include_str!("kept_fields.txt");
 
-/// A rule of the list.
+/// A rule of the list: fields of a class that keep their values.
 #[derive(Debug)]
 pub struct KeptField {
     /// Class that declares the fields.
     pub class: &'static str,
     /// Names of fields.
     pub fields: Vec<&'static str>,
-    /// Classes in whose instances the fields stay; all if empty.
+    /// Classes in whose instances the fields keep their values; all if empty.
     pub instances: Vec<&'static str>,
     /// Kind of the numbers that the rule keeps.
     pub kind: KeptKind,
-    /// Commands whose answers need them.
+    /// Commands whose results need the numbers.
     pub commands: &'static str,
-    /// Part of the answer that depends on them.
+    /// Part of the result that depends on the numbers.
     pub answer: &'static str,
 }
 
 /// Kind of the numbers that a rule of the list keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptKind {
-    /// Numbers without which an answer is wrong.
+    /// Numbers without which a result is wrong.
     Needed,
-    /// Numbers without which an answer is only less precise.
+    /// Numbers without which a result is only less precise.
     Finer,
     /// Numbers in the counters to which the fields refer.
     Held,
 }
 
-/// Rules of the list.
+/// All rules of the list, with indices.
 #[derive(Debug, Default)]
 pub struct FieldList {
     /// The rules.
@@ -106,13 +106,13 @@ pub fn is_known(class: &str, field: &str) -> bool {
 pub enum FieldTreatment {
     /// A reference.
     Reference,
-    /// An answer needs it.
+    /// A number that a result needs: it is kept.
     Stays,
-    /// An answer is more precise with it.
+    /// A number that only makes a result more precise.
     Finer,
-    /// It stays in instances of some classes ([`instance_rules`]); the number of the rule.
+    /// A number that is kept in instances of some classes ([`instance_rules`]); the number of the rule.
     InInstances(u8),
-    /// A counter of `java.util.concurrent.atomic`: it stays if a field of the list holds it.
+    /// A counter of `java.util.concurrent.atomic`: it is kept if a field of the list holds it.
     Counter,
     /// A boolean: `waste` reports whether it is equal in all objects.
     Boolean,
@@ -122,13 +122,13 @@ pub enum FieldTreatment {
     MarkedHash,
     /// The value of a box.
     Boxed,
-    /// Any other.
+    /// Any other number.
     Mapped,
 }
 
 impl FieldTreatment {
     /// Returns the treatment in an instance of a class with these rules: [`Self::Stays`] or [`Self::Mapped`] if it depends on
-    /// the class, or on `is_strict`, which maps numbers that only make answers more precise.
+    /// the class, or on `is_strict`, which maps numbers that only make results more precise.
     #[inline(always)]
     pub fn in_instance(self, rules: u32, is_strict: bool) -> Self {
         let stays = match self {
@@ -223,13 +223,13 @@ pub fn instance_rules(class: &str) -> u32 {
     RULES.get(&*names::java_class_name(class)).copied().unwrap_or_default()
 }
 
-/// Returns whether a rule only makes answers more precise.
+/// Returns whether a rule only makes results more precise.
 pub(crate) fn is_finer(rule: u8) -> bool {
     let rule = FIELDS.of_instances.get(usize::from(rule)).and_then(|rule| FIELDS.kept.get(*rule));
     rule.is_some_and(|rule| rule.kind == KeptKind::Finer)
 }
 
-/// Returns `true` if the counter to which a field refers stays.
+/// Returns `true` if the counter to which a field refers is kept.
 pub fn holds_counter(class: &str, field: &str) -> bool {
     let class = names::java_class_name(class);
     let mut rules = FIELDS.of_class(&class);
@@ -237,16 +237,16 @@ pub fn holds_counter(class: &str, field: &str) -> bool {
         || numbers::holds_counter(&class, field)
 }
 
-/// Use of a number that stays.
+/// Use of a number that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberNeed {
-    /// Commands that use it.
+    /// Commands that use the number.
     pub commands: &'static str,
-    /// Part of the answer that depends on it, or the framework whose rules compute with it.
+    /// Part of the result that depends on the number, or the framework whose rules compute with it.
     pub answer: String,
 }
 
-/// Returns the use of a number that stays.
+/// Returns the use of a number that is kept.
 pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
     let class = names::java_class_name(class);
     let of = |commands, answer: &str| NumberNeed { commands, answer: answer.to_owned() };
@@ -271,7 +271,7 @@ pub fn need(class: &str, field: &str, kind: BasicType) -> Option<NumberNeed> {
     }
 }
 
-/// Returns the answers that are less precise without the numbers that rules of [`KeptKind::Finer`] keep.
+/// Returns the results that are less precise without the numbers that rules of [`KeptKind::Finer`] keep.
 pub fn finer_answers() -> Vec<String> {
     let finer = FIELDS.kept.iter().filter(|rule| rule.kind == KeptKind::Finer);
     let mut answers: Vec<String> = finer.map(|rule| format!("{}: {}", rule.commands, rule.answer)).collect();

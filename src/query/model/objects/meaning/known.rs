@@ -17,7 +17,7 @@ pub(super) enum ReadMethod {
     Loader,
     /// java.lang.String and its builders: characters in `value`.
     Text,
-    /// A class object, also of a primitive type.
+    /// A class object, including one of a primitive type.
     Class,
     /// A member: the class in the first field, the name in the second.
     Member(&'static str, &'static str),
@@ -77,7 +77,7 @@ pub(super) enum ReadMethod {
     Referent,
 }
 
-/// Known classes.
+/// Known classes, with the method of reading their objects.
 pub(super) const KNOWN: &[(&str, ReadMethod)] = &[
     ("java.lang.String", ReadMethod::Text),
     ("java.lang.AbstractStringBuilder", ReadMethod::Text),

@@ -30,7 +30,7 @@ pub use stack::Stack;
 /// Maximum number of objects read in succession.
 const MAX_STEPS: u32 = 5;
 
-/// Meaning of an object.
+/// Meaning of an object as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meaning {
     /// The meaning as text.
@@ -74,7 +74,7 @@ impl<'a> Meanings<'a> {
         Some(Meaning { is_cut: text.is_cut(), text: text.into_text() })
     }
 
-    /// Like [`Self::meaning`], truncated to a short text that ends with an ellipsis.
+    /// Returns the meaning of an object as a short text; a truncated one ends with an ellipsis.
     pub fn short(&self, object: ObjectIndex, most: usize) -> Option<String> {
         let mut text = Text::new(most, false);
         self.append(&mut text, object, MAX_STEPS)?;
@@ -91,7 +91,7 @@ impl<'a> Meanings<'a> {
         self.objects.summary.class(class).map(|class| self.objects.summary.class_name(class))
     }
 
-    /// Returns the object in a field; `None` also for null.
+    /// Returns the object in a field; `None` if the field is null or missing.
     fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }

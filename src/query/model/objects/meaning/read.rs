@@ -196,7 +196,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// Appends the target of a reference of any type.
+    /// Appends the object that a reference refers to; if it has no meaning, its class and ID. `null` is the text for null.
     fn append_held(&self, text: &mut Text, held: Bits, null: &str, steps: u32) -> Option<()> {
         if held.kind != BasicType::Object {
             return None;

@@ -34,12 +34,12 @@ impl Text {
         Self { objects: self.objects, ..Self::new(self.room(), self.exact) }
     }
 
-    /// Counts the objects that were read for a part.
+    /// Counts the objects that were read for a separate text.
     pub(super) fn look_as(&mut self, part: &Self) {
         self.objects = part.objects;
     }
 
-    /// Appends a part.
+    /// Appends a separate text.
     pub(super) fn take(&mut self, part: Self) {
         self.push(&part.text);
         self.cut |= part.cut;
