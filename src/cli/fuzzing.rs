@@ -17,7 +17,7 @@ pub struct DumpPages {
     site: Site,
 }
 
-/// Response to a request.
+/// Response to a request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageReply {
     /// HTTP status code.

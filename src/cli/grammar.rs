@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-/// Options with a different meaning in one command: option, command, and why.
+/// Options with a different meaning in one command: option, command, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("class", "trend", "its rows are of classes, while the others filter stack traces"),
     ("heap", "run", "an option of the agent, called so since JDK 5"),

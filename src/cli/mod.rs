@@ -213,7 +213,7 @@ fn first_screen() -> String {
     )
 }
 
-/// Outcome of a run.
+/// Outcome of a run, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Success.
@@ -226,7 +226,7 @@ pub(crate) enum Outcome {
 
 /// Runs the program with these arguments; the first is the program's name.
 ///
-/// It assumes that it owns the process: it handles signals in order to remove temporary files.
+/// This function assumes that it owns the process: it handles signals in order to remove temporary files.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
     let mut cx = RunContext::shell();

@@ -36,7 +36,7 @@ pub(super) struct FileDestination {
     place: DestinationPlace,
 }
 
-/// Directory of the file.
+/// Directory of an output file, by the user who accesses it.
 enum DestinationPlace {
     /// A directory in which files are created as the user of this process, with its canonical path.
     Own(OwnedFd, PathBuf),

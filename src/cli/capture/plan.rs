@@ -26,7 +26,7 @@ pub(super) struct DumpRow<'a> {
     pub(super) result: Option<DumpResult>,
 }
 
-/// Result of a dump.
+/// Result of taking a dump.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpResult {
     pub(super) dumped: DumpOutcome,

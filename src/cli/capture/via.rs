@@ -43,7 +43,7 @@ impl ViaArgs {
         self.via.as_deref()
     }
 
-    /// Connects to the machine.
+    /// Connects to the machine that runs the JVMs.
     pub(super) fn place<'d>(
         &self,
         doors: &'d Doors,

@@ -23,7 +23,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Condition under which a row has no holder.
 const NO_HOLDER: &str = "only a thread's stack or another GC root holds the object, or nothing";
 
-/// Output format.
+/// Value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretsFormat {
     /// A format that every command has.

@@ -16,7 +16,7 @@ use crate::cli::shared::output::file::mode_of_files;
 /// The partitions of a dump, one per table. If dropped before [`Partitions::publish`], they are removed.
 pub(super) struct Partitions {
     to: Arc<OpenDir>,
-    /// `dump=NAME`
+    /// Name of the dump's directory within each table: `dump=NAME`.
     name: String,
     format: TableFormat,
     /// Table directories, and the maximum permissions of the files in each.

@@ -24,7 +24,7 @@ pub(crate) struct Language {
     has_live: bool,
 }
 
-/// Eclipse MAT's query language.
+/// OQL, the query language of Eclipse MAT.
 pub(crate) const OQL: Language = Language {
     command: "oql",
     name: "OQL",

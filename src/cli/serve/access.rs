@@ -19,8 +19,8 @@ use crate::cli::shared::context::lock;
 #[derive(Debug)]
 pub(super) struct Access {
     token: String,
-    /// One-time tokens: for the browser that this program opens, as other users can see its command line, and for
-    /// sharing.
+    /// One-time tokens: for sharing, and for the browser that this program opens, as other users can see the browser's command
+    /// line.
     once: Mutex<Vec<Once>>,
     /// Name of the cookie. It is unique, as cookies ignore ports: otherwise the cookies of several servers would replace one
     /// another. A browser sends it to other servers on this machine as well when it opens their pages.

@@ -87,7 +87,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it has nothing left to write.
+    /// Records that nothing is pending: hyper flushes when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_waiting = false;
         Pin::new(&mut self.stream).poll_flush(context)

@@ -98,7 +98,7 @@ impl fmt::Debug for RunContext {
 }
 
 impl OutputCapture {
-    /// Captures bytes.
+    /// Captures bytes of output.
     ///
     /// # Errors
     /// If the output exceeds the limit.

@@ -12,7 +12,7 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
 use hprof_values::TraceSerial;
 
-/// Indentation of a frame.
+/// Indentation of a frame below a table row.
 const INDENT: usize = 8;
 
 /// Options that select stack traces by their frames.

@@ -12,9 +12,9 @@ use super::spool;
 /// The part of a result that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReachableScope {
-    /// All rows.
+    /// All rows cover only reachable objects.
     Reachable,
-    /// Retained sizes only.
+    /// Only retained sizes cover only reachable objects.
     RetainedSizes,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct AgentConnection<S> {
     pub(super) closed: Arc<AtomicBool>,
 }
 
-/// Outcome of a connection.
+/// Outcome of a connection to an agent.
 #[derive(Debug)]
 pub(super) enum ConnectionOutcome {
     /// No bytes were received.
@@ -133,13 +133,13 @@ impl Stop {
 
 /// Format recognized from the first bytes.
 enum Start {
-    /// More bytes are needed.
+    /// More bytes are needed to recognize the format.
     Open,
     Is(RecordingForm, Option<IdSize>),
     Refused(String),
 }
 
-/// Receives until the connection ends, and returns the outcome.
+/// Receives until the connection ends, and sends the outcome to the server.
 pub(super) fn receive<S: Stream>(mut connection: AgentConnection<S>) {
     let ended = connection.receive();
     connection.stream.close();

@@ -33,7 +33,7 @@ pub(super) struct Menu {
     pub(super) title: &'static str,
     pub(super) command: &'static str,
     pub(super) rest: &'static [&'static str],
-    /// Explanation for `?`.
+    /// Explanation that `?` shows.
     pub(super) about: &'static str,
 }
 

@@ -100,7 +100,7 @@ impl View {
         new
     }
 
-    /// Returns the view for a command typed after `:`.
+    /// Parses a command typed after `:`, and returns its view.
     ///
     /// # Errors
     /// If the command is unknown or does more than read, or the line is incomplete.

@@ -26,7 +26,7 @@ pub(super) struct RuleRow {
     pub(super) message: String,
     /// `true` if nothing matches the name in the rule.
     pub(super) is_unmatched: bool,
-    /// Line of the rule.
+    /// Line number of the rule in the rules file.
     pub(super) line: Option<u64>,
 }
 

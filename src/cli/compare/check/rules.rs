@@ -20,9 +20,9 @@ pub(super) const MAX_NAME: usize = 200;
 const MAX_OF: usize = 1000;
 const MAX_PATH: usize = 4096;
 
-/// Keys of the file.
+/// Keys that are valid at the top level of a rules file.
 const TOP: &[&str] = &["baseline", "optional", "rule"];
-/// Keys of a rule.
+/// Keys that are valid in a rule.
 const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "optional"];
 
 /// Name of results about a damaged dump.
@@ -35,7 +35,7 @@ pub(super) const UNREADABLE: &str = "unreadable";
 pub(super) struct Rules {
     /// Path of the file.
     pub(super) path: PathBuf,
-    /// Dump to compare with, if the file names one.
+    /// Path of the rules file.
     pub(super) baseline: Option<PathBuf>,
     /// The rules in the order of the file; at least one.
     pub(super) rules: Vec<Rule>,

@@ -221,7 +221,7 @@ fn common_columns<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
 
 /// Total numbers of samples of both runs.
 struct SampleDiffTotals {
-    /// Number of samples.
+    /// Number of samples in the old and in the new run.
     samples: Change,
     /// Events that were counted, if the runs are recordings of Flight Recorder.
     event: Option<SampleEvent>,

@@ -13,7 +13,7 @@ use super::shown::{Counts, NOTHING};
 /// The old and the new recording.
 pub(super) type Recordings = Pair<RecordedProfile, RecordedProfile>;
 
-/// Opens both files.
+/// Opens the old and the new file.
 pub(super) fn open(
     args: &DiffArgs,
     open: impl Fn(&RecordedInput) -> anyhow::Result<RecordedProfile>,
@@ -29,7 +29,7 @@ pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     }
 }
 
-/// Shows the answer in each of its formats, and returns the outcome. Patterns that match none of the `names` are noted.
+/// Shows the result in each of its formats, and returns the outcome. Patterns that match none of the `names` are noted.
 pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     cx: &RunContext,
     args: &DiffArgs,

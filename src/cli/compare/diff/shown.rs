@@ -49,7 +49,7 @@ pub(super) fn rows<'r, R>(
 /// Note if the dumps are the same.
 pub(super) const NOTHING: &str = "nothing has changed";
 
-/// Shows the answer in each of its formats, and returns the outcome. Prints `notes` even if nothing has changed.
+/// Shows the result in each of its formats, and returns the outcome. Prints `notes` even if nothing has changed.
 pub(super) fn show<'a, R>(
     cx: &RunContext,
     args: &DiffArgs,

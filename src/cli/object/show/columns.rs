@@ -33,7 +33,7 @@ pub(super) struct Object<'a> {
 /// Function that returns items, which are computed as they are needed.
 pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
-/// A row of the table of parts.
+/// A row in the table of fields or elements.
 pub(super) enum PartLine {
     /// A field, an element, or other contents of an object.
     Part(ShownPart),

@@ -539,7 +539,7 @@ fn frame_of(root: &RootView) -> String {
     root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
 }
 
-/// Describes a queue.
+/// Describes the queue that contains what accumulates: its size, limit and threads.
 fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
@@ -576,7 +576,7 @@ pub(super) fn subject(suspect: &Suspect) -> String {
     object_name(&suspect.object, suspect.what)
 }
 
-/// Describes an object by its name.
+/// Describes an object by its kind or class, and its label or ID.
 fn object_name(named: &NamedObject, what: SuspectObject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));

@@ -12,14 +12,14 @@ const LEAST: usize = 3;
 pub(super) enum PathSegment {
     /// A step, by its index.
     Step(usize),
-    /// Equal steps.
+    /// Consecutive equal steps, shown in one line.
     Chain {
         /// Index of the first step.
         first: usize,
         /// Number of steps.
         steps: usize,
     },
-    /// Number of omitted steps.
+    /// Number of omitted steps between the shown ones.
     Between(usize),
 }
 
@@ -73,7 +73,7 @@ pub(super) fn shorten<K: PartialEq>(
     pieces
 }
 
-/// Describes a chain by the class of the object before it and its reference to the first step.
+/// Describes a chain of steps by the class of the object before it and its reference to the first step.
 pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
     let holder = holder.map(names::simple).unwrap_or_default();
     let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };

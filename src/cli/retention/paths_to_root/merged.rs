@@ -21,7 +21,7 @@ use crate::cli::shared::{messages, object, object_columns, paths};
 use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Maximum number of lines without a branch in a table; the middle of more is omitted.
+/// Maximum number of lines of a sequence without a branch in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 12;
 
 /// The merged paths, and descriptions of the objects on them.

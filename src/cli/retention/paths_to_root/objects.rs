@@ -76,9 +76,9 @@ impl PathsOutcome {
 struct PathView {
     root: RootView,
     through_frame: bool,
-    /// Fields that also reference the object at which a path through a frame starts, nearest first.
+    /// Fields that reference, in addition to a frame, the object at which the path starts, nearest first.
     also_held_by: Vec<String>,
-    /// Number of the path that these fields are on.
+    /// Number of the path that contains these fields.
     also_on: usize,
     lines: Vec<StepLine>,
 }

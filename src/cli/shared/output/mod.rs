@@ -62,7 +62,7 @@ impl RunContext {
     }
 }
 
-/// Flushes the output.
+/// Flushes a writer for results.
 pub(crate) fn finish(mut out: Out<'_>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
