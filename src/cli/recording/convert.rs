@@ -140,7 +140,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     Ok(heap.outcome(true))
 }
 
-/// Converts a recording of Flight Recorder.
+/// Converts a recording of Flight Recorder to a text report.
 fn of_flight(
     cx: &RunContext,
     args: &ConvertArgs,

@@ -14,7 +14,7 @@ use super::spool;
 pub(crate) enum ReachableScope {
     /// All rows cover only reachable objects.
     Reachable,
-    /// Only retained sizes cover only reachable objects.
+    /// Retained sizes cover only reachable objects; other columns cover all.
     RetainedSizes,
 }
 
