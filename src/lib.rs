@@ -1,6 +1,6 @@
 //! Reads Java heap dumps (HPROF), fast and exactly: the library behind the command line `hprof-cli`.
 //!
-//! A dump is read once, on all cores. The result is stored in an index beside it, with which the dump opens at once afterwards.
+//! A dump is read once, on all cores. The result is stored in an index next to it, with which the dump opens at once later.
 //! A dump may be compressed, damaged, or larger than memory.
 //!
 //! | question | where |
@@ -14,7 +14,7 @@
 //! | What was each thread doing, and what does its stack reference? | [`threads`] |
 //! | Everything else | [`oql`], the query language of Eclipse MAT |
 //!
-//! The ten classes that take most:
+//! The ten classes whose objects take the most memory:
 //!
 //! ```no_run
 //! use hprof_cli::histogram::{HistogramQuery, histogram};
@@ -34,15 +34,15 @@
 //!
 //! # Numbers
 //!
-//! Each has its own type. An [`ObjectId`] identifies an object in the dump: in HotSpot's dumps it is the address. An
-//! [`ObjectIndex`] is its number in the index, in ascending order of IDs; a [`TreePosition`] is its position in the preorder of
-//! the dominator tree. A [`ClassNumber`] is the number of a class, a [`TraceSerial`] that of a stack trace. All of them belong
-//! to one dump. Sets of objects ([`dominators::RoaringBitmap`]) contain object indices. Sizes are in bytes.
+//! Each kind of number has its own type. An [`ObjectId`] identifies an object in the dump: in HotSpot's dumps it is the
+//! address. An [`ObjectIndex`] is the number of an object in the index, in ascending order of IDs; a [`TreePosition`] is its
+//! position in the preorder of the dominator tree. A [`ClassNumber`] identifies a class, a [`TraceSerial`] a stack trace. All
+//! of them belong to one dump. Sets of objects ([`dominators::RoaringBitmap`]) contain object indices. Sizes are in bytes.
 //!
 //! # Features
 //!
-//! * `cli` (by default): the command line, and all crates that only it needs. Programs that use the library turn it off
-//!   with `default-features = false`.
+//! * `cli` (by default): the command line, and all crates that only the command line needs. Programs that use the library turn
+//!   it off with `default-features = false`.
 //! * `serve` and `sql` (by default), `parquet`: the commands of these names, and the format of `export`.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]

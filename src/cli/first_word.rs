@@ -10,8 +10,8 @@ use super::shared::commands::quoted;
 /// Command that is run for a dump without a command.
 const OVERVIEW: &str = "overview";
 
-/// Commands of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, with our equivalent. Input is compared without
-/// leading hyphens, in lower case, with `-` and `.` as `_`.
+/// Commands of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, with the equivalent command of this program. The typed
+/// word is compared without leading hyphens, in lower case, with `-` and `.` as `_`.
 const HABITS: &[(&[&str], &str)] = &[
     (&["heap", "open", "load", "jhat", "hat", "top_components"], "overview DUMP"),
     (
@@ -94,17 +94,17 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["completion"], "completions bash"),
 ];
 
-/// An unknown command.
+/// Error: the first word is not a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoCommand {
     /// The word as typed.
     pub(super) word: String,
-    /// Suggestion, if there is one.
+    /// Suggestion what to type instead; empty if there is none.
     pub(super) hint: String,
 }
 
-/// Returns the command line with a command: `overview` if there is only a dump. `commands` are the names of all
-/// commands.
+/// Returns the command line with a command: `overview` is inserted if there is only a dump. `commands` are the names of
+/// all commands.
 pub(super) fn with_command(
     mut arguments: Vec<OsString>,
     commands: &[&str],
@@ -150,7 +150,7 @@ pub(super) fn with_command(
     Err(NoCommand { word, hint })
 }
 
-/// Returns our equivalent of another tool's command.
+/// Returns the equivalent of another tool's command.
 fn habit(word: &str) -> Option<&'static str> {
     let word = word.trim_start_matches('-').to_lowercase().replace(['-', '.'], "_");
     // `jmap -histo:live`

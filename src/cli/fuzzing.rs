@@ -10,21 +10,21 @@ use super::shared::context::RunContext;
 
 pub use listen::ReceivedRecording;
 
-/// The pages of a dump, as a worker of `serve` makes them.
+/// The pages of a dump, built as by a worker of `serve`.
 #[derive(Debug)]
 pub struct DumpPages {
     cx: RunContext,
     site: Site,
 }
 
-/// Response to a request.
+/// Response to a request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageReply {
     /// HTTP status code.
     pub status: u16,
     /// Media type of the body.
     pub content_type: &'static str,
-    /// The page, or its JSON.
+    /// The page as HTML or JSON.
     pub body: Vec<u8>,
     /// Redirect target.
     pub location: Option<String>,
@@ -42,7 +42,7 @@ impl DumpPages {
         }
     }
 
-    /// Answers a request for this path and query.
+    /// Returns the reply to a request for this path and query.
     pub fn reply(&self, target: &str, wants_json: bool) -> PageReply {
         let pages::Reply { status, content_type, body, location } =
             pages::reply(&self.cx, &self.site, target, wants_json);
@@ -60,7 +60,7 @@ pub fn is_harmful(text: &str) -> bool {
 ///
 /// # Errors
 ///
-/// The reason why there is no recording.
+/// The reason why nothing was recorded.
 pub fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<ReceivedRecording, String> {
     listen::receive(dir, blocks, max_bytes)
 }
@@ -69,7 +69,7 @@ pub fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<Recei
 ///
 /// # Errors
 ///
-/// The reason why it is not valid.
+/// The reason why the command is not valid.
 pub fn is_command(line: &str) -> Result<bool, String> {
     listen::is_command(line)
 }

@@ -1,4 +1,4 @@
-//! The grammar of options: in all commands, an option has the same values, meaning and letter.
+//! Test of the options' consistency: in all commands, an option has the same values, meaning and letter.
 //! docs/recipes.md contains it as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-/// Options with a different meaning in one command: option, command, and why.
+/// Options with a different meaning in one command: option, command, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("class", "trend", "its rows are of classes, while the others filter stack traces"),
     ("heap", "run", "an option of the agent, called so since JDK 5"),
@@ -14,7 +14,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("lines", "redact", "it removes line numbers, which the other one shows"),
 ];
 
-/// Commands without `--format`, and why.
+/// Commands without `--format`, and the reason.
 const WITHOUT_FORMAT: &[(&str, &str)] = &[
     ("agent load", "prints what the agent answers"),
     ("browse", "shows answers in a terminal"),
@@ -25,7 +25,7 @@ const WITHOUT_FORMAT: &[(&str, &str)] = &[
     ("serve", "answers in a browser, each page also as JSON"),
 ];
 
-/// Commands whose answer is not rows and not written with `--output`, and why.
+/// Commands whose result does not consist of rows and is not written with `--output`, and the reason.
 const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("agent load", "prints a line"),
     ("browse", "shows answers in a terminal"),
@@ -35,7 +35,7 @@ const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("serve", "answers in a browser"),
 ];
 
-/// Options for which 0 does not mean "all", and why.
+/// Options for which 0 does not mean "all": option, command, and the reason.
 const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent records no stack traces then")];
 
 /// Markers around the table in docs/recipes.md.
@@ -78,7 +78,7 @@ impl Use {
     }
 }
 
-/// All commands with their subcommands.
+/// Returns all commands and subcommands, with their names.
 fn commands() -> Vec<(String, Command)> {
     let mut found = Vec::new();
     let mut open: Vec<(String, Command)> =
@@ -91,7 +91,7 @@ fn commands() -> Vec<(String, Command)> {
     found
 }
 
-/// All options that are shown in help.
+/// Returns the options of all commands that are shown in help.
 fn uses() -> Vec<Use> {
     let all = commands().into_iter().flat_map(|(command, declared)| {
         let options: Vec<Arg> =
@@ -110,8 +110,8 @@ fn by_name(uses: &[Use]) -> BTreeMap<&str, Vec<&Use>> {
     names
 }
 
-/// Returns the words with which the help of an option begins in all commands, up to the first punctuation mark: its
-/// meaning. Each command may go on in its own words. Fewer than two common words are no meaning.
+/// Returns the meaning of an option: the words with which its help begins in all commands, up to the first punctuation mark.
+/// `None` if there are fewer than two common words.
 fn meaning(uses: &[&Use]) -> Option<String> {
     let helps: Vec<String> = uses.iter().map(|one| one.help()).collect();
     let (first, rest) = helps.split_first()?;
@@ -130,7 +130,7 @@ fn meaning(uses: &[&Use]) -> Option<String> {
     meaning.contains(' ').then(|| meaning.to_owned())
 }
 
-/// Returns the table of options that several commands share, and the exceptions.
+/// Returns the table of options that several commands share, and of the exceptions.
 fn table() -> String {
     let (all, commands) = (uses(), commands());
     let mut out = "| option | meaning | commands |\n|---|---|---|\n".to_owned();

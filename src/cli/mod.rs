@@ -1,8 +1,8 @@
-//! The command line: arguments -> query -> answer -> text. Only this module prints and decides exit codes.
+//! The command line: parses arguments, runs a query, writes the result. Only this module prints and decides exit codes.
 //!
-//! Each command is a module, in a folder with related commands. `shared` contains what they have in common: `args` defines
-//! shared arguments, `context` determines where a command's dump comes from and where its answer goes, `messages` writes to
-//! stderr, `terminal::progress_bar` shows progress.
+//! Each command is a module, in a folder with related commands. `shared` contains code that several commands use: `args`
+//! defines shared arguments, `context` determines where a command's dump comes from and where its output goes, `messages`
+//! writes to stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
 mod browse;
@@ -68,7 +68,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each listed once, in the groups of `--help`: type name, command name, and module.
+/// The commands without duplicates, in the groups of `--help`: type name, command name, and module.
 macro_rules! commands {
     (@row_schema $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::row_schema()); };
     (@row_schema $all:ident [$without_rows:literal] $($module:ident)::+) => {};
@@ -86,13 +86,13 @@ macro_rules! commands {
             }
         }
 
-        /// Command names in the order of help.
+        /// Command names, in the order of help.
         const NAMES: &[&str] = &[$($($(#[$on])* $word),*),*];
 
         /// Groups and the number of commands in each.
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
-        /// Returns one command for the parser.
+        /// Returns the clap command with this name.
         fn subcommand(name: &str) -> Option<clap::Command> {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
@@ -190,7 +190,7 @@ commands! {
     }
 }
 
-/// First lines of the help, for readers in a hurry.
+/// First lines of the help, for users who are in a hurry.
 const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli DUMP                            failed thread, biggest objects
   hprof-cli leaks DUMP                      the leak suspects, with evidence
@@ -198,7 +198,7 @@ const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli loaders DUMP                    class loaders and what they retain
   hprof-cli threads DUMP                    stacks, and what the locals retain";
 
-/// Returns the text shown without arguments: it fits on a screen of 24 lines.
+/// Returns the text shown if there are no arguments: it fits on a screen of 24 lines.
 fn first_screen() -> String {
     let about = Program::command().get_about().map(ToString::to_string).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
@@ -213,7 +213,7 @@ fn first_screen() -> String {
     )
 }
 
-/// Outcome of a run.
+/// Outcome of a run, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Success.
@@ -226,7 +226,7 @@ pub(crate) enum Outcome {
 
 /// Runs the program with these arguments; the first is the program's name.
 ///
-/// It assumes that it owns the process: it handles signals in order to remove temporary files.
+/// This function assumes that it owns the process: it handles signals in order to remove temporary files.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
     let mut cx = RunContext::shell();
@@ -284,7 +284,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Checks the requirements of a command besides its arguments, before a pipe is read.
+/// Checks the requirements of a command other than its arguments, before a pipe is read.
 fn ready(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     match matches.subcommand() {
         Some(("browse", of)) => browse::check(of),
@@ -292,7 +292,7 @@ fn ready(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that a command reads no values where they are hidden.
+/// Checks that a command does not read values if they are hidden.
 fn check_hiding(cx: &RunContext, matches: &clap::ArgMatches) -> anyhow::Result<()> {
     match matches.subcommand() {
         Some((name, of)) if cx.hides_values => hiding::check(name, of),
@@ -319,11 +319,11 @@ pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
     shared::advice::of_dump(error)
 }
 
-/// Runs one command for a page, in its own [`RunContext`], with its name and arguments.
+/// Runs one command for a page, in its own [`RunContext`]. `arguments` are its name and arguments.
 ///
 /// # Errors
 ///
-/// Those of the command, and clap's if the arguments are invalid.
+/// Errors of the command, and clap's errors if the arguments are invalid.
 pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
@@ -332,7 +332,7 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
     Command::from_arg_matches(&matches)?.run(cx)
 }
 
-/// Checks that a command writes no file: pages and views only show.
+/// Checks that a command does not write files: pages and views only show results.
 fn only_answers(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     let Some((name, of)) = matches.subcommand() else { return Ok(()) };
     for argument in
@@ -349,7 +349,7 @@ fn only_answers(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether an argument is the name of a file that is written.
+/// Returns whether an argument is the name of a file to write.
 pub(crate) fn is_file(argument: &clap::Arg) -> bool {
     argument.get_help_heading() == Some("Output")
         && argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
@@ -364,12 +364,12 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
-/// Returns the parser for a command line with this first word.
+/// Returns the parser for a command line whose first word is `first`.
 fn parser(first: Option<&str>) -> clap::Command {
     first.and_then(alone).unwrap_or_else(command)
 }
 
-/// Returns the program with one command: building all of them often takes longer than the answer.
+/// Returns the program with only one of its commands: building all of them often takes longer than the command.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
     Some(Program::command().subcommand(subcommand(name)?))
 }
@@ -398,7 +398,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the help or the usage error for a command line.
+    /// Returns the help or the usage error that a parser prints for a command line.
     fn said(parser: clap::Command, line: &[&str]) -> String {
         let error = parser.term_width(100).try_get_matches_from(line).map(|_| ()).err();
         error.map_or_else(|| panic!("{line:?} says nothing"), |error| error.to_string())

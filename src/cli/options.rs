@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use hprof_query::naming::suggestions::names_like;
 
-/// Options of other tools and our equivalents: the first one that the command has applies.
+/// Options of other tools, and the equivalents here: the first one that the command has is suggested.
 const HABITS: &[(&[&str], &[&str])] = &[
     (&["limit", "n", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
     (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by"]),
@@ -46,7 +46,7 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
     error
 }
 
-/// Returns the value of an unknown option: attached to it, or the next word.
+/// Returns the value of an unknown option: attached to the option, or the next word.
 fn value<'w>(wrong: &str, words: &'w [String]) -> Option<&'w str> {
     let is_short = !wrong.starts_with("--");
     let mut words = words.iter().map(String::as_str).take_while(|word| *word != "--");
@@ -95,7 +95,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
     })
 }
 
-/// Returns the values of `--format`.
+/// Returns a list of the values of `--format`.
 fn formats(command: &clap::Command) -> String {
     let format = command.get_arguments().find(|argument| argument.get_long() == Some("format"));
     let words = format.map(|format| format.get_possible_values()).unwrap_or_default();

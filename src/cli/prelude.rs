@@ -1,7 +1,7 @@
 //! Names that nearly every command uses: `use crate::cli::prelude::*;`.
 //!
-//! Only re-exports. `tests/commands/imports.rs` counts those that a file uses as its imports; a file of [`super::shared`]
-//! names what it imports, as the modules here depend on it.
+//! It contains only re-exports. `tests/commands/imports.rs` counts those that a file uses as its imports; the files of
+//! [`super::shared`] import each name themselves, as the modules here depend on them.
 
 pub(crate) use crate::cli::Outcome;
 pub(crate) use crate::cli::shared::args::{Input, Output};

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the existing files with these names: the one that an environment variable names, or else those in the directory of
-/// this program, where packages install them, and where cargo builds them, nearest first.
+/// Returns the existing files with these names: the file named by the environment variable, or else those in the directory of
+/// this program, in the directories where packages install them, and where cargo builds them, nearest first.
 ///
 /// # Errors
 ///
-/// If the variable names no file, or the path of this program cannot be determined.
+/// If the variable does not name a file, or the path of this program cannot be determined.
 pub(crate) fn files(variable: &str, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(path) = env_path(variable) {
         anyhow::ensure!(path.is_file(), "there is no file {}, which ${variable} names", path.display());

@@ -15,7 +15,7 @@ pub(super) use hprof_format::AGENT_USAGE as USAGE;
 ///
 /// # Errors
 ///
-/// If there is none; the message says how to build it.
+/// If there is no library; the message says how to build it.
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
     let file = format!("{DLL_PREFIX}hprof_agent{DLL_SUFFIX}");
     let found = installed::files(VARIABLE, &[&file])?.into_iter().next();
@@ -36,7 +36,7 @@ pub(crate) fn env_path() -> Option<PathBuf> {
     installed::env_path(VARIABLE)
 }
 
-/// Returns the `java` argument that loads the library with these options; an empty text means the agent's defaults.
+/// Returns the `java` argument that loads the library with these options; an empty string selects the agent's defaults.
 pub(super) fn argument(library: &Path, options: &str) -> String {
     let library = library.to_string_lossy();
     if options.is_empty() {

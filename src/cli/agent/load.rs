@@ -1,4 +1,4 @@
-//! `agent load`: loads the agent into a running JVM and prints its answer.
+//! `agent load`: loads the agent into a running JVM and prints the JVM's response.
 
 use crate::cli::Outcome;
 use crate::cli::shared::context::RunContext;
@@ -71,7 +71,7 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Extracts the agent's return code from the JVM's answer.
+/// Extracts the agent's return code from the JVM's response.
 #[cfg(target_os = "linux")]
 fn return_code(text: &str) -> Option<i32> {
     text.lines().find_map(|line| line.trim().strip_prefix("return code: "))?.trim().parse().ok()

@@ -51,7 +51,7 @@ const LATE: [&str; 4] = [
     "classes loaded before the agent are not measured (cpu=times, cpu=old)",
 ];
 
-/// Facts about the library.
+/// Location and state of the agent's library, as a row of the result.
 struct AgentLocation {
     library: String,
     agentpath: String,
@@ -71,7 +71,7 @@ impl AgentLocation {
         }
     }
 
-    /// Returns the lines of the table.
+    /// Returns the lines that a table shows.
     fn lines(&self) -> Vec<String> {
         let quoted = crate::cli::shared::commands::quoted;
         let mut lines = vec![
@@ -99,7 +99,7 @@ impl AgentLocation {
     }
 }
 
-/// The library, as the file of the answer.
+/// The library, as the source file of the result.
 struct Library<'a>(&'a Path);
 
 impl AnswerSource for Library<'_> {

@@ -100,7 +100,7 @@ enum FormatOption {
     B,
 }
 
-/// Average number of bytes between samples: the JVM's own default (JEP 331).
+/// Average number of bytes between allocation samples: the JVM's default (JEP 331).
 const SAMPLED: u32 = 1 << 19;
 
 impl RunArgs {
@@ -145,7 +145,7 @@ impl RunArgs {
     }
 }
 
-/// Returns whether a command is itself a JVM launcher, whose arguments are the JVM's.
+/// Returns whether a program is a JVM launcher, such as `java`: it takes JVM options as arguments.
 fn is_launcher(program: &Path) -> bool {
     let name =
         program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Answers the questions of the browser with the commands of this program, whose dumps stay open.
+//! Runs commands of this program for the browser; dumps stay open between commands.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::shared::context::{CapturedOutput, Note, RunContext, lock};
 
-/// Maximum number of lines of an answer; the shell shows all.
+/// Maximum number of lines of a result; the same command in a shell shows all.
 const MAX_LINES: usize = MAX_ROWS;
-/// Maximum size of an answer that is a text.
+/// Maximum size in bytes of a result that is a text.
 const MAX_TEXT: usize = 16 << 20;
 
-/// Text of the answer if the program panicked.
+/// Message if the program panicked.
 const BUG: &str = "hprof-cli failed on this question; this is a bug";
 /// The command of the first view.
 const OVERVIEW: &str = "overview";
 /// Number of objects that are shown until the overview is ready.
 const EARLY_ROWS: usize = 50;
 
-/// Output of a command.
+/// Captured output of a command.
 struct CommandOutput {
     screens: Vec<Screen>,
     text: String,
@@ -35,23 +35,23 @@ struct CommandOutput {
     is_damaged: bool,
 }
 
-/// Answers questions to one dump.
+/// Runs the browser's requests about one dump, and caches the results.
 pub(super) struct Answerer {
     cx: RunContext,
     dump: PathBuf,
     baseline: Option<PathBuf>,
-    /// Options for opening that each command repeats.
+    /// Options for opening the dump that each command repeats.
     options: Vec<OsString>,
     kept: Mutex<KeptAnswers>,
     /// Number of commands that were run.
     #[cfg(test)]
     run_count: std::sync::atomic::AtomicUsize,
-    /// The command of the first answer, and its notes about the dump, which later answers do not repeat.
+    /// The first command line, and its notes about the dump, which later results do not repeat.
     first: OnceLock<(Vec<String>, Vec<String>)>,
 }
 
 impl Answerer {
-    /// Creates an answerer whose context keeps dumps open.
+    /// Creates an answerer whose context keeps dumps open between commands.
     pub(super) fn new(
         cx: RunContext,
         dump: PathBuf,
@@ -70,7 +70,7 @@ impl Answerer {
         }
     }
 
-    /// Limits the cached answers to this many bytes.
+    /// Limits the cache of results to this many bytes.
     #[cfg(test)]
     pub(super) fn keeping(self, most: usize) -> Self {
         Self { kept: Mutex::new(KeptAnswers::new(most)), ..self }
@@ -82,7 +82,7 @@ impl Answerer {
         self.run_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Answers a question; an error is an answer too.
+    /// Returns the result of a request; errors are returned as lines as well.
     pub(super) fn answer(&self, question: &Question) -> ScreenAnswer {
         let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.laid(question)));
         match answered {
@@ -94,7 +94,7 @@ impl Answerer {
         }
     }
 
-    /// Returns whether something else can be shown until a question is answered.
+    /// Returns whether other lines can be shown until the result is ready.
     pub(super) fn has_early(question: &Question) -> bool {
         question.words == [OVERVIEW]
     }
@@ -104,7 +104,7 @@ impl Answerer {
         self.cx.has_open_graph(&self.dump)
     }
 
-    /// Returns what is shown until the overview is ready: the biggest objects.
+    /// Returns the lines to show until the overview is ready: the biggest objects.
     pub(super) fn early(&self, question: &Question) -> Option<ScreenAnswer> {
         let words = ["dominators".to_owned(), format!("--top={EARLY_ROWS}")];
         let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
@@ -145,7 +145,7 @@ impl Answerer {
         Ok(ScreenAnswer { lines, notes: count, place, text: window.text, width, is_failed: false })
     }
 
-    /// Inserts the trees of open nodes that are on a screen.
+    /// Inserts the trees of the open nodes below their rows on a screen.
     fn graft_trees(&self, screen: &mut Screen, question: &Question) -> Result<(), Failure> {
         let mut others: Vec<_> = question.trees.iter().collect();
         // A node may have been opened before the one above it was closed and opened again.
@@ -189,7 +189,7 @@ impl Answerer {
         }
     }
 
-    /// Runs a command, unless its answer is cached.
+    /// Runs a command, unless its result is cached.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
         if let Some(answer) = lock(&self.kept).find(&key) {
@@ -208,7 +208,7 @@ impl Answerer {
         Ok(answer)
     }
 
-    /// Runs a command.
+    /// Runs a command, and returns its output.
     fn run(&self, words: &[String], width: u16, window: &RowWindow) -> Result<CommandOutput, Failure> {
         #[cfg(test)]
         self.run_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -258,7 +258,7 @@ fn as_argument(path: &Path) -> OsString {
 }
 
 impl ScreenAnswer {
-    /// Creates the answer to a question that failed.
+    /// Creates the lines that show an error.
     pub(super) fn for_failure(text: &str, hint: Option<&str>, width: u16) -> Self {
         let hint = hint.map(|hint| format!("hint: {hint}"));
         let text = format!("error: {text}");

@@ -1,4 +1,4 @@
-//! Cache of commands' answers: the most recently used ones, up to a number of bytes.
+//! Cache of command results: the most recently used ones, up to a number of bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use hprof_report::screen::Screen;
 use hprof_report::window::RowWindow;
 
-/// Maximum size of the cached answers.
+/// Maximum total size of the cached results in bytes.
 pub(super) const MAX_KEPT_BYTES: usize = 64 << 20;
-/// Minimum size of an answer and its key: otherwise any number of empty answers would be cached.
+/// Minimum size counted for a result with its key: otherwise any number of empty results would be cached.
 const LEAST_BYTES: usize = 1 << 10;
 
-/// Answer of a command.
+/// Cached result of a command.
 #[derive(Debug, Default)]
 pub(super) struct CommandAnswer {
     pub(super) screens: Vec<Screen>,
@@ -20,7 +20,7 @@ pub(super) struct CommandAnswer {
 }
 
 impl CommandAnswer {
-    /// Returns the size that counts for the limit of the cache.
+    /// Returns the size that counts towards the limit of the cache.
     fn byte_count(&self) -> usize {
         let screens = self.screens.iter().map(Screen::byte_count);
         let texts = self.notes.iter().chain([&self.text]).map(String::len);
@@ -28,24 +28,24 @@ impl CommandAnswer {
     }
 }
 
-/// A command line without the dump, the width of its answer, and its rows.
+/// Key of a cached result: the command line without the dump, the width, and the rows.
 pub(super) type KeptKey = (Vec<String>, u16, RowWindow);
 
-/// Cached answers, most recently used first.
+/// Cached results, most recently used first.
 #[derive(Debug)]
 pub(super) struct KeptAnswers {
     answers: VecDeque<(KeptKey, Arc<CommandAnswer>, usize)>,
-    /// Maximum sum of their sizes in bytes.
+    /// Maximum total size of the results in bytes.
     most: usize,
 }
 
 impl KeptAnswers {
-    /// Creates a cache for answers of at most this many bytes together.
+    /// Creates a cache for results of at most this many bytes in total.
     pub(super) fn new(most: usize) -> Self {
         Self { answers: VecDeque::new(), most }
     }
 
-    /// Returns the answer to a question, if it is cached.
+    /// Returns the cached result for a key, if any, and marks it as used.
     pub(super) fn find(&mut self, key: &KeptKey) -> Option<Arc<CommandAnswer>> {
         let at = self.answers.iter().position(|(known, ..)| known == key)?;
         let found = self.answers.remove(at)?;
@@ -54,7 +54,7 @@ impl KeptAnswers {
         Some(answer)
     }
 
-    /// Caches an answer and removes the least recently used ones. An answer larger than the limit is not cached, as it would
+    /// Caches a result and removes the least recently used ones. A result larger than the limit is not cached, as it would
     /// replace all others.
     pub(super) fn keep(&mut self, key: KeptKey, answer: Arc<CommandAnswer>) {
         let bytes = answer.byte_count();
@@ -97,10 +97,10 @@ mod tests {
         let is_kept: Vec<bool> =
             ["a", "b", "c", "d"].iter().map(|name| kept.find(&key(name)).is_some()).collect();
         assert_eq!(is_kept, [true, false, true, true]);
-        // An answer that is too large leaves the others.
+        // A result that is too large does not replace others.
         kept.keep(key("large"), text(9_000));
         assert!(kept.find(&key("large")).is_none() && kept.find(&key("a")).is_some());
-        // Empty answers count, too.
+        // Empty results count, too.
         for number in 0..100 {
             kept.keep(key(&format!("empty {number}")), text(0));
         }

@@ -1,4 +1,4 @@
-//! The connection to the worker, which is started on demand, and killed to cancel a question.
+//! The connection to the worker, which is started on demand, and killed to cancel a request.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,63 +13,64 @@ use super::core::{Question, ScreenAnswer};
 use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::worker::{WorkerEvent, WorkerProcess, WorkerProgress, WorkerTerms};
 
-/// Questions that take longer are cancelled by the next one; shorter ones are answered first.
+/// Duration after which the next request cancels a running one; shorter requests are completed first.
 const SHORT: Duration = Duration::from_millis(300);
-/// Time for a process to remove its temporary files.
+/// Time that a process gets to remove its temporary files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Message from the process.
+/// Event from the worker process.
 #[derive(Debug)]
 pub(super) enum ScreenEvent {
     Answer(u64, ScreenAnswer),
-    /// Lines that are shown until the answer arrives.
+    /// Preliminary lines for a request.
     Early(u64, ScreenAnswer),
     Progress(u64, String),
     /// The process with this number has ended.
     Ended(u64),
 }
 
-/// Receiver of messages, on any thread.
+/// Function that receives the worker's events, on any thread.
 pub(super) type EventSink = Arc<dyn Fn(ScreenEvent) + Send + Sync>;
 
-/// The process that answers, if one is running.
+/// The connection to the worker process, if one is running.
 pub(super) struct Link {
-    /// Path of the program at the start.
+    /// Path of this program's executable, determined at the start.
     program: PathBuf,
-    /// Arguments of the process.
+    /// Arguments of the worker process.
     arguments: Vec<OsString>,
     hear: EventSink,
     process: Option<AnsweringProcess>,
-    /// Number of the last process.
+    /// Number of the last process that was started.
     count: u64,
-    /// `true` if the index is ready. Before that, the process builds it, and is not restarted for each view.
+    /// `true` if the index is ready. Before that, the process is building it, and is not restarted for each view.
     has_index: bool,
 }
 
+/// A running worker process.
 struct AnsweringProcess {
     process: WorkerProcess,
-    /// The question that it answers.
+    /// The pending request.
     asked: Option<AskedQuestion>,
-    /// The number of the question for which it was started.
+    /// The number of the request for which the process was started.
     first: Option<u64>,
 }
 
-/// A question that was written to a process.
+/// A request that was written to a process.
 struct AskedQuestion {
     number: u64,
     since: Instant,
     question: Arc<WireQuestion>,
-    /// `true` if the process has sent a message about it.
+    /// `true` if the process has sent a message about the request.
     is_read: bool,
 }
 
 impl Link {
-    /// Creates a link that starts processes of a program with these arguments.
+    /// Creates a connection that starts processes of a program with these arguments.
     pub(super) fn new(program: PathBuf, arguments: Vec<OsString>, hear: EventSink) -> Self {
         Self { program, arguments, hear, process: None, count: 0, has_index: false }
     }
 
-    /// Asks a question. A long one that is being answered is cancelled.
+    /// Sends a request. If a long one is running, it is cancelled.
     ///
     /// # Errors
     /// If no process can be started.
@@ -106,7 +107,7 @@ impl Link {
         self.has_index = true;
     }
 
-    /// Records that a process has sent a message about a question.
+    /// Records that the process has sent a message about a request.
     pub(super) fn is_read(&mut self, number: u64) {
         let asked = self.process.as_mut().and_then(|process| process.asked.as_mut());
         if let Some(asked) = asked.filter(|asked| asked.number == number) {
@@ -114,7 +115,7 @@ impl Link {
         }
     }
 
-    /// Records that a question is answered.
+    /// Records that a request is completed.
     pub(super) fn note_answer(&mut self, number: u64) {
         self.has_index = true;
         if let Some(process) = &mut self.process
@@ -124,9 +125,9 @@ impl Link {
         }
     }
 
-    /// Handles the end of a process. A question that it may not have read is sent to another process: for a moment, writing to
-    /// a killed process still succeeds. A process has read the question for which it was started. Returns the number of the
-    /// question that remains unanswered.
+    /// Handles the end of a process. A request that it may not have read is sent to another process: for a moment, writing to
+    /// a killed process still succeeds. A process has read the request for which it was started. Returns the number of the
+    /// request that remains without a result.
     pub(super) fn note_end(&mut self, number: u64) -> Option<u64> {
         if number != self.count {
             return None;
@@ -138,7 +139,7 @@ impl Link {
         Some(number).filter(|_| !is_asked_again)
     }
 
-    /// Ends the process, regardless of its state.
+    /// Kills the process, regardless of its state.
     pub(super) fn cancel(&mut self) {
         if let Some(process) = self.process.take() {
             std::thread::spawn(move || process.process.end(PATIENCE));
@@ -173,7 +174,7 @@ impl Link {
     }
 }
 
-/// Reads the body of an answer.
+/// Deserializes a result.
 fn answer(body: &[u8]) -> Option<ScreenAnswer> {
     serde_json::from_slice::<WireAnswer>(body).ok().map(ScreenAnswer::from)
 }

@@ -1,10 +1,10 @@
-//! `browse`: the dump in a terminal.
+//! `browse`: shows the dump interactively in a terminal.
 //!
-//! Its arguments are in every build, so that help, man pages and completions are the same; the rest requires the feature
-//! `browse`. `core` is a browser without a terminal: a state that takes keys, sizes and answers, and returns questions and a
-//! screen of cells. `terminal` connects it to the terminal, and `link` to a process of this program (`worker`, `wire`) in which
-//! `answers` answers its questions with the commands: it can be killed at any time. `session` starts either of them. Lines are
-//! those of the commands' tables ([`hprof_report::screen`]).
+//! The arguments are declared in every build, so that help, man pages and completions are the same; the rest requires the
+//! feature `browse`. `core` is a browser without a terminal: a state that takes keys, sizes and results, and returns requests
+//! and a screen of cells. `terminal` connects it to the terminal, and `link` to a process of this program (`worker`, `wire`) in
+//! which `answers` runs the requested commands: it can be killed at any time. `session` starts either of them. Lines are
+//! formatted as in the commands' tables ([`hprof_report::screen`]).
 
 #[cfg(feature = "browse")]
 mod answers;
@@ -80,11 +80,11 @@ fn not_built() -> anyhow::Error {
     )
 }
 
-/// Checks that this build can browse, and that there is a terminal for keys and screens. This happens before a pipe is read,
-/// which may take minutes and is possible only once.
+/// Checks that this build supports `browse`, and that there is a terminal for keys and screens. This happens before a pipe is
+/// read, which may take minutes and is possible only once.
 ///
 /// # Errors
-/// If one of these is missing.
+/// If the feature or the terminal is missing.
 pub(crate) fn check(matches: &clap::ArgMatches) -> anyhow::Result<()> {
     if !cfg!(feature = "browse") {
         return Err(not_built());

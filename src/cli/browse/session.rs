@@ -1,4 +1,4 @@
-//! The command `browse` in builds that contain it: the browser, or the process that answers.
+//! The command `browse` in builds that contain it: starts the browser, or its worker process.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
     Ok(Outcome::Fine)
 }
 
-/// Returns the options that every command must repeat in a shell: without them it would give another answer, or build another
+/// Returns the options that every command must repeat in a shell: without them it would show another result, or build another
 /// index.
 fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
     let mut options = args.frameworks.words();
@@ -48,7 +48,7 @@ fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
     options
 }
 
-/// Options from the declaration of the command line.
+/// The catalog of commands and options, from the declaration of the command line.
 pub(super) struct CommandOptions;
 
 impl Catalog for CommandOptions {

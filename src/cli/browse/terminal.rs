@@ -30,7 +30,7 @@ enum BrowserEvent {
     Worker(ScreenEvent),
     /// The terminal is gone, or a signal ends the process.
     End,
-    /// The process must stop, for Ctrl-Z or SIGTSTP.
+    /// The process must stop, because of Ctrl-Z or SIGTSTP.
     Stop,
 }
 
@@ -69,12 +69,12 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
 
 fn hearing(sender: Sender<BrowserEvent>) -> EventSink {
     let sender = Mutex::new(sender);
-    // Nobody listens at the end.
+    // Sending fails only at the end, when nothing receives.
     Arc::new(move |heard| drop(lock(&sender).send(BrowserEvent::Worker(heard))))
 }
 
-/// Reads keys on a separate thread, each after the previous one has taken effect: anything typed after the last key is for the
-/// shell.
+/// Reads keys on a separate thread, each after the previous one has taken effect: anything typed after the last key is left
+/// for the shell.
 fn read_keys(sender: Sender<BrowserEvent>, done: Receiver<()>) {
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
@@ -87,7 +87,7 @@ fn read_keys(sender: Sender<BrowserEvent>, done: Receiver<()>) {
     });
 }
 
-/// Ends the browser when its terminal is gone, even if SIGHUP is ignored: reading keys would neither fail nor wait.
+/// Ends the browser when the terminal is closed, even if SIGHUP is ignored: reading keys would neither fail nor wait.
 fn watch_terminal(sender: Sender<BrowserEvent>) {
     std::thread::spawn(move || {
         while io::stdin().is_terminal() {
@@ -111,6 +111,7 @@ fn watch_signals(sender: &Sender<BrowserEvent>) {
     });
 }
 
+/// The event loop, with the terminal and the connection to the worker.
 struct BrowserLoop {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
     link: Link,
@@ -123,7 +124,7 @@ impl BrowserLoop {
     /// Handles events until the browser quits; returns `true` if a signal ends it.
     fn run(mut self, browser: &mut Browser, events: &Receiver<BrowserEvent>) -> anyhow::Result<bool> {
         let is_ended = self.take_events(browser, events);
-        // Immediately: the answering process may take a moment to end, and anything typed meanwhile is for the shell.
+        // Immediately: the worker process may take a moment to end, and anything typed meanwhile is for the shell.
         leave();
         is_ended
     }
@@ -204,8 +205,8 @@ impl BrowserLoop {
         }
     }
 
-    /// Stops the process, and sets up the terminal again when it continues. Returns `true` if it continues only to end by a
-    /// signal: it may be in the background then, where using the terminal would stop it again.
+    /// Stops the process, and sets up the terminal again when it continues. Returns `true` if a signal is about to end the
+    /// process: it may be in the background then, where using the terminal would stop it again.
     fn stop(&mut self) -> anyhow::Result<bool> {
         leave();
         signals::stop_now();
@@ -264,11 +265,11 @@ fn take(browser: &mut Browser, event: &TerminalEvent) {
 /// `true` while the terminal is in the state of the browser.
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// The terminal in the state of the browser.
+/// Guard that restores the terminal when it is dropped.
 struct TerminalSession;
 
 impl TerminalSession {
-    /// Returns `None` if the process must end.
+    /// Sets up the terminal. Returns `None` if the process must end.
     fn enter() -> anyhow::Result<Option<Self>> {
         Ok(enter()?.then_some(Self))
     }
@@ -280,7 +281,7 @@ impl Drop for TerminalSession {
     }
 }
 
-/// Maximum number of stops while another job has the terminal. A stop has no effect if nobody could continue the process.
+/// Maximum number of stops while another job uses the terminal. A stop has no effect if nobody could continue the process.
 const MAX_STOPS: usize = 50;
 
 /// Returns whether this process is in the foreground. Changing the terminal from the background would stop the process, and a
@@ -292,13 +293,13 @@ fn is_in_foreground() -> bool {
     termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == process::getpgrp())
 }
 
-/// This platform has no jobs.
+/// Returns `true`: this platform has no jobs.
 #[cfg(not(unix))]
 fn is_in_foreground() -> bool {
     true
 }
 
-/// Puts the terminal into the state of the browser; in the background, stops the process first. Returns `false` if it must end.
+/// Sets up the terminal for the browser; in the background, stops the process first. Returns `false` if the process must end.
 fn enter() -> anyhow::Result<bool> {
     for _ in 0..MAX_STOPS {
         if signals::is_ending() {
@@ -319,12 +320,12 @@ fn enter() -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Restores the terminal, once. A terminal that is gone, or that of another job, needs no restoring.
+/// Restores the terminal, unless it was restored already, is closed, or is used by another job.
 fn leave() {
     leave_by(&mut io::stdout());
 }
 
-/// Restores the terminal, once, by writing to `out`.
+/// Restores the terminal by writing to `out`, unless it was restored already.
 fn leave_by(out: &mut impl Write) {
     if IS_ENTERED.swap(false, Ordering::SeqCst) && is_in_foreground() {
         // Its mode first: a terminal that was halted by Ctrl-S takes no output.
@@ -333,14 +334,14 @@ fn leave_by(out: &mut impl Write) {
     }
 }
 
-/// Returns stdout without its lock and its buffer, which a hanging thread may hold.
+/// Returns stdout without its lock and its buffer, which another thread may hold.
 #[cfg(unix)]
 fn unlocked_stdout() -> io::Result<impl Write> {
     use std::os::fd::AsFd;
     io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from)
 }
 
-/// On this platform, no signal calls [`leave_anyhow`].
+/// Returns stdout. On this platform, no signal calls [`leave_anyhow`].
 #[cfg(not(unix))]
 fn unlocked_stdout() -> io::Result<impl Write> {
     Ok(io::stdout())
@@ -363,7 +364,7 @@ fn leave_anyhow() {
     let _ = left.recv_timeout(Duration::from_millis(500));
 }
 
-/// Sets the clipboard of the terminal (OSC 52).
+/// Copies a text to the clipboard of the terminal (OSC 52).
 fn copy(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     write!(out, "\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))?;
@@ -384,9 +385,10 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// A panic hook.
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 
-/// Restores the terminal before a panic of this thread is reported. Questions are answered by another process.
+/// Guard with the previous panic hook. The hook that it sets restores the terminal before a panic of this thread is reported.
 struct PanicHook(Arc<Mutex<Option<Hook>>>);
 
 impl PanicHook {

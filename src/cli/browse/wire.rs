@@ -1,4 +1,4 @@
-//! Questions of the browser, and messages of its workers ([`crate::cli::shared::worker`]), as JSON.
+//! Requests of the browser, and messages of its workers ([`crate::cli::shared::worker`]), as JSON.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::core::{Question, ScreenAnswer};
 
-/// Message from a worker: the number of a question. The body is a [`WireAnswer`].
+/// Message from a worker, with the number of a request. The body is a [`WireAnswer`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ScreenMessage {
-    /// Lines that are shown until the answer arrives.
+    /// Preliminary lines, shown until the result arrives.
     Early(u64),
     Answer(u64),
 }
 
+/// A request of the browser, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireQuestion {
     number: u64,
@@ -25,6 +26,7 @@ pub(super) struct WireQuestion {
     window: Option<WireWindow>,
 }
 
+/// Requested rows, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireWindow {
     start: usize,
@@ -34,6 +36,7 @@ struct WireWindow {
     text: String,
 }
 
+/// Result of a request, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireAnswer {
     lines: Vec<WireLine>,
@@ -44,6 +47,7 @@ pub(super) struct WireAnswer {
     is_failed: bool,
 }
 
+/// A line of a result, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireLine {
     #[serde(rename = "t")]
@@ -64,6 +68,7 @@ fn is_zero(depth: &usize) -> bool {
     *depth == 0
 }
 
+/// Link to an object, class or page, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 enum WireTarget {
     #[serde(rename = "o")]
@@ -80,7 +85,7 @@ impl From<Question> for WireQuestion {
     fn from(question: Question) -> Self {
         let Question { number, words, trees, width, window } = question;
         let window = window.map(|window| {
-            // The answering process determines which rows are kept.
+            // The worker process determines which rows are kept.
             let RowWindow { start, count, is_last, around, text, kept: _ } = window;
             let around = around.map(|targets| targets.into_iter().map(WireTarget::from).collect());
             WireWindow { start, count, is_last, around, text }

@@ -1,4 +1,4 @@
-//! The worker of `browse`: it answers the browser's questions, with dumps that stay open.
+//! The worker of `browse`: it runs the browser's requests; dumps stay open between them.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -10,18 +10,18 @@ use super::wire::{ScreenMessage, WireAnswer, WireQuestion};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{self, ProgressReporter};
 
-/// Maximum size of a serialized answer in bytes.
+/// Maximum size of a serialized result in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// Time after which other lines are shown until the answer arrives.
+/// Time after which preliminary lines are sent.
 const SOON: Duration = Duration::from_millis(60);
 
-/// Serializes an answer; `None` if that takes more than `max` bytes.
+/// Serializes a result; returns `None` if that takes more than `max` bytes.
 fn body(answer: ScreenAnswer, max: usize) -> Option<Vec<u8>> {
     serde_json::to_vec(&WireAnswer::from(answer)).ok().filter(|body| body.len() <= max)
 }
 
-/// Serializes an answer, or an error if that takes more than `max` bytes.
+/// Serializes a result, or an error if that takes more than `max` bytes.
 pub(super) fn answer_body(answer: ScreenAnswer, max: usize) -> Vec<u8> {
     let width = answer.width;
     body(answer, max).unwrap_or_else(|| {
@@ -30,7 +30,7 @@ pub(super) fn answer_body(answer: ScreenAnswer, max: usize) -> Vec<u8> {
     })
 }
 
-/// Answers questions until stdin ends. If several have arrived, only the last matters.
+/// Handles requests until stdin ends. If several have arrived, only the last one is handled.
 pub(super) fn run(reporter: &ProgressReporter, answerer: &Arc<Answerer>) -> anyhow::Result<()> {
     let questions = worker::questions()?;
     while let Ok(first) = questions.recv() {
@@ -42,15 +42,15 @@ pub(super) fn run(reporter: &ProgressReporter, answerer: &Arc<Answerer>) -> anyh
     Ok(())
 }
 
-/// Answers a question. If that takes long, the browser gets other lines meanwhile.
+/// Handles a request, and sends the result. If that takes long, preliminary lines are sent first.
 fn answer(answerer: &Arc<Answerer>, question: &Question) {
-    // Locked while a message is sent: nothing else is sent after the answer.
+    // Locked while a message is sent: nothing else is sent after the result.
     let is_answered = Arc::new(Mutex::new(false));
-    // Dropped with the answer, which wakes the other thread.
+    // Dropped with the result, which wakes the other thread.
     let _answering = Answerer::has_early(question).then(|| {
         let (answering, ends) = channel::<()>();
         let (answerer, question, is_answered) = (answerer.clone(), question.clone(), is_answered.clone());
-        // Not waited for: neither the answer nor the next question depends on it.
+        // Not joined: neither the result nor the next request depends on it.
         std::thread::spawn(move || {
             while ends.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout) {
                 // The index may have to be built first.

@@ -1,4 +1,4 @@
-//! Destinations of heap dumps: a private file that appears when it is complete, a device, or stdout.
+//! Destinations of heap dumps: a private file with a temporary name until it is complete, a device, or stdout.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -36,15 +36,16 @@ pub(super) struct FileDestination {
     place: DestinationPlace,
 }
 
-/// Directory of the file.
+/// Directory of an output file, by the user who accesses it.
 enum DestinationPlace {
-    /// A directory in which files are written as this user, with its canonical path.
+    /// A directory in which files are created as the user of this process, with its canonical path.
     Own(OwnedFd, PathBuf),
-    /// A directory that others may change: root accesses it only as another user.
+    /// A directory that others may change: root creates files in it only as another user.
     Foreign(OutputPlace),
 }
 
 impl Destination {
+    /// Returns the path of the file or device; `None` for stdout.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdout => None,
@@ -63,7 +64,7 @@ impl Destination {
         }
     }
 
-    /// Returns the user as whom files there are accessed, if that is another one.
+    /// Returns the user ID with which root accesses the directory, if it is another one.
     pub(super) fn foreign_user(&self) -> Option<u32> {
         match self {
             Self::File(FileDestination { place: DestinationPlace::Foreign(place), .. }) => Some(place.user()),
@@ -72,13 +73,13 @@ impl Destination {
     }
 }
 
-/// Options for the destination of a dump.
+/// Options that determine the destination of a dump.
 pub(super) struct DestinationRequest<'a> {
-    /// `--output`.
+    /// Value of `--output`.
     pub(super) output: Option<&'a Path>,
     pub(super) compression: Option<Compression>,
     pub(super) is_forced: bool,
-    /// `Ok` if stdout is free for a dump, or else the reason.
+    /// `Ok` if a dump can be written to stdout, or else the reason why not.
     pub(super) stdout: Result<(), &'static str>,
 }
 
@@ -116,7 +117,7 @@ impl Destination {
     }
 }
 
-/// Returns the user on whose behalf root works: that of `sudo`.
+/// Returns the user on whose behalf root works: the caller of `sudo`.
 fn caller() -> Option<Identity> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
     Some(Identity { user: number("SUDO_UID")?, group: number("SUDO_GID")? })
@@ -227,14 +228,14 @@ fn error_at(path: &Path, error: Error) -> Error {
     }
 }
 
-/// A file that only its owner may read, and that appears when it is complete.
+/// A file that only its owner may read, with a temporary name until it is complete.
 pub(super) enum PrivateFile {
     Own(OutFile),
     Foreign(PlaceFile, PathBuf),
 }
 
 impl FileDestination {
-    /// Returns its name and whether it may replace another file, if it is renamed as another user.
+    /// Returns the file name and whether another file may be replaced, if the file is renamed as another user.
     pub(super) fn foreign_name(&self) -> Option<(&str, bool)> {
         match &self.place {
             DestinationPlace::Own(..) => None,
@@ -242,7 +243,7 @@ impl FileDestination {
         }
     }
 
-    /// Creates the file, or the one beside it with this suffix.
+    /// Creates the file; with a suffix, the file of that name next to the dump.
     pub(super) fn create(&self, suffix: &str) -> anyhow::Result<PrivateFile> {
         let mut path = self.path.clone().into_os_string();
         path.push(suffix);
@@ -261,7 +262,7 @@ impl FileDestination {
         }
     }
 
-    /// Finds the file with the class names of the dump that is replaced.
+    /// Finds the file with the class names of the dump that will be replaced.
     pub(super) fn old_names(&self) -> anyhow::Result<ClassMapping> {
         let existing = Existing::new(self.is_forced);
         match &self.place {
@@ -270,7 +271,7 @@ impl FileDestination {
         }
     }
 
-    /// Takes over a file that a JVM wrote in the same directory, as a link or a copy.
+    /// Moves a file that a JVM wrote in the same directory to this name, as a link or a copy.
     pub(super) fn link(&self, mut file: File) -> Result<(), Error> {
         let fail = |source| Error::File { what: "cannot write".into(), path: self.path.clone(), source };
         let own = Identity::own();
@@ -302,7 +303,7 @@ impl FileDestination {
         out.commit().map_err(failed)
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length of the file in bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
         match &self.place {
             DestinationPlace::Own(..) => fs::metadata(&self.path).ok().map(|file| file.len()),

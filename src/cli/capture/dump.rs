@@ -153,7 +153,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     finish(cx, args, &place, DumpRow { result: Some(result(dumped, &destination)), ..planned })
 }
 
-/// Finds the process by its ID, or by a part of its main class's name.
+/// Returns the process with this ID, or the process whose main class's name contains the text.
 fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
     if let Ok(pid) = target.parse() {
         return Ok(pid);
@@ -243,7 +243,7 @@ fn confirm(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The progress bar, as the receiver of a dump's progress.
+/// Receiver of a dump's progress that shows it as a progress bar.
 struct BarWatch(Bar);
 
 impl Watch for BarWatch {
@@ -257,7 +257,7 @@ impl Watch for BarWatch {
     }
 }
 
-/// Takes the dump. The machine is dropped at the end, as a helper there uses memory.
+/// Takes the dump. The machine is dropped at the end because its helper uses memory.
 fn take(
     cx: &RunContext,
     args: &DumpArgs,
@@ -279,7 +279,7 @@ fn take(
     }
 }
 
-/// Writes a redacted dump, and the files beside it.
+/// Writes a redacted dump, and its additional files.
 fn write_redacted<T>(
     cx: &RunContext,
     args: &DumpArgs,
@@ -305,7 +305,7 @@ fn result(dumped: DumpOutcome, destination: &Destination) -> DumpResult {
     DumpResult { dumped, file_bytes }
 }
 
-/// Shows a row; its table consists of `lines`.
+/// Shows a row of the result; as a table, the lines `lines`.
 fn show(
     cx: &RunContext,
     args: &DumpArgs,
@@ -320,7 +320,7 @@ fn show(
     Ok(())
 }
 
-/// Reports the result, and shows the overview.
+/// Reports the result of the dump, and shows the overview.
 fn finish(
     cx: &RunContext,
     args: &DumpArgs,
@@ -346,7 +346,7 @@ fn finish(
             Ok(Outcome::Fine)
         }
         Some(path) if !path.is_file() => Ok(Outcome::Fine),
-        // An index needs the unpacked dump, which was to be kept off this disk.
+        // An index needs the uncompressed dump, which was not meant to be written to this disk.
         Some(path) if args.compression().is_some() => {
             note(path);
             Ok(Outcome::Fine)

@@ -47,7 +47,7 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     Ok(place.outcome(found))
 }
 
-/// Number of digits of a container's ID in a table, as other tools show.
+/// Number of digits of a container's ID in a table, as in other tools.
 const SHORT_ID: usize = 12;
 
 fn columns() -> Columns<'static, JvmRow> {
@@ -55,7 +55,7 @@ fn columns() -> Columns<'static, JvmRow> {
     Columns::new([
         Column::new(names::PID, |row: &JvmRow| u64::from(row.pid).into())
             .header("PID")
-            // No number to calculate with: without separators.
+            // An identifier, so no thousands separators.
             .cell(|row: &JvmRow| row.pid.to_string()),
         Column::new(names::NAMESPACE_PID, |row: &JvmRow| u64::from(row.namespace_pid).into())
             .header("inside")

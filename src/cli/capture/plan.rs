@@ -1,4 +1,4 @@
-//! The plan and the result of a dump: as lines for people, and as a row.
+//! The plan and the result of a dump: as lines of text, and as a row.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use super::{kind, milliseconds};
 /// A dump that is planned, or was taken.
 pub(super) struct DumpRow<'a> {
     pub(super) row: &'a JvmRow,
-    /// `None` for a native image.
+    /// Plan of the dump; `None` for a native image.
     pub(super) plan: Option<&'a Plan>,
     pub(super) is_collected: bool,
     /// Command that runs programs on the machine of the JVM.
     pub(super) via: Option<&'a str>,
     pub(super) is_redacted: bool,
     pub(super) output: Option<&'a Path>,
-    /// User as whom the file is created, if that is another one.
+    /// User as whom the file is created, if it is another one.
     pub(super) output_user: Option<u32>,
     pub(super) result: Option<DumpResult>,
 }
 
-/// Result of a dump.
+/// Result of taking a dump.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpResult {
     pub(super) dumped: DumpOutcome,
@@ -111,7 +111,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
     ])
 }
 
-/// Returns one line about the JVM.
+/// Returns one line that describes the JVM.
 pub(super) fn describe_jvm(row: &JvmRow) -> String {
     let class = row.main_class.as_deref().unwrap_or("unknown program");
     let inside =
@@ -182,7 +182,7 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Returns one line about a dump that was taken.
+/// Returns one line that describes a dump that was taken.
 pub(super) fn done(result: &DumpResult, output: Option<&Path>) -> String {
     let DumpResult { dumped, file_bytes } = result;
     let to = output.map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());

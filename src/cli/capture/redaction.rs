@@ -17,21 +17,21 @@ use crate::cli::dump::redact::{RedactionResult, WhatGoes};
 
 /// Redaction of one dump.
 pub(super) struct CaptureRedaction<'a> {
-    /// Name of the source, for the manifest.
+    /// Name of the dump's source, for the manifest.
     source: String,
-    /// `None` if the destination is not a file.
+    /// Manifest; `None` if the destination is not a file.
     manifest: Option<PrivateFile>,
     what: &'a WhatGoes,
     options: RedactOptions,
     key: Key,
-    /// File beside the dump with the names of renamed classes.
+    /// File with the names of renamed classes, next to the dump.
     names: Option<PrivateFile>,
-    /// The same file of a dump that is replaced.
+    /// File with the names of renamed classes of the dump that is replaced, if there is one.
     old_names: ClassMapping,
     renames: Arc<ClassRenames>,
 }
 
-/// Result, and facts about the output.
+/// Result of the redaction, and hash and size of the output.
 struct RedactedPipe {
     done: RedactionResult,
     output_hash: String,
@@ -39,7 +39,7 @@ struct RedactedPipe {
 }
 
 impl<'a> CaptureRedaction<'a> {
-    /// Creates the files beside the dump first, so that nothing is dumped if they cannot be written.
+    /// Creates the additional files first, so that no dump is taken if they cannot be written.
     pub(super) fn new(pid: u32, destination: &Destination, what: &'a WhatGoes) -> anyhow::Result<Self> {
         let (mut manifest, mut names, mut old_names) = (None, None, ClassMapping::None);
         match destination {
@@ -114,7 +114,7 @@ impl<'a> CaptureRedaction<'a> {
         Ok(taken)
     }
 
-    /// Gives the files beside the dump their final names. The dump has its own by then.
+    /// Gives the additional files their final names, after the dump has got its own.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         if let Some(mut names) = self.names {
             names.write_all(mapping::text(self.what, &self.renames).as_bytes())?;
@@ -125,7 +125,7 @@ impl<'a> CaptureRedaction<'a> {
     }
 }
 
-/// Redacts the bytes of a pipe.
+/// Redacts the dump that arrives in a pipe.
 fn copy_redacted(
     options: &RedactOptions,
     key: Key,

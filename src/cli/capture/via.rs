@@ -1,4 +1,4 @@
-//! The machine of the JVMs: this one, or another one that the command of `--via` reaches.
+//! The machine that runs the JVMs: this one, or another one that is accessed with the command of `--via`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cli::agent::installed;
 use crate::cli::shared::doors::{Doors, on_notice};
 use crate::cli::shared::session::AnswerSource;
 
-/// Environment variable with the path of the helper.
+/// Environment variable with the path of the helper program.
 const VARIABLE: &str = "HPROF_CLI_HELPER";
 
 /// Names of the helper's files. In packages the first one is static, and the second one is for machines without `chmod`, on
@@ -34,7 +34,7 @@ pub(super) struct ViaArgs {
     via_program: Option<String>,
 }
 
-/// Name of the machine, used as the file of an answer: `/proc`, or the command of `--via`.
+/// Name of the machine, used as the source file of a result: `/proc`, or the command of `--via`.
 pub(super) struct MachineSource(String);
 
 impl ViaArgs {
@@ -43,7 +43,7 @@ impl ViaArgs {
         self.via.as_deref()
     }
 
-    /// Connects to the machine.
+    /// Connects to the machine that runs the JVMs.
     pub(super) fn place<'d>(
         &self,
         doors: &'d Doors,
@@ -54,7 +54,7 @@ impl ViaArgs {
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {
-            // Written in one call: other threads write to stderr, too. A closed stderr must not change the answer.
+            // Written in one call, as other threads write to stderr, too. A closed stderr must not change the result.
             let _ = io::stderr().write_all(format!("hprof-cli: via: {}\n", escape::text(line)).as_bytes());
         });
         let contact = Contact { note, on_notice: on_notice(), limit };

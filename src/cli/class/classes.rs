@@ -93,7 +93,7 @@ pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome
     Ok(outcome)
 }
 
-/// Shows the classes that match, including those `named` by ID.
+/// Shows the classes that match the patterns, including those `named` by ID.
 fn show(
     cx: &RunContext,
     args: &ClassesArgs,
@@ -133,7 +133,7 @@ fn show(
     Ok(source.outcome(shown > 0))
 }
 
-/// Notes patterns without a match.
+/// Prints a note for each pattern without a match.
 fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
@@ -152,9 +152,9 @@ fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
 struct ClassLine<'a> {
     summary: &'a Summary,
     row: &'a HierarchyRow,
-    /// Branch lines drawn before the name.
+    /// Lines of the tree drawn before the name.
     branch: Branch,
-    /// Number of subclasses, and how many of them are shown.
+    /// Number of subclasses that are shown below the class.
     below: u64,
 }
 

@@ -182,7 +182,7 @@ pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> 
     Ok(outcome)
 }
 
-/// Counts the retained set of an object.
+/// Computes the histogram of an object's retained set.
 fn count_retained(
     cx: &RunContext,
     args: &HistoArgs,
@@ -212,7 +212,7 @@ impl HistoArgs {
         self.retained || self.sort == Some(HistogramOrder::Retained)
     }
 
-    /// Notes why there are no rows, and patterns without a match.
+    /// Prints notes: why there are no rows, and patterns without a match.
     fn notes(&self, cx: &RunContext, heap: &Heap, histogram: &Histogram, question: &HistogramQuery) {
         if self.input.input.quiet {
             return;
@@ -241,7 +241,7 @@ impl HistoArgs {
         }
     }
 
-    /// Rejects options that a text report cannot answer.
+    /// Returns an error if an option was given that requires a binary dump.
     fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
         let flags = [
             ("--live", self.live),
@@ -263,7 +263,7 @@ impl HistoArgs {
     }
 }
 
-/// Counts the HEAP DUMP of a text report.
+/// Computes the histogram of the HEAP DUMP section of a text report.
 fn ask_text(
     cx: &RunContext,
     args: &HistoArgs,
@@ -325,7 +325,7 @@ fn show(
     Ok(source.outcome(rows > 0))
 }
 
-/// A row and the total that it is part of.
+/// A row of the histogram, and the total.
 struct HistogramLine<'a> {
     number: u64,
     row: &'a HistogramRow,

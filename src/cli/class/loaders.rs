@@ -170,7 +170,7 @@ fn note_no_duplicates(cx: &RunContext, args: &LoadersArgs, total: u64) {
     }
 }
 
-/// A row and the source of its class names.
+/// A row of the result, and the source of its class names.
 struct LoaderLine<'a, R> {
     summary: &'a Summary,
     row: &'a R,
@@ -202,7 +202,7 @@ impl<'a> LoaderLine<'a, LoaderRow> {
     }
 }
 
-/// Returns the columns of loaders; the list of columns itself does not depend on `summary`.
+/// Returns the columns of the table of loaders. Which columns there are does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
     type Line<'a> = LoaderLine<'a, LoaderRow>;
     Columns::new(facts::columns(LoaderRow::facts(), summary, |line: &Line<'a>| line.row)).table([
@@ -228,7 +228,7 @@ fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, LoaderLi
     ])
 }
 
-/// The loaders of a group.
+/// A group of class loaders, as a row of the result.
 #[derive(Clone)]
 struct GroupLine<'a> {
     summary: &'a Summary,
@@ -301,7 +301,7 @@ fn held_by(what: &str, why: &str) -> Vec<RowLine> {
     vec![line(4, what), line(6, why)]
 }
 
-/// Keys of the document besides its rows.
+/// Keys of the JSON document in addition to its rows.
 struct LoadersSummary<'a> {
     total: u64,
     groups: Vec<GroupLine<'a>>,
@@ -317,9 +317,9 @@ fn summary_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
     ])
 }
 
-/// A class name that several loaders define.
+/// A class name that several loaders define, as a row of the result.
 struct NameLine<'a> {
-    /// The class in the loader with the lowest object ID.
+    /// The class whose loader has the lowest object ID.
     line: LoaderLine<'a, Duplicate>,
     row: &'a DuplicateName,
     why: Option<String>,

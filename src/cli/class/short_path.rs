@@ -1,4 +1,4 @@
-//! Why an object is reachable, in one line.
+//! The path that keeps an object reachable, in one line.
 
 use crate::cli::shared::paths;
 use hprof_query::loaders::loader_sets::RootPath;

@@ -52,13 +52,13 @@ impl PairInput {
         [self.old.input.clone(), self.old.input.with_dump(&self.new)]
     }
 
-    /// Returns whether --quiet is given.
+    /// Returns whether `--quiet` was given.
     pub(crate) fn quiet(&self) -> bool {
         self.old.input.quiet
     }
 }
 
-/// The two files of an answer: JSON describes the new one in `dump`, the old one in `old`.
+/// The two compared files: JSON describes the new one in `dump`, the old one in `old`.
 pub(crate) struct Pair<O, N> {
     pub(crate) old: O,
     pub(crate) new: N,
@@ -79,7 +79,7 @@ impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
     }
 }
 
-/// Description of the old dump in JSON.
+/// Description of the older dump in JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct Old {
     path: String,
@@ -98,7 +98,7 @@ impl Old {
         }
     }
 
-    /// Returns the keys besides the rows.
+    /// Returns the keys in addition to the rows: path and time of the older dump, and whether it is damaged.
     pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
         [
             Column::new(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
@@ -110,27 +110,27 @@ impl Old {
     }
 }
 
-/// Columns of a figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`.
+/// Columns of a number in both dumps: `KEY_old`, `KEY_new`, `KEY_delta`.
 pub(crate) struct ChangeColumns<R> {
     /// Key without its suffix.
     key: ColumnKey,
-    /// Condition under which it is `null`, if any.
+    /// Condition under which the columns are `null`, if any.
     null: Option<&'static str>,
     of: fn(&R) -> Option<Change>,
 }
 
 impl<R> ChangeColumns<R> {
-    /// Creates columns of a figure that is never `null`.
+    /// Creates columns of a number that is never `null`.
     pub(crate) fn new(key: impl Into<ColumnKey>, of: fn(&R) -> Option<Change>) -> Self {
         Self { key: key.into(), null: None, of }
     }
 
-    /// Makes the figure `null` under this condition.
+    /// Makes the columns `null` under the condition `when`.
     pub(crate) fn or_null(self, when: &'static str) -> Self {
         Self { null: Some(when), ..self }
     }
 
-    /// Returns the columns.
+    /// Returns the columns for JSON and CSV.
     pub(crate) fn columns<'c>(&self) -> [Column<'c, R>; 3]
     where
         R: 'c,
@@ -151,7 +151,7 @@ impl<R> ChangeColumns<R> {
         [figure(Side::Old, |change| change.old), figure(Side::New, |change| change.new), or_null(delta)]
     }
 
-    /// Returns the columns of a table: the difference, which has a sign, and the new figure.
+    /// Returns the columns for a table: the difference, which has a sign, and the new number.
     pub(crate) fn in_table<'c>(&self, [grown, now]: [&'static str; 2]) -> [TableColumn<'c, R>; 2]
     where
         R: 'c,

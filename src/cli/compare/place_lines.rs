@@ -1,4 +1,4 @@
-//! Places in tables: in a column if lines may be long, otherwise below their row, broken between labels.
+//! Places (paths of fields to memory) in tables: in a column if lines may be long, otherwise below their row.
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
@@ -8,7 +8,7 @@ use hprof_report::grid::RowLine;
 /// Indentation of a place below its row, and of its second line.
 const INDENT: usize = 4;
 
-/// Returns the maximum width of a place below its row; `None` if it is in a column: unbroken lines can be searched.
+/// Returns the maximum width of a place below its row; `None` if places are in a column, unbroken so that they can be searched.
 pub(super) fn width(cx: &RunContext, output: &Output<true>) -> Option<usize> {
     output::style(cx, output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }

@@ -33,7 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Milliseconds per hour.
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// Kind of comparison.
+/// Grouping of the objects whose growth is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrendGroupBy {
     Place,
@@ -52,7 +52,7 @@ const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
     ("loader", TrendGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
 ];
 
-/// Order of the dumps.
+/// Property by which the dumps are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DumpOrder {
     Time,
@@ -115,15 +115,15 @@ pub(crate) struct TrendArgs {
     output: Output<true>,
 }
 
-/// The dumps after reading.
+/// The dumps that were read.
 struct TrendDumps {
     all: Vec<OneDump>,
-    /// Details of the last one.
+    /// The newest dump.
     last: LastDump,
     is_damaged: bool,
 }
 
-/// The newest dump, which JSON describes in most detail.
+/// The newest dump, which JSON describes in most detail, with or without its graph.
 enum LastDump {
     Heap(Arc<Heap>),
     Session(Box<Session>),
@@ -209,6 +209,7 @@ fn order_inputs(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow
     Ok(dumps)
 }
 
+/// The dumps, the rows, and the minimum size of a row.
 type TrendResult = (TrendDumps, Vec<TrendRow>, Least);
 
 fn by_place(
@@ -286,7 +287,7 @@ fn file_name(path: &str) -> String {
     escape::text(path.rsplit('/').next().unwrap_or(path)).into_owned()
 }
 
-/// A row and the time span of the dumps.
+/// A row, and the time span of the dumps.
 struct TrendLine<'a> {
     row: &'a TrendRow,
     hours: Option<f64>,
@@ -299,7 +300,7 @@ impl TrendLine<'_> {
         Some((self.row.delta() as f64 / self.hours?).round() as i64)
     }
 
-    /// Draws the figures as bars scaled to the largest, starting at zero so that a small change looks small.
+    /// Draws the row's sizes as bars scaled to the largest, starting at zero so that a small change looks small.
     fn sparkline(&self) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = self.row.bytes.iter().copied().max().unwrap_or(0).max(1);
@@ -311,7 +312,7 @@ impl TrendLine<'_> {
     }
 }
 
-/// Returns the columns; `width` is the width of places below their rows.
+/// Returns the columns; `width` is the maximum width of a place below its row.
 fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<'a>> {
     let name = |name: Name| {
         Column::new(name, |line: &TrendLine<'a>| {
@@ -378,6 +379,7 @@ fn table_columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Vec<TableColumn<
     shown
 }
 
+/// Source of the JSON keys in addition to the rows.
 struct TrendSummary<'a> {
     dumps: &'a [OneDump],
     recordings: Vec<&'a RecordedProfile>,

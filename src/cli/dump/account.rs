@@ -1,4 +1,4 @@
-//! The parts of a dump that were read and those that are missing: shared by `info` and `doctor`.
+//! The bytes of a dump that were read, and those that are missing: shared by `info` and `doctor`.
 
 use crate::cli::prelude::*;
 use hprof_index::model::problem::Account;
@@ -8,7 +8,7 @@ use hprof_report::column::JsonField;
 use hprof_report::findings;
 use hprof_report::number::format_count;
 
-/// Adds table lines about the extent of a dump, without empty ones.
+/// Adds table lines about the extent of a dump; lines that would be empty are left out.
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
     account_lines(&extent.account, line);
     match extent.missing {
@@ -71,7 +71,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// Returns the account as a column of rows that may have one.
+/// Returns the column with the account of a file, `null` for rows without one.
 pub(super) fn column<'c, R: 'c>(
     extent: impl for<'r> Fn(&'r R) -> Option<&'r Extent> + Send + Sync + 'c,
 ) -> Column<'c, R> {

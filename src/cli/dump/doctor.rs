@@ -1,4 +1,4 @@
-//! `doctor`: damage in a dump, its effect on answers, and what to do about it.
+//! `doctor`: damage in a dump, its effect on results, and what to do about it.
 
 use crate::cli::prelude::*;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
@@ -51,7 +51,7 @@ pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome>
     } else {
         match Session::ask_graph(cx, input, |dump| Ok(doctor::doctor(dump.heap, Some(dump.graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
-            // Answers that need no graph are wanted most when the graph cannot be built.
+            // Results that need no graph are most useful when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
                 cx.emit("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
@@ -63,7 +63,7 @@ pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome>
     show(cx, &heap, args, Some(extent), findings)
 }
 
-/// Shows the answer.
+/// Shows the findings.
 fn show(
     cx: &RunContext,
     source: &impl AnswerSource,
@@ -85,7 +85,7 @@ fn show(
     Ok(source.outcome(true))
 }
 
-/// Returns whether only building the graph failed: too little disk space or memory, or too many objects.
+/// Returns whether only building the graph failed: because of too little disk space or memory, or too many objects.
 fn needs_no_graph(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
@@ -98,7 +98,7 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
     )
 }
 
-/// Diagnoses a text report: lists lines that could not be parsed.
+/// Diagnoses a text report: lists the lines that could not be parsed.
 fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text(cx)? else {
         anyhow::bail!(
@@ -141,7 +141,7 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     }
 }
 
-/// Keys of the document besides its rows.
+/// Keys of the JSON document in addition to its rows.
 struct DoctorSummary<'a> {
     verdict: &'static str,
     extent: Option<&'a Extent>,
@@ -184,7 +184,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     }]
 }
 
-/// Adds table lines about findings.
+/// Adds table lines for the findings.
 pub(super) fn finding_lines<'a>(
     findings: impl IntoIterator<Item = &'a Finding>,
     line: &mut dyn FnMut(&str, &str),

@@ -20,25 +20,25 @@ use crate::cli::shared::{containers, frameworks};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 10;
-/// Maximum number of characters of a place and of its text: labels may contain names of 64 KiB.
+/// Maximum number of characters of a place and of its description: labels may contain names of 64 KiB.
 const LONGEST: usize = 1 << 12;
-/// Reason why a row has no facts.
+/// Condition under which a row has no facts.
 const NO_RULE: &str = "no rule describes its object";
 
-/// Places that explain the heap.
+/// The places that explain the heap, as found by one analysis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExplainedPlaces {
     pub(super) rows: Vec<ExplainedRow>,
-    /// Bytes of the reachable heap.
+    /// Size of the reachable heap in bytes.
     all_bytes: u64,
-    /// Upper limit of the size of any place without a row.
+    /// Upper limit of the retained size in bytes of any place without a row.
     largest_left: u64,
 }
 
 /// A place that explains a part of the heap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExplainedRow {
-    /// Description.
+    /// Description of the objects at the place.
     pub(super) text: String,
     name: String,
     depth: usize,
@@ -46,13 +46,13 @@ pub(super) struct ExplainedRow {
     figures: PlaceFigures,
     /// `true` if the shallow size of all objects at the place is known.
     is_whole: bool,
-    /// Number and class of its elements.
+    /// Number of elements in the container at the place, and their class.
     stored: Option<(u64, Option<String>)>,
-    /// `true` if it is a leak suspect.
+    /// `true` if the place is a leak suspect.
     is_suspect: bool,
     framework: Option<DescribedFacts>,
     pub(super) retained_bytes: u64,
-    /// Bytes of the reachable heap.
+    /// Size of the reachable heap in bytes.
     all_bytes: u64,
 }
 
@@ -75,7 +75,7 @@ impl ExplainedRow {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Link targets: `leaks` for a leak suspect, then the object if it is the only one: one of several would stand for all.
+    /// Returns link targets: `leaks` for a leak suspect, then the object if it is the only one at the place.
     fn targets(&self) -> impl Iterator<Item = CellTarget> {
         let evidence = self.is_suspect.then(|| CellTarget::Command(vec!["leaks".to_owned()]));
         evidence.into_iter().chain(self.single().map(CellTarget::Object))
@@ -83,7 +83,7 @@ impl ExplainedRow {
 }
 
 impl ExplainedPlaces {
-    /// Returns the places; those that are leak suspects are described as such.
+    /// Creates the rows; places that are leak suspects are described as in `leaks`.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, leaks: &Leaks) -> Self {
         let aligned = &places.heap.aligned;
         let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
@@ -145,7 +145,7 @@ impl ExplainedPlaces {
             && held.is_some()
     }
 
-    /// Returns a table with at most this many lines of rows.
+    /// Returns a table whose rows take at most this many lines.
     pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
         let all = self.all_bytes;
         let columns = [("", Align::Right), ("", Align::Right), ("", Align::Left)];
@@ -174,7 +174,7 @@ impl ExplainedPlaces {
     }
 }
 
-/// Describes a place: if its only object is a container, with the elements, unless a framework's rule describes it.
+/// Describes a place: by the rule of a framework, or, if its only object is a container, with the elements.
 fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> String {
     let example = places.heap.aligned.figures(0, one.place).example;
     let is_said = places.description(graph, one).is_some_and(|known| known.text.is_some());
@@ -188,8 +188,8 @@ fn text(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> Strin
     }
 }
 
-/// Returns the texts of rows, escaped, for `room` columns. The first long ones take two lines if `lines` exceeds the number of
-/// rows.
+/// Returns the escaped descriptions of rows, each at most `room` columns wide. If `lines` exceeds the number of rows, the first
+/// long descriptions take two lines.
 fn texts(shown: &[ExplainedRow], room: usize, lines: usize) -> Vec<String> {
     let mut spare = lines.saturating_sub(shown.len());
     let text = |one: &ExplainedRow| {
@@ -203,7 +203,7 @@ fn texts(shown: &[ExplainedRow], room: usize, lines: usize) -> Vec<String> {
     shown.iter().map(text).collect()
 }
 
-/// Returns a text for two lines of `room` columns; `None` if it fits in one line, or if a word does not fit in a line.
+/// Breaks a text into two lines of `room` columns; `None` if it fits in one line, or if a word does not fit in a line.
 fn two_lines(text: &str, room: usize) -> Option<String> {
     if text.split(' ').any(|word| fit::width(word) > room) {
         return None;

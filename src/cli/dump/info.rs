@@ -47,7 +47,7 @@ pub(crate) fn run(cx: &RunContext, args: &InfoArgs) -> anyhow::Result<Outcome> {
     Ok(heap.outcome(true))
 }
 
-/// The one row.
+/// The only row of the result.
 struct InfoFacts {
     info: DumpInfo,
     sizes: Sizes,
@@ -76,6 +76,7 @@ fn jvm(info: &DumpInfo) -> Value<'_> {
 }
 
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
+    /// A heap dump of the file, and its number.
     type NumberedHeapDump = (u32, HeapDumpInfo);
     Columns::new([
         Column::new(names::HEAP_DUMP, |(number, _): &NumberedHeapDump| (*number).into()),
@@ -124,7 +125,7 @@ fn columns() -> Columns<'static, InfoFacts> {
     Columns::new(columns)
 }
 
-/// Returns the columns about the contents of the heap dump.
+/// Returns the columns about the heap dump that was read.
 fn heap_columns(
     integer: impl Fn(ColumnKey, fn(&DumpInfo) -> u64) -> Column<'static, InfoFacts>,
 ) -> Vec<Column<'static, InfoFacts>> {
@@ -168,8 +169,8 @@ fn heap_columns(
     ]
 }
 
-/// Returns the columns of record counts by kind. They cover the whole file; `strings`, `stack_frames` and
-/// `stack_traces` count each ID or serial number once.
+/// Returns the columns with the number of records by kind in the whole file; `strings`, `stack_frames` and `stack_traces`
+/// are the numbers of distinct IDs or serial numbers.
 fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     let records = |kind: &str, count: fn(&RecordCounts) -> usize| {
         Column::new(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
@@ -299,7 +300,7 @@ fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
     table
 }
 
-/// Adds table lines about the heap dump itself.
+/// Adds table lines about the heap dump that was read.
 fn heap_lines(info: &DumpInfo, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     line("objects", format!("{}, {}", group_digits(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
@@ -340,7 +341,7 @@ const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("file.encoding", "encoding"),
 ];
 
-/// Returns the evidence for the layout, in sentences.
+/// Describes the evidence for the object layout, in sentences.
 fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;

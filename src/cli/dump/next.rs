@@ -1,4 +1,4 @@
-//! Next steps: commands that contain names and IDs from the dump.
+//! Suggested next commands, with names and IDs from the dump.
 
 use crate::cli::shared::commands::{Commands, NextCommand, is_typed, matches_itself};
 use hprof_query::leaks::holders::Holder;
@@ -66,7 +66,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     all.into_iter().map(|(command, arguments, why)| commands.step(command, arguments, &why)).collect()
 }
 
-/// Returns the target for a path search.
+/// Returns the argument that selects the object for a path search.
 fn target(holder: &Holder) -> String {
     match &holder.class {
         Some(class) if holder.is_class && matches_itself(class) => class.clone(),

@@ -1,4 +1,4 @@
-//! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
+//! `overview`: a summary of a dump on one screen; `hprof-cli DUMP` is short for it.
 
 use crate::cli::prelude::*;
 use crate::cli::retention::leaks::allocated::{self, AllocatingLine};
@@ -38,9 +38,9 @@ const FRAMES: usize = 9;
 const SHOWN_FRAMES: usize = 4;
 /// Maximum number of suspects described in sentences below the headline.
 const SHOWN_SUSPECTS: usize = 1;
-/// Lines of a screen: the table of places is shortened to fit.
+/// Maximum number of lines of the table output: the table of places is shortened to fit.
 const SCREEN: usize = 24;
-/// Minimum number of rows of that table.
+/// Minimum number of rows of the table of places.
 const MIN_ROWS: usize = 1;
 /// Line width if stdout is not a terminal.
 const WIDTH: u16 = 80;
@@ -155,22 +155,22 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     Ok(outcome)
 }
 
-/// The one row.
+/// The only row of the result.
 struct OverviewFacts {
     overview: Overview,
     places: ExplainedPlaces,
-    /// One-line verdict.
+    /// Verdict on the heap in one line.
     headline: String,
     /// Accumulation points, one sentence each.
     suspects: Vec<String>,
-    /// Sentences about suspects that are neither in the headline nor places of the table.
+    /// Sentences about suspects that neither the headline nor the table of places describes.
     untold: Vec<String>,
     next: Vec<NextCommand>,
     recording: Option<ComparedRecording>,
     allocated: AllocatedFirst,
 }
 
-/// Lines that allocated the objects of the first conclusion, if there is a recording.
+/// Lines that allocated the objects of the first conclusion, from the recording.
 #[derive(Default)]
 struct AllocatedFirst {
     sentence: Option<String>,
@@ -183,7 +183,7 @@ impl AllocatedFirst {
     }
 }
 
-/// Returns the lines above the sections.
+/// Returns the lines above the sections: name and facts of the dump, and the verdict.
 fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let info = &overview.info;
     let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.format.to_owned())];
@@ -259,7 +259,7 @@ fn property<'o>(overview: &'o Overview, key: &str) -> Option<&'o str> {
     properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// Returns the anomalies.
+/// Returns the lines about anomalies of the dump.
 fn odd(overview: &Overview) -> Vec<String> {
     let odd = &overview.found.odd;
     let mut all = Vec::new();
@@ -303,7 +303,7 @@ fn waste_share(overview: &Overview) -> Option<String> {
     })
 }
 
-/// Returns the thread that ran out of memory, with its stack.
+/// Describes the thread that ran out of memory, with its stack.
 fn stack(overview: &Overview, width: usize) -> Vec<String> {
     let Some(thread) = &overview.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
@@ -337,7 +337,7 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-/// Returns the keys at the top of the document: the verdict, as in `leaks`.
+/// Returns the keys at the top of the JSON document: the verdict, as in `leaks`.
 fn summary_columns<'a>() -> Columns<'a, String> {
     Columns::new([Column::new(names::HEADLINE, |headline: &String| headline.as_str().into())])
 }

@@ -1,4 +1,4 @@
-//! Findings of `overview` in passes over the heap, stored in the index for the next overview of the dump.
+//! Findings of `overview` from passes over the heap; the index stores them for later runs.
 
 use std::sync::OnceLock;
 
@@ -23,11 +23,11 @@ const VERSION: u32 = 3;
 pub(super) struct OverviewFindings {
     pub(super) findings: HeapFindings,
     pub(super) places: ExplainedPlaces,
-    /// One-line verdict.
+    /// Verdict on the heap in one line.
     pub(super) headline: String,
     /// Accumulation points, one sentence each.
     pub(super) suspects: Vec<String>,
-    /// Sentences about suspects that are neither in the headline nor places of the table.
+    /// Sentences about suspects that neither the headline nor the table of places describes.
     pub(super) untold: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl OverviewFindings {
         Ok(found)
     }
 
-    /// Finds them, including what `add` adds to the suspects; also returns the result of `add`.
+    /// Computes the findings after `add` has added data to the suspects; returns the result of `add` as well.
     pub(super) fn find<T>(
         dump: &Dump<'_>,
         frameworks: &Frameworks,
@@ -71,7 +71,7 @@ impl OverviewFindings {
 }
 
 /// Returns a fingerprint of this build of the program, as any change may change a sentence: [`VERSION`], and the size and
-/// modification time of its file at the first call. Builds with equal sizes and times differ only by [`VERSION`].
+/// modification time of the executable at the first call. Builds with equal sizes and times differ only by [`VERSION`].
 fn this_build() -> Option<Vec<u8>> {
     static BUILD: OnceLock<Option<(u64, u128)>> = OnceLock::new();
     let (len, modified) = (*BUILD.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! `recover`: one well-formed dump from the readable parts of damaged files.
+//! `recover`: creates one well-formed dump from the readable parts of damaged files.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -99,7 +99,7 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
     Ok(recovered.outcome(true))
 }
 
-/// Returns the files, each once.
+/// Returns the files without duplicates.
 fn distinct(files: &[PathBuf]) -> Vec<&PathBuf> {
     let mut seen = BTreeSet::new();
     files
@@ -108,7 +108,7 @@ fn distinct(files: &[PathBuf]) -> Vec<&PathBuf> {
         .collect()
 }
 
-/// Shows the answer.
+/// Shows the result.
 fn show(cx: &RunContext, args: &RecoverArgs, recovered: &RecoveredDump<'_>) -> anyhow::Result<()> {
     let report = recovered.report;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
@@ -120,7 +120,7 @@ fn show(cx: &RunContext, args: &RecoverArgs, recovered: &RecoveredDump<'_>) -> a
     Ok(())
 }
 
-/// Advises to name files that were not given: without them, the dump is not complete.
+/// Prints a note about other files of the dump that were not given: without them, the recovered dump is not complete.
 fn about_others(cx: &RunContext, others: &[PathBuf]) {
     if let Some(first) = others.first().map(|path| path.display()) {
         let text = match others.len() {
@@ -134,10 +134,10 @@ fn about_others(cx: &RunContext, others: &[PathBuf]) {
     }
 }
 
-/// The recovered dump, as the file of the answer.
+/// The recovered dump, as the source file of the result.
 struct RecoveredDump<'a> {
     input: &'a [&'a PathBuf],
-    /// Path and length of the dump, if one was written.
+    /// Path and length in bytes of the dump, if one was written.
     output: Option<(&'a Path, u64)>,
     report: &'a RecoverReport,
 }
@@ -213,7 +213,7 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
     }
 }
 
-/// Reason for a file without output.
+/// Condition under which the output is missing.
 const NOT_WRITTEN: &str = "no dump was written: the files contain no complete object";
 
 fn summary_columns<'a>() -> Columns<'a, RecoveredDump<'a>> {

@@ -1,4 +1,4 @@
-//! `redact`: a dump without its values that gives the same answers, and the proof.
+//! `redact`: writes a dump without its values that gives the same results, and proves that it does.
 
 mod analyses;
 mod answer;
@@ -203,7 +203,7 @@ fn write(
         let text = manifest::text(&result.manifest());
         let failed = || format!("cannot write {}", manifest_path.display());
         manifest_file.write_all(text.as_bytes()).with_context(failed)?;
-        // Without it, the names in OUT could not be translated back.
+        // Without the mapping, the names in OUT could not be translated back.
         let mapping = mapping.write(&args.what, &result.done.redacted.renames)?;
         file.commit()?;
         mapping.remove_old()?;
@@ -218,8 +218,8 @@ fn write(
     Ok(Outcome::No)
 }
 
-/// Warns about patterns of `--classes` without a match: the classes meant are not renamed, and the user will send the dump to
-/// somebody. Returns `true` if there are none.
+/// Warns about patterns of `--classes` without a match: the intended classes are not renamed, and the user will send the dump
+/// to somebody. Returns `true` if all patterns match.
 fn warn_unmatched(cx: &RunContext, renames: &ClassRenames) -> bool {
     for pattern in renames.unmatched_patterns() {
         cx.emit("warning", &format!("--classes {pattern}: no class of the dump matches"));
@@ -230,7 +230,7 @@ fn warn_unmatched(cx: &RunContext, renames: &ClassRenames) -> bool {
 /// Prefix of the directory with the index for the proof.
 const PROOF_DIR: &str = ".hprof-cli-proof-";
 
-/// Compares the dump with the redacted one, which has no name yet. Its index is removed.
+/// Compares the dump with the redacted one, which has a temporary name. The index of the redacted dump is removed.
 fn prove_unnamed(
     cx: &RunContext,
     args: &RedactArgs,
@@ -248,7 +248,7 @@ fn prove_unnamed(
     Ok(rows)
 }
 
-/// Compares a dump with the redacted one.
+/// Compares a dump with a redacted one that was written before.
 fn check(
     cx: &RunContext,
     args: &RedactArgs,
@@ -265,10 +265,10 @@ fn check(
     Ok(heap.outcome(is_matched && rows.iter().all(ProofRow::is_equal)))
 }
 
-/// Opens a dump with its graph.
+/// Function that opens a dump with its graph.
 type DumpOpener<'o> = &'o dyn Fn(&Input) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, ())>;
 
-/// Analyses both dumps and compares them. Returns whether all patterns of `--classes` match, too.
+/// Analyses both dumps. Returns the comparison of the results, and whether all patterns of `--classes` match.
 fn proof(
     cx: &RunContext,
     args: &RedactArgs,
@@ -303,7 +303,7 @@ impl RedactArgs {
         self.input_with(dump, &words)
     }
 
-    /// Returns the input for a dump, with further options.
+    /// Returns the input for a dump, with these options in addition.
     fn input_with(&self, dump: &Path, words: &[OsString]) -> anyhow::Result<Input> {
         let threads = self.threads.map(|threads| format!("--threads={threads}").into());
         let words: Vec<_> = words.iter().cloned().chain(threads).collect();
@@ -319,7 +319,7 @@ impl WhatGoes {
         self.key.as_deref().map_or_else(key_file::random, key_file::read_or_create)
     }
 
-    /// Notes which answers are less precise.
+    /// Prints notes about analyses that are less precise on the redacted dump.
     pub(crate) fn note(&self, cx: &RunContext) {
         if self.strict_numbers {
             let answers = redact::finer_answers().join("; ");
@@ -330,6 +330,7 @@ impl WhatGoes {
         }
     }
 
+    /// Returns the options for the redaction.
     pub(crate) fn options(&self) -> anyhow::Result<RedactOptions> {
         let mut keep = TextPatterns::default();
         for pattern in &self.keep {
@@ -347,14 +348,14 @@ impl WhatGoes {
     }
 }
 
-/// Returns the path with a suffix after its extension.
+/// Returns the path with a suffix appended after its extension.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The redaction of an input.
+/// A redaction that is about to run: the input, the options and the key.
 struct Redaction<'a> {
     path: &'a Path,
     options: &'a RedactOptions,
@@ -362,12 +363,12 @@ struct Redaction<'a> {
     bar: &'a Bar,
 }
 
-/// Result, and facts about the input.
+/// Result of a redaction, and facts about the input.
 pub(crate) struct RedactionResult {
     pub(crate) redacted: RedactReport,
     pub(crate) input_hash: String,
     pub(crate) input_bytes: u64,
-    /// Error that ended a compressed file early.
+    /// Error at which the decompression of the input ended early, if any.
     pub(crate) packed_error: Option<String>,
     pub(crate) is_pipe: bool,
 }
@@ -386,7 +387,7 @@ impl Redaction<'_> {
         self.pipe(Box::new(file), out)
     }
 
-    /// Reads a file twice. A compressed one is unpacked in `dir`, without a name.
+    /// Redacts a file, which is read twice. A compressed file is unpacked into an unnamed file in `dir`.
     fn file(self, dir: &Path, out: &mut dyn Write) -> anyhow::Result<RedactionResult> {
         let source = RecoverSource::open(self.path, dir, self.bar)?;
         let bytes = source.bytes();
@@ -442,7 +443,7 @@ impl Redaction<'_> {
         redacted.with_context(|| format!("cannot redact {}", self.path.display()))
     }
 
-    /// Reads a pipe once.
+    /// Redacts a pipe, which is read once.
     fn pipe(self, from: Box<dyn Read + '_>, out: &mut dyn Write) -> anyhow::Result<RedactionResult> {
         let name =
             if self.path.as_os_str() == "-" { "standard input".into() } else { self.path.to_string_lossy() };

@@ -20,10 +20,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli secrets heap.hprof --format sarif > secrets.sarif
   hprof-cli secrets heap.hprof --format json | jq '[.rows[].rule] | unique'";
 
-/// Reason why a row has no holder.
+/// Condition under which a row has no holder.
 const NO_HOLDER: &str = "only a thread's stack or another GC root holds the object, or nothing";
 
-/// Output format.
+/// Value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretsFormat {
     /// A format that every command has.
@@ -138,16 +138,16 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
     })
 }
 
-/// A row, and the number of similar rows that it represents.
+/// A row of the table, and the number of similar rows that it represents.
 struct ShownSecret<'a> {
     row: &'a SecretRow,
     more: u64,
 }
 
-/// Maximum number of rows of the same rule, class and holder that a table shows one by one.
+/// Maximum number of rows of the same rule, class and holder that a table shows separately.
 const ALIKE: usize = 20;
 
-/// Returns the rows of a table: of many similar ones only the first.
+/// Returns the rows of a table. Of more than [`ALIKE`] similar rows only the first is shown, unless `all` is set.
 fn table_rows<'a>(found: &'a Secrets, all: bool) -> Vec<ShownSecret<'a>> {
     let kind = |row: &'a SecretRow| (row.rule, row.class.as_str(), row.holder.as_deref());
     let mut counts: HashMap<_, usize> = HashMap::new();
@@ -236,7 +236,7 @@ fn summary_columns<'a>() -> Columns<'a, &'a Secrets> {
     ])
 }
 
-/// Writes SARIF: a result for each row, in the dump.
+/// Writes SARIF with a result for each row.
 fn write_sarif(
     cx: &RunContext,
     args: &SecretsArgs,

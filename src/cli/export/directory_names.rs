@@ -1,14 +1,14 @@
-//! Directory names of dumps and tables, valid whatever a file or class is called.
+//! Directory names for dumps and tables, valid for any name of a file or class.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum length of a name before it is shortened and ends with its hash: most file systems allow 255 bytes.
+/// Maximum length in bytes; a longer name is shortened and ends with its hash. Most file systems allow 255 bytes.
 const MAX_NAME_BYTES: usize = 180;
 
-/// File extensions of dumps, the last one first.
+/// File extensions of dumps, outermost first.
 const ENDINGS: &[&[&str]] =
     &[&[".gz", ".zst", ".zip", ".tar", ".tgz"], &[".tar"], &[".hprof", ".bin", ".txt"]];
 
@@ -38,8 +38,8 @@ fn of_dump(path: &Path) -> String {
     stem.to_owned()
 }
 
-/// Encodes a directory name: letters, digits, `.`, `_` and `-` stay, everything else is percent-encoded, as in Hive.
-/// Engines would ignore names that begin with `.` or `_`.
+/// Encodes a directory name: letters, digits, `.`, `_` and `-` are kept, everything else is percent-encoded, as in Hive.
+/// A leading `.` or `_` is encoded as well, as engines ignore such directories.
 pub(super) fn directory(name: &str) -> String {
     let mut out = String::new();
     for (at, c) in name.char_indices() {

@@ -1,5 +1,5 @@
-//! `export`: the tables of dumps as files for other engines. [`directory_names`] builds directory names, [`partition`] the
-//! directories, [`rows`] the answer.
+//! `export`: writes the tables of dumps to files for other engines. [`directory_names`] builds directory names, [`partition`]
+//! creates the directories, [`rows`] shows the result.
 
 mod directory_names;
 mod partition;
@@ -68,9 +68,9 @@ const STRINGS: &[Keyword<Strings>] = &[
 /// File that marks the directory as complete.
 const SUCCESS: &str = "_SUCCESS";
 
-/// Column of hashes, which `--strings none` hides.
+/// Name of the column of hashes, which `--strings none` hides.
 const HASH: &str = "hash";
-/// Tables with this column.
+/// Tables that have the column of hashes.
 const WITH_HASHES: [&str; 2] = ["strings", "properties"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ enum ExportFormat {
     NdJson,
 }
 
-/// Form in which texts and values of the heap are written.
+/// Form in which texts and values of the heap are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     None,
@@ -268,7 +268,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
 }
 
 impl ExportArgs {
-    /// Returns the key of the hashes of texts. It is read, and its file created, only if hashes are written.
+    /// Returns the key for hashes of texts. The key file is read or created only if hashes are written.
     fn text_key(&self, cx: &RunContext, to: &Path) -> anyhow::Result<TextKey> {
         let has_hashes = |table: &String| WITH_HASHES.iter().any(|with| table.eq_ignore_ascii_case(with));
         let is_needed = self.strings != Strings::None
@@ -319,7 +319,7 @@ impl RequestedTable<'_> {
     }
 }
 
-/// State shared by all dumps.
+/// State of an export, shared by all dumps.
 struct ExportRun<'a> {
     dumps: usize,
     args: &'a ExportArgs,
@@ -392,7 +392,7 @@ impl ExportRun<'_> {
         Ok((partitions, rows))
     }
 
-    /// Returns the requested tables, by class or by name.
+    /// Returns the requested tables, selected by class or by name.
     fn tables<'a>(&self, cx: &RunContext, tables: &Tables<'a>) -> anyhow::Result<Vec<RequestedTable<'a>>> {
         let mut asked: Vec<RequestedTable<'a>> = Vec::new();
         for name in &self.args.tables {
@@ -424,7 +424,7 @@ impl ExportRun<'_> {
 
     fn source<'s>(&self, table: &'s dyn Table) -> TableSource<'s> {
         let shape = WrittenColumns::new(table.definition(), |name, is_secret| match self.args.strings {
-            // Applies also to a field of that name in a class table: too little is better than too much.
+            // This includes a field of that name in a class table: too little is better than too much.
             Strings::None => is_secret || name == HASH,
             Strings::Hash => is_secret,
             Strings::Text => false,

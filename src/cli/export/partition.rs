@@ -13,17 +13,17 @@ use hprof_report::tables::{Files, TableFormat};
 use super::directory_names;
 use crate::cli::shared::output::file::mode_of_files;
 
-/// The partitions of a dump, one per table. If dropped without [`Partitions::publish`], they are removed.
+/// The partitions of a dump, one per table. If dropped before [`Partitions::publish`], they are removed.
 pub(super) struct Partitions {
     to: Arc<OpenDir>,
-    /// `dump=NAME`
+    /// Name of the dump's directory within each table: `dump=NAME`.
     name: String,
     format: TableFormat,
-    /// Table directories, and the maximum permissions of files in them.
+    /// Table directories, and the maximum permissions of the files in each.
     tables: Vec<(String, u32)>,
     /// Directories created so far, by table.
     made: Vec<TemporaryDir>,
-    /// Directories of tables that did not exist.
+    /// Index of each table whose directory did not exist, and the directory.
     new_tables: Vec<(usize, Arc<OpenDir>)>,
     is_published: bool,
 }
@@ -114,7 +114,7 @@ impl Drop for Partitions {
             return;
         }
         self.made.clear();
-        // Those that are empty.
+        // Those that are still empty.
         for (table, dir) in &self.new_tables {
             let _ = self.to.remove_made_dir(self.table_name(*table), dir);
         }

@@ -1,4 +1,4 @@
-//! The written files, as the answer of the command.
+//! The result of `export`: the written tables as rows.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_report::json;
 use hprof_report::number::format_count;
 
-/// A table of a dump.
+/// An exported table of a dump, as a row of the result.
 pub(super) struct ExportedTable {
     pub(super) dump: String,
     pub(super) table: String,
@@ -19,16 +19,16 @@ pub(super) struct ExportedTable {
     pub(super) parts: u64,
 }
 
-/// A dump.
+/// Result of exporting a dump.
 pub(super) struct ExportedDump {
     pub(super) one: OneDump,
     pub(super) name: String,
-    /// Reason why it was not exported.
+    /// Reason why the dump was not exported.
     pub(super) error: Option<String>,
     pub(super) rows: Vec<ExportedTable>,
 }
 
-/// All dumps.
+/// Result of exporting all dumps.
 pub(super) struct ExportResult {
     pub(super) to: String,
     pub(super) dumps: Vec<ExportedDump>,

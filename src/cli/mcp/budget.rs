@@ -1,18 +1,19 @@
-//! Cutting answers to a number of bytes, by whole rows and elements.
+//! Shortening results to a number of bytes, by whole rows and elements.
 
 use serde_json::{Map, Value, json};
 
 use super::wire::json_text;
 
-/// Maximum length of a text that is cut last, in characters.
+/// Maximum length in characters of a text when texts are shortened as the last resort.
 const SHORT_TEXT: usize = 200;
 
-/// Cuts a JSON answer to at most `bytes` bytes: removes elements from the ends of its longest lists, and stores in the key
-/// `omitted` how many of which list. Texts are shortened only if that is not enough. Returns whether anything was cut.
+/// Shortens a JSON result to at most `bytes` bytes: removes elements from the ends of its longest lists, and describes in the
+/// key `omitted` how many elements of which lists. Texts are shortened only if that is not enough. Returns whether anything
+/// was removed or shortened.
 pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     let mut omitted = Vec::<(String, usize)>::new();
     let mut is_cut = false;
-    // One element of each list says more than none; without any, a row still has its numbers.
+    // One element of each list is better than none; without any, a row still has its numbers.
     for (stage, least) in [CutScope::All, CutScope::WithinRows, CutScope::All].into_iter().zip([1, 0, 0]) {
         cut_lists(answer, bytes, (stage, least), &mut omitted);
         let is_too_long = map_length(answer).saturating_add(note_length(&omitted)) > bytes;
@@ -21,15 +22,15 @@ pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     note(answer, &omitted) | is_cut
 }
 
-/// Lists that are cut.
+/// Lists that may be shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CutScope {
     All,
-    /// All but the rows themselves.
+    /// All lists except the rows themselves.
     WithinRows,
 }
 
-/// Cuts lists down to `least` elements until the answer fits or nothing is left to cut.
+/// Shortens lists to no fewer than `least` elements until the result fits or no list can be shortened further.
 fn cut_lists(
     answer: &mut Map<String, Value>,
     bytes: usize,
@@ -66,7 +67,7 @@ fn map_length(value: &Map<String, Value>) -> usize {
     json_text(value).len()
 }
 
-/// Maximum number of lists that the note names; it counts the others together.
+/// Maximum number of shortened lists that the note names; it states the number of further lists.
 const NAMED: usize = 8;
 
 /// Estimates the length of the note in bytes.
@@ -104,7 +105,7 @@ fn kept_count(list: &[Value], excess: usize, least: usize) -> usize {
     count.max(least).min(list.len().saturating_sub(1))
 }
 
-/// Returns the list that takes most bytes, among those with more than `least` elements, with its path.
+/// Returns the list with the largest size among those with more than `least` elements, and the path to it.
 fn longest(
     answer: &mut Map<String, Value>,
     stage: CutScope,
@@ -133,23 +134,24 @@ fn longest(
     value.as_array_mut().map(|list| (words.join("."), list))
 }
 
+/// A step of a path in a JSON document.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-/// Search for the list that takes most bytes.
+/// Search for the list with the largest size.
 struct Search<'a> {
     path: Vec<Step<'a>>,
-    /// Length and path.
+    /// Size in bytes of the largest list so far, and the path to it.
     best: Option<(usize, Vec<Step<'a>>)>,
     stage: CutScope,
     least: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Visits a value. Returns its approximate length, as each list that is cut needs a new search.
+    /// Visits a value. Returns its approximate length; an exact one is not needed.
     fn visit(&mut self, value: &'a Value) -> usize {
         match value {
             Value::Array(list) => {
@@ -184,7 +186,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Shortens long texts.
+/// Shortens long texts. Returns whether any was shortened.
 fn shorten(answer: &mut Map<String, Value>) -> bool {
     let mut is_cut = false;
     answer.values_mut().for_each(|value| is_cut |= shorten_value(value));
@@ -205,7 +207,7 @@ fn shorten_value(value: &mut Value) -> bool {
     }
 }
 
-/// Cuts a text so that it has at most `bytes` bytes as JSON.
+/// Truncates a text so that it has at most `bytes` bytes as JSON.
 pub(super) fn fit_text(text: &str, bytes: usize) -> String {
     let mut most = bytes;
     loop {
@@ -217,7 +219,7 @@ pub(super) fn fit_text(text: &str, bytes: usize) -> String {
     }
 }
 
-/// Returns a part of a text, by its number from 1, and whether more follow: whole lines, with at most `bytes` bytes as JSON.
+/// Returns part `number` (from 1) of a text, and whether more parts follow: whole lines with at most `bytes` bytes as JSON.
 pub(super) fn part(text: &str, number: usize, bytes: usize) -> Option<(&str, bool)> {
     let mut rest = text;
     for at in 1.. {
@@ -239,7 +241,7 @@ pub(super) fn part(text: &str, number: usize, bytes: usize) -> Option<(&str, boo
     None
 }
 
-/// Cuts a text to a number of bytes, at the end of a line unless the first is too long.
+/// Truncates a text to a number of bytes, at the end of a line unless the first line is too long.
 fn cut_text(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -290,7 +292,7 @@ mod tests {
         assert!(cut(&mut answer, 1000));
         assert!(serde_json::to_string(&answer).unwrap().len() <= 1000);
         assert_eq!(answer["omitted"].as_array().unwrap().len(), 2, "{answer:?}");
-        // Without room for one element of each list, the row stays with its numbers.
+        // Without room for one element of each list, the row is kept with its numbers.
         let lists: Map<String, Value> =
             (0..40).map(|list| (format!("list{list}"), json!([{"class": "com.acme.Order"}]))).collect();
         let mut row = lists.clone();

@@ -1,4 +1,4 @@
-//! Messages: JSON-RPC 2.0, one per line, in both eras of the protocol.
+//! Messages of the protocol: JSON-RPC 2.0, one per line, for versions with and without a handshake.
 //!
 //! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no session: each request names its version in
 //! `_meta`, and each result states that it is complete, and for how long it may be cached.
@@ -8,35 +8,39 @@ use serde_json::{Map, Value, json};
 use super::budget;
 use super::wire::json_text;
 
-/// Versions with a handshake, oldest first.
+/// Versions of the protocol that begin with a handshake, oldest first.
 pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The version without one.
+/// The version of the protocol without a handshake.
 pub(crate) const STATELESS: &str = "2026-07-28";
 
-/// Keys of `_meta`.
+/// Key of `_meta` that contains the version of the protocol.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Error codes of JSON-RPC and of the protocol.
+/// Error code of JSON-RPC: the message is not valid JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
+/// Error code of JSON-RPC: the message is not a valid request.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
+/// Error code of JSON-RPC: the method does not exist.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// Error code of JSON-RPC: the parameters are invalid.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// Error code of the protocol: the version is not supported.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 #[cfg(feature = "serve")]
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
-/// Error code of this server: it already answers its maximum number of requests.
+/// Error code of this server: it is already running its maximum number of calls.
 pub(crate) const BUSY: i64 = -32000;
 
-/// Maximum length of the text of an error as JSON: it may quote the request.
+/// Maximum length of an error message as JSON: it may quote the request.
 pub(super) const MAX_ERROR: usize = 3 << 10;
 
-/// Maximum length of an ID as JSON.
+/// Maximum length of a request's ID as JSON.
 const MAX_ID: usize = 1 << 10;
 
-/// An error of the protocol.
+/// An error response of the protocol: code and message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
@@ -45,10 +49,12 @@ pub(crate) struct RpcError {
 }
 
 impl RpcError {
+    /// Creates an error with a code and a message.
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: budget::fit_text(&message.into(), MAX_ERROR), data: None }
     }
 
+    /// Creates an error about invalid parameters.
     pub(super) fn params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
@@ -70,34 +76,34 @@ impl RequestId {
     }
 }
 
-/// A message of a client.
+/// A message from a client.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ClientMessage {
     Request(ClientRequest),
-    /// The client no longer waits for the answer to a request.
+    /// The client no longer waits for the result of a request.
     Cancelled(RequestId),
-    /// A notification that needs no action, or a response to no request.
+    /// A notification or response that needs no action.
     Other,
 }
 
-/// A request.
+/// A request from a client.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientRequest {
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
     pub(crate) is_stateless: bool,
-    /// Token by which the client recognizes progress.
+    /// Token that identifies the request in progress notifications.
     pub(crate) progress_token: Option<Value>,
 }
 
 impl ClientRequest {
-    /// Returns whether the answer may take long.
+    /// Returns whether the request may take long.
     pub(crate) fn is_long(&self) -> bool {
         matches!(self.method.as_str(), "tools/call" | "resources/read")
     }
 
-    /// Returns the name or URI that a request is about, which HTTP also has in a header.
+    /// Returns the name or URI that the request is about, which HTTP clients repeat in a header.
     #[cfg(feature = "serve")]
     pub(crate) fn name(&self) -> Option<&str> {
         let key = if self.method == "resources/read" { "uri" } else { "name" };
@@ -106,7 +112,7 @@ impl ClientRequest {
     }
 }
 
-/// Parses a message. An error contains the ID of the request, if it can be read.
+/// Parses a message. An error contains the ID of the request, if the ID can be read.
 pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, RpcError)> {
     let null = |code, message: &str| (None, RpcError::new(code, message));
     let value: Value =
@@ -163,7 +169,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     Ok(ClientMessage::Request(ClientRequest { id, method, params, is_stateless, progress_token }))
 }
 
-/// Returns a line with a result. With `is_listing`, stateless clients may cache it for a minute.
+/// Returns a line with the result of a request. If `is_listing` is set, clients without a session may cache it for a minute.
 pub(super) fn result(request: &ClientRequest, mut result: Map<String, Value>, is_listing: bool) -> String {
     if request.is_stateless {
         result.insert("resultType".to_owned(), "complete".into());
@@ -192,7 +198,7 @@ pub(super) fn progress(token: &Value, seconds: u64, text: &str) -> String {
     line(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
 }
 
-/// Name and version of this program.
+/// Returns the name and version of this program.
 pub(super) fn server_info() -> Value {
     json!({"name": "hprof-cli", "title": "hprof-cli: Java heap dumps", "version": env!("CARGO_PKG_VERSION")})
 }

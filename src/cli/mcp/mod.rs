@@ -1,14 +1,14 @@
-//! `mcp`: answers for assistants, by the Model Context Protocol on stdin and stdout.
+//! `mcp`: lets assistants query dumps by the Model Context Protocol on stdin and stdout.
 //!
 //! | question | where |
 //! |---|---|
 //! | What is a message, and which era of the protocol is it? | [`message`] |
 //! | Which methods are there? | [`mod@server`] |
-//! | Which tools are there, and which command answers each? | [`tools`] |
-//! | How does a command become an answer that fits? | [`call`] runs it, [`budget`] cuts it |
+//! | Which tools are there, and which command does each run? | [`tools`] |
+//! | How does a command become a result that fits? | [`call`] runs it, [`budget`] shortens it |
 //! | Prompts, resources and instructions | [`texts`] |
 //!
-//! A call is a process of this program with the arguments of a shell: its figures are the command's own, it can be cancelled,
+//! A call is a process of this program with the arguments of a shell: its numbers are the command's own, it can be cancelled,
 //! and a hostile dump can affect only that process.
 
 mod budget;
@@ -40,11 +40,11 @@ use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::spool;
 use hprof_query::objects::condition::size;
 
-/// Maximum size of an answer in bytes, as by default of `--max-bytes`.
+/// Default of `--max-bytes`: maximum size of a result in bytes.
 #[cfg(feature = "serve")]
 pub(crate) const MAX_BYTES: usize = 16 << 10;
 
-/// Minimum of `--max-bytes`, also for single calls: evidence and one row must fit.
+/// Minimum of `--max-bytes`, including the limit of a single call: evidence and one row must fit.
 const MIN_BYTES: usize = 4 << 10;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -105,7 +105,7 @@ pub(crate) fn run(cx: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {
 ///
 /// # Errors
 ///
-/// If one of them is not a file, or a path cannot be made absolute.
+/// If one of the dumps is not a file, or a path cannot be made absolute.
 pub(crate) fn server<'d>(
     dumps: impl Iterator<Item = &'d PathBuf> + Clone,
     index: &IndexDir,
@@ -123,8 +123,8 @@ pub(crate) fn server<'d>(
     Ok(McpServer::new(dumps, runner, max_bytes))
 }
 
-/// Returns the paths of dumps for commands, and the directory in which these run. If all dumps are in one directory, these are
-/// file names in it, so that answers do not reveal it; otherwise the given paths.
+/// Returns the paths of dumps for commands, and the directory in which the commands run. If all dumps are in one directory, the
+/// paths are file names in it, so that results do not reveal the directory; otherwise the given paths.
 fn command_paths<'d>(
     dumps: impl Iterator<Item = &'d PathBuf> + Clone,
 ) -> std::io::Result<(Option<PathBuf>, Vec<PathBuf>)> {

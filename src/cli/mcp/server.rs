@@ -1,4 +1,4 @@
-//! The server: reads messages, answers them, and runs calls concurrently.
+//! The server: reads messages, responds to them, and runs calls concurrently.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
@@ -19,40 +19,40 @@ use super::{budget, wire};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::spool;
 
-/// Maximum length of a message.
+/// Maximum length of a message in bytes.
 pub(crate) const MAX_LINE: u64 = 1 << 20;
 
-/// Maximum number of calls at once.
+/// Maximum number of concurrent calls.
 pub(crate) const MAX_CALLS: usize = 4;
 
-/// Separator between the URI of a document and the number of a part, from 1.
+/// Separator between the URI of a document and the number of a part, counted from 1.
 const PART: &str = "?part=";
 
-/// Time between two reports of progress.
+/// Time between two progress notifications.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// The state of a server.
+/// The dumps and limits of a server.
 #[derive(Debug)]
 pub(crate) struct McpServer {
-    /// Paths for commands.
+    /// Paths of the dumps, as passed to commands.
     dumps: Vec<PathBuf>,
     runner: Runner,
     max_bytes: usize,
 }
 
-/// A running server: its output, and the current calls.
+/// A connection to a client: its output, and the calls that are running.
 struct McpSession<'s, W> {
     server: &'s McpServer,
     out: Mutex<W>,
     calls: Mutex<HashMap<RequestId, Arc<Processes>>>,
 }
 
-/// Serves on stdin and stdout until stdin ends.
+/// Serves a client on stdin and stdout until stdin ends.
 pub(super) fn run(server: McpServer) -> io::Result<()> {
     serve(&server, io::stdin().lock(), io::stdout())
 }
 
-/// Serves until the input ends, and answers the calls that were read until then. If the output ends, they are cancelled.
+/// Serves until the input ends, and completes the calls that were read until then. If the output fails, calls are cancelled.
 fn serve(server: &McpServer, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
     let session = McpSession::new(server, output);
     std::thread::scope(|scope| {
@@ -73,7 +73,7 @@ fn serve(server: &McpServer, mut input: impl BufRead, output: impl Write + Send)
                 Ok(_) => match message::parse(&line) {
                     Ok(ClientMessage::Request(request)) => session.request(scope, request),
                     Ok(ClientMessage::Cancelled(id)) => {
-                        // Its ID may be used again before its process has ended.
+                        // The ID may be used again before the process has ended.
                         if let Some(call) = lock(&session.calls).remove(&id) {
                             call.cancel();
                         }
@@ -125,7 +125,7 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
         out.flush()
     }
 
-    /// Answers a request; one that may take long, on a separate thread.
+    /// Handles a request; one that may take long is handled on a separate thread.
     fn request<'c>(
         &'c self,
         scope: &'c std::thread::Scope<'c, '_>,
@@ -147,7 +147,7 @@ impl<'s, W: Write + Send> McpSession<'s, W> {
         }
         scope.spawn(move || {
             if self.call(&request, &processes).is_err() {
-                // Nobody reads the answers.
+                // Nobody reads the results.
                 self.cancel_all();
             }
         });
@@ -209,7 +209,7 @@ impl McpServer {
         Self { dumps, runner, max_bytes }
     }
 
-    /// Returns the answer to a request that needs no dump.
+    /// Returns the response to a request that needs no dump, as a line.
     pub(crate) fn at_once(&self, request: &ClientRequest) -> String {
         match self.quick(request) {
             Ok((result, is_listing)) => message::result(request, result, is_listing),
@@ -217,7 +217,7 @@ impl McpServer {
         }
     }
 
-    /// Writes the progress of a request that may take long, then the answer.
+    /// Writes progress notifications for a request that may take long, then the response.
     #[cfg(feature = "serve")]
     pub(crate) fn in_time(
         &self,
@@ -229,7 +229,7 @@ impl McpServer {
         let _ = McpSession::new(self, out).call(request, processes);
     }
 
-    /// Answers a request that needs no dump. Also returns whether clients may cache the answer.
+    /// Handles a request that needs no dump. Returns the result, and whether clients may cache it.
     fn quick(&self, request: &ClientRequest) -> Result<(Map<String, Value>, bool), RpcError> {
         let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
         let (result, is_listing) = match request.method.as_str() {
@@ -268,7 +268,7 @@ impl McpServer {
         Ok((object(result), is_listing))
     }
 
-    /// Answers a request that may take long.
+    /// Handles a request that may take long.
     fn long(&self, request: &ClientRequest, processes: &Processes) -> Result<Map<String, Value>, RpcError> {
         match request.method.as_str() {
             "tools/call" => Ok(self.tool(&request.params, processes)?.result()),
@@ -299,7 +299,7 @@ impl McpServer {
             Some(Value::Object(arguments)) => arguments,
             Some(_) => return Err(RpcError::params("`arguments` has to be an object")),
         };
-        // Errors of arguments are for the model, which can correct its call.
+        // Errors in arguments are reported to the model, which can correct its call.
         let checked = match tool.check(arguments) {
             Ok(checked) => checked,
             Err(why) => return Ok(CallAnswer::error(why)),
@@ -326,7 +326,7 @@ impl McpServer {
         asked.unwrap_or(self.max_bytes)
     }
 
-    /// Lists the dumps.
+    /// Returns the list of dumps as the result of a call.
     fn list(&self, processes: &Processes, max_bytes: usize) -> CallAnswer {
         let mut text = String::new();
         let rows: Vec<Value> = self
@@ -347,7 +347,7 @@ impl McpServer {
                 row.into()
             })
             .collect();
-        // The commands that answer the same in a shell.
+        // The commands that show the same in a shell.
         let shell = self.dumps.iter().map(|path| Runner::shell_line(&["info".into(), path.into()]));
         let shell = shell.collect::<Vec<_>>().join("; ");
         let mut answer = object(json!({
@@ -413,7 +413,7 @@ impl McpServer {
             (None, Some(handle)) => {
                 let path = self.dump(handle).map_err(RpcError::params)?;
                 let mut facts = self.facts(path, processes).map_err(RpcError::params)?;
-                // Its escapes make it longer as a text in JSON.
+                // Escaping makes it longer as a text in JSON.
                 let mut bytes = most;
                 while budget::escaped_length(&wire::json_text(&facts)) > most && bytes > 512 {
                     bytes = bytes / 4 * 3;
@@ -438,7 +438,7 @@ mod tests {
     use super::*;
     use crate::cli::mcp::CallLimits;
 
-    /// Serves these lines without a dump, and returns the answers.
+    /// Serves these lines without a dump, and returns the responses.
     fn serve_lines(input: &str) -> Vec<Value> {
         let limits = CallLimits { time: Duration::from_secs(60), memory: None, is_background: false };
         let runner = Runner {

@@ -1,4 +1,4 @@
-//! The tools, and the command that answers each.
+//! The tools that the server offers, and the command that each of them runs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 
 use super::MIN_BYTES;
 
-/// Maximum number of rows that a call may ask for.
+/// Maximum number of rows that a call may request.
 const MAX_ROWS: u64 = 1000;
 
-/// Maximum length of an answer that a call may ask for.
+/// Maximum length in bytes of a result that a call may request.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Maximum length of a text: it is an argument of a process, which may have 128 KiB.
+/// Maximum number of characters of an argument: it is passed to a process, which accepts 128 KiB.
 const MAX_CHARACTERS: usize = 32_000;
 
-/// Default number of rows.
+/// Default number of rows of a result.
 const ROWS: u64 = 20;
 
-/// A tool.
+/// A tool of the protocol.
 pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
@@ -35,6 +35,7 @@ struct Argument {
     description: &'static str,
 }
 
+/// Type of an argument.
 enum Kind {
     /// Handle of a dump.
     Dump,
@@ -198,7 +199,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Arguments that every tool has.
+/// Arguments that all tools accept.
 const COMMON: &[Argument] = &[optional(
     "max_bytes",
     Kind::Count(MIN_BYTES as u64, MAX_BYTES as u64),
@@ -241,7 +242,7 @@ impl Tool {
         })
     }
 
-    /// Returns a call for more than the answer with this many rows; `cut_to` is the number of bytes to which it was cut.
+    /// Returns a call for more than the result with this many rows; `cut_to` is the size in bytes to which it was shortened.
     pub(super) fn next_call(
         &self,
         given: &Map<String, Value>,
@@ -252,7 +253,7 @@ impl Tool {
         let has_top = self.arguments.iter().any(|argument| argument.name == TOP.name);
         let is_full = has_top && top < MAX_ROWS && u64::try_from(rows).is_ok_and(|rows| rows >= top);
         let mut arguments = given.clone();
-        // An answer of the maximum length cannot become longer.
+        // A result of the maximum length cannot become longer.
         if let Some(bytes) = cut_to.filter(|bytes| *bytes < MAX_BYTES) {
             arguments.insert("max_bytes".to_owned(), bytes.saturating_mul(4).min(MAX_BYTES).into());
         } else if cut_to.is_some() {
@@ -319,15 +320,17 @@ impl Kind {
     }
 }
 
-/// Checked arguments of a call.
+/// Arguments of a call that were checked against the tool's declaration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallArguments<'a>(&'a Map<String, Value>);
 
 impl<'a> CallArguments<'a> {
+    /// Returns the value of a text argument.
     pub(super) fn text(self, name: &str) -> Option<&'a str> {
         self.0.get(name)?.as_str()
     }
 
+    /// Returns the value of a numeric argument.
     pub(super) fn count(self, name: &str) -> Option<u64> {
         self.0.get(name)?.as_u64()
     }
@@ -337,7 +340,7 @@ impl<'a> CallArguments<'a> {
     }
 }
 
-/// Returns the words of the command that answers a call; `dump` finds the file of a handle.
+/// Returns the command line that a call runs; `dump` finds the file of a handle.
 ///
 /// # Errors
 ///
@@ -373,7 +376,7 @@ pub(super) fn command<'d>(
         "paths" => ("paths-to-root", vec![Some(top())], arguments.text("object").into_iter().collect()),
         "object" => (
             "show",
-            // Rows are referrers.
+            // Rows are referrers in this case.
             vec![flag("referrers", "--incoming").map(|_| top()), flag("referrers", "--incoming")],
             arguments.text("object").into_iter().collect(),
         ),

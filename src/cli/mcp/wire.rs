@@ -1,10 +1,10 @@
-//! JSON as it is sent.
+//! Escaped JSON for messages.
 
 use hprof_report::escape;
 use serde::Serialize;
 
-/// Returns a value as JSON in which characters that control a terminal or the direction of text are escaped, too: a parser
-/// gets the same.
+/// Returns a value as JSON. Characters that control a terminal or the direction of text are escaped as well, which does not
+/// change what a parser reads.
 pub(super) fn json_text(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     if !text.contains(escape::is_harmful) {

@@ -50,10 +50,10 @@ fn with_hint(arg: Arg) -> Arg {
     }
 }
 
-/// Returns the script of clap_complete with fixes.
+/// Returns the script of clap_complete with fixes that clap_complete 4.6.11 has no settings for.
 ///
-/// No setting of clap_complete 4.6.11 has the same effect, and there is no later version yet. Where a later version
-/// contains a fix, nothing is found to replace.
+/// There is no later version yet. If a later version contains a fix, the text to replace is not found, and the script is
+/// not changed.
 fn fix_script(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script

@@ -20,7 +20,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Name of the program and of its page.
 const ROOT: &str = "hprof-cli";
 
-/// Date of the last change to the pages' content, shown in their footers beside the version.
+/// Date of the last change to the pages' content, shown in their footers with the version.
 const DATE: &str = "2026-11-26";
 
 /// Title of the exit codes in help.
@@ -73,7 +73,7 @@ fn page_name(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// Builds a page: NAME, DESCRIPTION and OPTIONS come from clap_mangen, the others from here. The text below the
+/// Builds a page: clap_mangen writes NAME, DESCRIPTION and OPTIONS, this module the other sections. The text below the
 /// options in `--help` (examples, exit codes) becomes sections.
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let name = page_name(command);
@@ -102,7 +102,7 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     if name != ROOT {
         text += &format!(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", escaped(ROOT));
     }
-    // Each section of clap_mangen begins with it. Before a list of values it breaks the line three times, which
+    // Each section of clap_mangen begins with the preamble. Before a list of values it breaks the line three times, which
     // mandoc warns about.
     page += &text.replace(PREAMBLE, "").replace(".br\n\n.br\n", ".sp\n");
     Ok(page.into_bytes())
@@ -139,7 +139,7 @@ fn values(argument: &clap::Arg) -> Option<String> {
     Some(names.collect::<Vec<_>>().join("\\ "))
 }
 
-/// Splits the text below the options in help into sections: a title is a line that ends with a colon.
+/// Splits the text below the options in help into sections: title, and lines. A title is a line that ends with a colon.
 fn sections_of(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
@@ -160,7 +160,7 @@ fn exit_status(out: &mut String, below: &[(&str, Vec<&str>)]) {
     }
 }
 
-/// Writes the variables and files of commands that read dumps; the program's page lists those of all commands.
+/// Writes the environment variables and files of commands that read dumps; the program's page lists those of all commands.
 fn environment_and_files(out: &mut String, command: &clap::Command) {
     let commands = || std::iter::once(command).chain(command.get_subcommands());
     let arguments = || commands().flat_map(clap::Command::get_arguments);
@@ -223,13 +223,13 @@ fn write_preformatted(out: &mut String, title: &str, lines: &[&str]) {
     *out += &format!(".SH \"{}\"\n.nf\n", escaped(&title.to_uppercase()));
     for line in lines.iter().take(end) {
         let line = line.get(indent.unwrap_or(0)..).unwrap_or_default();
-        // An empty line is a request.
+        // An empty line would be a request of roff.
         *out += &if line.is_empty() { ".sp\n".to_owned() } else { format!("{}\n", escaped(line)) };
     }
     *out += ".fi\n";
 }
 
-/// Escapes a text for roff: no escapes, no ligatures of hyphens and quotes, no line that is a request.
+/// Escapes a text for roff: backslashes, hyphens and quotes, and lines that would be requests.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! `--version --verbose`: facts for a bug report.
+//! `--version --verbose`: facts about this build and machine, for a bug report.
 
 use std::env::consts::{ARCH, OS};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::cli::agent::library;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
-/// The commit of a build by `dist/build.sh`, which passes it to the compiler.
+/// The commit of the source; `dist/build.sh` passes it to the compiler.
 const COMMIT: Option<&str> = option_env!("HPROF_CLI_COMMIT");
 
 /// Cargo features, and whether they are enabled.
@@ -66,7 +66,7 @@ pub(crate) fn run(cx: &RunContext) -> anyhow::Result<()> {
     output::finish(out)
 }
 
-/// Returns names and values in the order of output.
+/// Returns the names and values to print, in this order.
 fn facts() -> Vec<(&'static str, String)> {
     let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
     let threads = std::thread::available_parallelism();

@@ -29,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Maximum number of characters of a sort text in a table.
 const TABLE_TEXT: usize = 40;
 
-/// Value of `--sort`.
+/// Value of `--sort`: an order, or the name of a field.
 #[derive(Debug, Clone)]
 enum SortWord {
     Key(InstanceOrder),
@@ -95,7 +95,7 @@ pub(crate) struct InstancesArgs {
     output: Output,
 }
 
-/// Creates a row from an object and the value that it is sorted by.
+/// Creates a row from an object and the value by which it is sorted.
 fn sortable_row(
     graph: &ObjectGraph,
     labels: &Labels<'_>,
@@ -105,12 +105,12 @@ fn sortable_row(
     (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
 }
 
-/// Result of the query.
+/// Result of the query: rows, and counts.
 struct InstancesResult {
     rows: LazyRows<ObjectIndex, (InstanceRow, Option<SortValue>)>,
     /// Number of matching objects, regardless of `--top`.
     total: u64,
-    /// Indices of selections that match no class.
+    /// Indices of the selections that match no class.
     unmatched: Vec<usize>,
 }
 
@@ -187,7 +187,7 @@ fn ask(args: &InstancesArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Re
     Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 
-/// Notes what rows cannot show.
+/// Prints notes about what the rows cannot show, such as selections without a match.
 fn notes(
     cx: &RunContext,
     args: &InstancesArgs,
@@ -214,7 +214,7 @@ fn notes(
     }
 }
 
-/// A row and its class.
+/// A row, and the name of its class.
 struct InstanceLine<'a> {
     row: InstanceRow,
     class: Option<&'a str>,

@@ -27,11 +27,11 @@ const DEFAULT_TOP: usize = 25;
 const TABLE_ELEMENTS: usize = 5;
 /// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
-/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// Maximum size in bytes of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
 /// more.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Help text. It is not a doc comment, where text in brackets would be a link.
+/// Help text. It is not a doc comment, as text in brackets would be a link.
 const ABOUT: &str = r#"Run an OQL query
 
 SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
@@ -127,8 +127,8 @@ fn max_rows(args: &OqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
-/// rows were omitted.
+/// Returns the maximum number of rows computed before anything is shown: for a table, one more than it shows, to know
+/// whether rows were omitted.
 fn max_first_rows(args: &OqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     max_rows(args).saturating_add(is_table.into()).min(KEPT)
@@ -189,7 +189,7 @@ fn show(
     Ok(session.outcome(rows > 0))
 }
 
-/// Returns the columns of rows that are objects.
+/// Returns the columns for rows that are objects.
 fn object_columns() -> Columns<'static, OqlRow> {
     fn object(row: &OqlRow) -> Option<&ObjectRow> {
         match row {
@@ -225,7 +225,7 @@ fn object_columns() -> Columns<'static, OqlRow> {
     ])
 }
 
-/// Returns the columns that a query names; in a table, columns whose first rows contain only numbers are
+/// Returns the columns for the values that a query selects. In a table, columns whose first rows contain only numbers are
 /// right-aligned.
 fn cell_columns(names: &[String], first: &[OqlRow]) -> Columns<'static, OqlRow> {
     fn cell(row: &OqlRow, at: usize) -> &OqlValue {
@@ -284,7 +284,7 @@ fn csv(cell: &OqlValue) -> Value<'_> {
     }
 }
 
-/// Returns the key of a map entry in a cell.
+/// Formats the key of a map entry in a cell.
 fn plain_key(key: &OqlValue) -> String {
     match key {
         OqlValue::Object(id, ..) => format!("{id:#x}"),
@@ -312,7 +312,7 @@ fn plain(cell: &OqlValue, longest: usize) -> String {
     }
 }
 
-/// Keys of the document besides its rows.
+/// Keys of the JSON document in addition to its rows.
 struct OqlSummary {
     names: Vec<Value<'static>>,
     total: Option<u64>,

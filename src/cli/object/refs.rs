@@ -22,7 +22,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof com.acme.Registry
   hprof-cli refs heap.hprof 0x7c00012a8 --format json | jq -r '.rows[] | [.reference, .object] | @tsv'";
 
-/// Number of class names listed if several match.
+/// Number of class names listed if several classes match.
 const NAMED: usize = 5;
 
 /// Values of `--group-by`.
@@ -72,24 +72,24 @@ impl RefsArgs {
     }
 }
 
-/// Object that the argument selects.
+/// Object selected by the argument.
 enum RefsTarget {
     Object(ObjectIndex),
-    /// No object; with a description of similar ones.
+    /// No object; the text describes similar ones.
     None(String),
 }
 
-/// Result of the query.
+/// Result of the query: rows, and facts about the object.
 struct RefsResult {
     target: RefsTarget,
-    /// Number of rows, including those that `--top` omits.
+    /// Number of rows, including those omitted by `--top`.
     total: u64,
     /// The first rows.
     rows: Vec<ReferenceRow>,
     groups: Vec<ReferenceGroupRow>,
-    /// Description of the GC root, if the object is one.
+    /// Description of the GC root, if the object is a root.
     root: Option<String>,
-    /// Number of objects that reference it as their class.
+    /// Number of instances, if the object is a class object: they reference it as their class.
     instances: Option<u64>,
 }
 
@@ -155,7 +155,7 @@ fn ask(args: &RefsArgs, asked: &[Selection], dump: &Dump<'_>) -> anyhow::Result<
     Ok(found)
 }
 
-/// Resolves the argument to an object.
+/// Finds the object that the argument selects.
 fn target(object: &Selection, dump: &Dump<'_>) -> RefsTarget {
     let (summary, text) = (dump.summary, &object.text);
     match &object.what {
@@ -209,7 +209,7 @@ fn no_class(summary: &Summary, text: &str) -> String {
     format!("no class object in the dump matches {text}; object IDs look like 0x7c00012a8{hint}")
 }
 
-/// Shows the empty answer if the object was not found.
+/// Shows a result without rows if the object was not found.
 fn nothing<R>(
     cx: &RunContext,
     args: &RefsArgs,
@@ -222,7 +222,7 @@ fn nothing<R>(
     session.show(cx, "refs", &args.output, answer)
 }
 
-/// Shows rows or groups, and facts about the object itself.
+/// Shows rows or groups, and facts about the object.
 fn show<R>(
     cx: &RunContext,
     args: &RefsArgs,
@@ -248,7 +248,7 @@ fn show<R>(
     session.show(cx, "refs", &args.output, answer)
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 struct RefsSummary<'a> {
     of: ObjectStep,
     direction: Direction,
@@ -325,7 +325,7 @@ fn named_object(row: &ReferenceRow) -> NamedObject<'_> {
     NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 
-/// The objects of a class, and the class name.
+/// A group of references with the same class, and the class name.
 struct RefsGroupLine<'a> {
     row: &'a ReferenceGroupRow,
     class: Option<&'a str>,

@@ -26,8 +26,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Default number of characters of a text in a table.
 pub(crate) const DEFAULT_CHARS: usize = 200;
-/// Rows computed at a time, and maximum number of characters of their texts.
+/// Number of rows computed at a time, unless their texts exceed [`CHUNK_CHARS`].
 const CHUNK: usize = 1 << 10;
+/// Maximum number of characters of the texts of rows that are computed at a time.
 const CHUNK_CHARS: usize = 1 << 24;
 
 /// Values of `--sort`.
@@ -99,7 +100,7 @@ impl StringsArgs {
         limit(self.max_chars, self.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX)
     }
 
-    /// Explains why there are no rows.
+    /// Returns the reason why there are no rows.
     fn why_nothing(&self) -> &'static str {
         let is_any = self.pattern.is_none() && self.min_length == 0 && self.max_length.is_none();
         match (self.duplicates, is_any, self.live) {
@@ -167,7 +168,7 @@ pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome
     Ok(session.outcome(rows > 0))
 }
 
-/// Computes some rows on all threads.
+/// Computes the given rows on all threads.
 fn make(reader: &StringReader<'_>, rows: std::ops::Range<usize>) -> Vec<StringRow> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }

@@ -1,7 +1,7 @@
-//! Runs commands to build a page.
+//! Runs commands whose output pages show.
 //!
-//! A page consists of answers of commands, the same that a shell gets: as grids, or as their JSON documents. So a
-//! page, its JSON and the command that it shows cannot disagree.
+//! A page consists of the output of commands, the same as in a shell: as grids, or as JSON documents. So a page, its JSON and
+//! the command that it shows cannot disagree.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use hprof_report::grid::Grid;
 use super::listings;
 use super::site::Site;
 
-/// A question: a command, its options and its arguments.
+/// A command to run: its name, dumps, options and arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandQuery<'a> {
     cx: &'a RunContext,
@@ -30,25 +30,25 @@ pub(crate) struct CommandQuery<'a> {
     arguments: Vec<String>,
     /// Options given to the server, which a shell command must repeat.
     common: &'a [OsString],
-    /// Recording beside the dump.
+    /// Recording that was given with the dump.
     recording: Option<&'a Path>,
 }
 
-/// Commands that read a recording beside the dump.
+/// Commands that can read a recording in addition to the dump.
 const WITH_RECORDING: [&str; 2] = ["leaks", "overview"];
 
-/// Reason why there is no answer.
+/// Error of a command: message, advice and notes.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// Error message.
     pub(crate) text: String,
     /// Advice.
     pub(crate) hint: Option<String>,
-    /// Earlier notes: the position in a query.
+    /// Notes before the error, such as the position in a query.
     pub(crate) notes: Vec<Note>,
 }
 
-/// An answer as grids, with the notes of the command.
+/// Output of a command as grids, with the command's notes.
 #[derive(Debug)]
 pub(crate) struct GridAnswer {
     pub(crate) grids: Vec<Grid>,
@@ -56,7 +56,7 @@ pub(crate) struct GridAnswer {
 }
 
 impl<'a> CommandQuery<'a> {
-    /// Creates a question to one dump of a site.
+    /// Creates a query of one dump of a site.
     pub(crate) fn new(cx: &'a RunContext, site: &'a Site, dump: &Path, command: &'static str) -> Self {
         Self {
             cx,
@@ -69,7 +69,7 @@ impl<'a> CommandQuery<'a> {
         }
     }
 
-    /// Adds an older dump to compare with, before the dump.
+    /// Adds an older dump to compare with, as the argument before the dump.
     pub(crate) fn since(mut self, old: &Path) -> Self {
         self.dumps.insert(0, old.to_owned());
         self
@@ -99,8 +99,8 @@ impl<'a> CommandQuery<'a> {
         self
     }
 
-    /// Returns the path of its answer as CSV with all rows, below the path of the dump. `None` if no page asks the
-    /// same.
+    /// Returns the path of the command's output as CSV with all rows, below the path of the dump. `None` if no page shows the
+    /// output of this command.
     pub(crate) fn csv_path(&self) -> Option<String> {
         let (path, parameter, options) = listings::place(self.command)?;
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -116,7 +116,7 @@ impl<'a> CommandQuery<'a> {
         is_one.then(|| format!("{path}.csv{}{query}", if query.is_empty() { "" } else { "?" }))
     }
 
-    /// Returns the command line for a shell.
+    /// Returns the equivalent command line for a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
         words.extend(self.dumps.iter().map(|dump| quoted_path(spool::original_path(dump))));
@@ -133,7 +133,7 @@ impl<'a> CommandQuery<'a> {
         words.join(" ")
     }
 
-    /// Returns the words for clap: no value is taken for an option.
+    /// Returns the command line for clap, in which no value can be taken for an option.
     fn words(&self, format: Option<&str>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.command.into()];
         words.extend(self.common.iter().cloned());
@@ -164,49 +164,49 @@ impl<'a> CommandQuery<'a> {
         }
     }
 
-    /// Runs the command and returns grids.
+    /// Runs the command and returns its output as grids.
     pub(crate) fn grids(&self) -> Result<GridAnswer, Failure> {
         let said = self.listen(MAX_DOCUMENT, None)?;
         Ok(GridAnswer { grids: said.grids, notes: said.notes })
     }
 
-    /// Runs the command and returns the whole answer in a format for programs.
+    /// Runs the command and returns its complete output in a format for programs.
     pub(crate) fn document(&self, format: &str) -> Result<Vec<u8>, Failure> {
         let said = self.listen(MAX_ANSWER, Some(format))?;
         if !said.bytes.is_empty() {
             return Ok(said.bytes);
         }
-        // A command that finds nothing may write nothing, with the reason in a note.
+        // A command without a result may write nothing, with the reason in a note.
         let wrong = said.notes.into_iter().find(|note| note.kind == "error");
         Err(Failure::new(wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text)))
     }
 
-    /// Runs the command and returns the answer in another format.
+    /// Runs the command and returns its output in the given format, and its notes.
     pub(crate) fn format(&self, format: &str) -> Result<(Vec<u8>, Vec<Note>), Failure> {
         let said = self.listen(MAX_DOCUMENT, Some(format))?;
         Ok((said.bytes, said.notes))
     }
 
-    /// Runs the command and returns its JSON document, to build a page.
+    /// Runs the command and returns its JSON document, to build a page, and its notes.
     pub(crate) fn json(&self) -> Result<(Json, Vec<Note>), Failure> {
         let said = self.listen(MAX_DOCUMENT, Some("json"))?;
         match serde_json::from_slice(&said.bytes) {
             Ok(document) => Ok((document, said.notes)),
-            // A command that finds nothing may write nothing.
+            // A command without a result may write nothing.
             Err(_) if said.bytes.is_empty() => Ok((Json::Null, said.notes)),
             Err(error) => Err(Failure::new(format!("the answer is not as expected: {error}"))),
         }
     }
 
-    /// Returns the question for programs: all rows, unless the request limits them.
+    /// Returns the query for programs: without a default limit on rows. `is_top_asked` means that the request has a limit.
     pub(crate) fn for_document(self, is_top_asked: bool) -> Self {
         if is_top_asked { self } else { self.without("top") }
     }
 }
 
-/// Maximum size of a document that is sent as it is.
+/// Maximum size in bytes of a document that is sent unchanged.
 const MAX_ANSWER: usize = 64 << 20;
-/// Maximum size of a JSON document that a page is built from.
+/// Maximum size in bytes of a JSON document that a page is built from.
 const MAX_DOCUMENT: usize = 16 << 20;
 
 impl Failure {

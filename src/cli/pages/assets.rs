@@ -1,16 +1,16 @@
-//! Assets of pages: no other file is served.
+//! Static files of pages: no other file is served.
 
 /// Style of all pages and of reports.
 pub(crate) const STYLE: &str = include_str!("assets/style.css");
 /// Additional style of reports.
 pub(crate) const REPORT_STYLE: &str = include_str!("assets/report.css");
-/// Script that adds to pages where JavaScript is available.
+/// Script that enhances pages if JavaScript is available.
 #[cfg(feature = "serve")]
 pub(crate) const SCRIPT: &str = include_str!("assets/script.js");
 #[cfg(feature = "serve")]
 const ICON: &str = include_str!("assets/icon.svg");
 
-/// Returns a file by its path: content and type.
+/// Returns the content and the media type of the file at a path.
 #[cfg(feature = "serve")]
 pub(crate) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     match path {

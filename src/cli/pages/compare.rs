@@ -1,4 +1,4 @@
-//! Comparison with the baseline.
+//! The page that compares the dump with the baseline.
 
 use maud::html;
 
@@ -6,7 +6,7 @@ use super::ask::CommandQuery;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// Kinds of comparisons, as in `diff --group-by`.
+/// Values of `diff --group-by` that the page offers.
 const BY: &[&str] = &[
     "place",
     "class",
@@ -20,12 +20,12 @@ const BY: &[&str] = &[
     "waste",
 ];
 
-/// Returns the kind of comparison.
+/// Returns the requested value of `--group-by`.
 fn group_by<'r>(request: &'r Request<'_>) -> &'r str {
     request.value("group-by").unwrap_or("place")
 }
 
-/// Returns the question; `None` if there is no baseline.
+/// Returns the query that compares the dumps; `None` if there is no baseline.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let by = group_by(request);
     let mut ask = request.ask("diff").since(request.site.baseline.as_deref()?).option("group-by", by);

@@ -1,4 +1,4 @@
-//! The consoles for OQL and SQL: a query, its rows, help. The history is in the browser's own memory.
+//! The consoles for OQL and SQL: a query, its rows, help. The browser stores the history.
 
 use maud::{Markup, html};
 
@@ -9,13 +9,13 @@ use super::ask::{CommandQuery, GridAnswer};
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// Default number of rows.
+/// Default limit of rows.
 const TOP: &str = "100";
 
-/// A query language.
+/// A query language that has a console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Language {
-    /// Command, and path of its page.
+    /// Name of the command, and path of its page.
     command: &'static str,
     name: &'static str,
     /// Placeholder of the query field.
@@ -24,7 +24,7 @@ pub(crate) struct Language {
     has_live: bool,
 }
 
-/// Eclipse MAT's query language.
+/// OQL, the query language of Eclipse MAT.
 pub(crate) const OQL: Language = Language {
     command: "oql",
     name: "OQL",
@@ -40,7 +40,7 @@ pub(crate) const SQL: Language = Language {
     has_live: false,
 };
 
-/// Returns the question for the query; `None` if there is no query.
+/// Returns the command that runs the requested query; `None` if the request has no query.
 pub(crate) fn ask<'a>(language: Language, request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let query = request.value("q")?;
     let top = request.clamp_option("top", request.value("top").unwrap_or(TOP));

@@ -1,35 +1,35 @@
-//! Access to the JSON documents that pages are built from, by the names of the dictionary.
+//! Access to the JSON documents that pages are built from, by the names in the dictionary of keys.
 
 use hprof_query::dictionary::Name;
 use serde_json::Value as Json;
 
-/// Reads answers of commands. Reading a name that the answer lacks is a bug in the page: tests fail then.
+/// Lookup in JSON documents of commands. Reading a name that the document lacks is a bug in the page: tests fail then.
 pub(crate) trait Look {
-    /// Returns the value of a name; `None` if it is `null`.
+    /// Returns the value of a key; `None` if it is `null`.
     fn value(&self, name: Name) -> Option<&Json>;
-    /// Returns the value of a name that only some kinds of rows have.
+    /// Returns the value of a key that only some kinds of rows have.
     fn maybe(&self, name: Name) -> Option<&Json>;
     /// Returns the rows of a document.
     fn rows(&self) -> &[Json];
-    /// Returns the dump of a document; `null` if there is none.
+    /// Returns the description of the dump in a document; `null` if there is none.
     fn dump(&self) -> &Json;
 
-    /// Returns the text of a name; empty if it is `null`.
+    /// Returns the text of a key; empty if it is `null`.
     fn text(&self, name: Name) -> &str {
         self.value(name).and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// Returns the number of a name.
+    /// Returns the number of a key; `None` if it is `null`.
     fn number(&self, name: Name) -> Option<u64> {
         self.value(name).and_then(Json::as_u64)
     }
 
-    /// Returns the values of a list.
+    /// Returns the elements of a key that contains a list.
     fn list(&self, name: Name) -> &[Json] {
         self.value(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns whether a name is true.
+    /// Returns whether the value of a key is `true`.
     fn is(&self, name: Name) -> bool {
         self.value(name).and_then(Json::as_bool) == Some(true)
     }

@@ -1,4 +1,4 @@
-//! The flame graph of a recording: stacks as an icicle whose boxes are links that zoom.
+//! The page with the flame graph of a recording: stacks as an icicle whose boxes are links that zoom.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use super::ask::CommandQuery;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// Maximum depth of drawn frames; deeper ones count in the boxes above them.
+/// Maximum depth of frames drawn; the samples of deeper frames count in the boxes above them.
 const MAX_DEPTH: usize = 120;
-/// Minimum share of a box, as a divisor of the whole.
+/// Minimum share of a box, as a divisor of the total.
 const MIN_SHARE: u64 = 2000;
 const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
 
-/// Separator between the frames of a zoom in an address.
+/// Separator between the frames of a zoom in a URL.
 const SEPARATOR: char = ';';
 
 fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
@@ -81,14 +81,14 @@ fn figure(ask: &CommandQuery<'_>, request: &Request<'_>) -> Markup {
     }
 }
 
-/// A frame and its callees.
+/// A frame in the tree of stacks, with its callees.
 #[derive(Default)]
 struct Frame<'a> {
     weight: u64,
     called: BTreeMap<&'a str, Frame<'a>>,
 }
 
-/// Draws folded stacks below `zoom`. `href` returns the address of a zoom; none in a report.
+/// Draws folded stacks below `zoom`. `href` returns the URL of a zoom; `None` in a report.
 pub(crate) fn picture(folded: &str, zoom: &str, href: &dyn Fn(&str) -> Option<String>) -> Option<Markup> {
     let mut root = Frame::default();
     for line in folded.lines() {
@@ -150,7 +150,7 @@ mod tests {
         let zoomed = picture(folded, "a.A.run", &none).unwrap().into_string();
         assert!(zoomed.contains("4 of 4") && zoomed.contains("3 of 4") && !zoomed.contains("runs"));
         assert!(picture(folded, "nothing", &none).is_none());
-        // The address of a box leads to the frames below it.
+        // The URL of a box shows the frames below it.
         let href = |path: &str| Some(format!("?zoom={}", percent_encode(path)));
         assert!(picture(folded, "", &href).unwrap().into_string().contains("?zoom=a.A.run%3Bb.B.go"));
     }

@@ -1,4 +1,4 @@
-//! The frame of a page: head, navigation, search, breadcrumbs; and components shared by all pages.
+//! The layout of a page: head, navigation, search, breadcrumbs; and components shared by all pages.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -11,25 +11,25 @@ use super::ask::{CommandQuery, Failure, GridAnswer};
 use super::request::{ReplyForm, Request};
 use super::site::{AvailableData, Site};
 
-/// A page without its frame.
+/// The content of a page, without head and navigation.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Title, used as heading too.
+    /// Title; the heading as well, unless there is another one.
     pub(crate) title: String,
     /// Heading, if it differs from the title.
     pub(crate) heading: Option<Markup>,
-    /// Entry in the navigation that is current.
+    /// Path of the navigation entry that is marked as current.
     pub(crate) current: &'static str,
     /// Breadcrumbs: names and paths.
     pub(crate) crumbs: Vec<(String, String)>,
-    /// Content.
+    /// Main content.
     pub(crate) body: Markup,
-    /// HTTP status: 200, or an error.
+    /// HTTP status: 200, or the code of an error.
     pub(crate) status: u16,
 }
 
 impl Page {
-    /// Creates a page of the navigation.
+    /// Creates a page that is an entry of the navigation.
     pub(crate) fn new(current: &'static str, title: impl Into<String>, body: Markup) -> Self {
         let title = title.into();
         Self { title, heading: None, current, crumbs: Vec::new(), body, status: 200 }
@@ -41,13 +41,13 @@ impl Page {
         self
     }
 
-    /// Sets a heading that is more than the title.
+    /// Sets a heading that differs from the title.
     pub(crate) fn heading(mut self, heading: Markup) -> Self {
         self.heading = Some(heading);
         self
     }
 
-    /// Creates a page about a failure.
+    /// Creates a page that shows a failure.
     pub(crate) fn for_failure(current: &'static str, title: &str, failure: &Failure, links: &Links) -> Self {
         let mut page = Self::new(current, title, failure_alert(failure, links));
         page.status = 404;
@@ -66,7 +66,7 @@ pub(crate) const HEAP_PAGES: &[(&str, &str)] = &[
     ("waste", "Waste"),
     ("oql", "OQL"),
 ];
-/// Other pages of a heap.
+/// Further pages of a heap in the navigation: path, name.
 pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
     #[cfg(feature = "sql")]
     ("sql", "SQL"),
@@ -79,7 +79,7 @@ pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
     ("info", "Info"),
     ("doctor", "Doctor"),
 ];
-/// Pages of recordings.
+/// Pages of recordings in the navigation: path, name.
 pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
     ("recording", "Recording"),
     ("sites", "Allocation sites"),
@@ -100,7 +100,7 @@ pub(crate) fn head(title: &str, name: &str) -> Markup {
     }
 }
 
-/// Renders a whole document. Scripts and styles come from the server.
+/// Renders a complete HTML document. Scripts and styles come from the server.
 pub(crate) fn document(site: &Site, number: usize, has: AvailableData, page: &Page) -> Markup {
     let name = site.name(number);
     let links = site.links(number);
@@ -168,7 +168,7 @@ fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
     html! { a href=[links.to(path)] aria-current=[(path == current).then_some("page")] { (name) } }
 }
 
-/// Renders the equivalent shell command, and a link to its answer for a spreadsheet.
+/// Renders the equivalent shell command, and a link to its output as CSV.
 pub(crate) fn command(ask: &CommandQuery<'_>, links: &Links) -> Markup {
     let csv = ask.csv_path().and_then(|path| links.to(&path));
     html! {
@@ -180,7 +180,7 @@ pub(crate) fn command(ask: &CommandQuery<'_>, links: &Links) -> Markup {
     }
 }
 
-/// Renders the command of a whole page, and links to the same answer for programs.
+/// Renders the command of a whole page, and links to its output for programs.
 pub(crate) fn page_command(ask: &CommandQuery<'_>, request: &Request<'_>) -> Markup {
     html! {
         (command(ask, &Links::none()))
@@ -188,7 +188,7 @@ pub(crate) fn page_command(ask: &CommandQuery<'_>, request: &Request<'_>) -> Mar
     }
 }
 
-/// Renders links to the same page for programs.
+/// Renders links to the content of the page for programs.
 pub(crate) fn formats(request: &Request<'_>) -> Markup {
     html! {
         p.formats {
@@ -197,7 +197,7 @@ pub(crate) fn formats(request: &Request<'_>) -> Markup {
     }
 }
 
-/// Renders the notes of an answer.
+/// Renders the notes of a command.
 pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
     // Hints about options are for a shell, as pages have their own controls. Damage is always shown.
     let is_for_shell = |note: &Note| note.kind != "warning" && note.text.contains("--");
@@ -223,14 +223,14 @@ pub(crate) fn failure_alert(failure: &Failure, links: &Links) -> Markup {
     }
 }
 
-/// Returns whether the grids of an answer have any rows.
+/// Returns whether the grids of a command's output have any rows.
 fn has_rows(answered: &GridAnswer) -> bool {
     answered.grids.iter().any(|grid| {
         !grid.rows.is_empty() || !grid.above.is_empty() || !grid.under.is_empty() || grid.instead.is_some()
     })
 }
 
-/// Renders an answer: its grids and notes.
+/// Renders the output of a command, grids and notes, or the failure.
 pub(crate) fn answer(of: Result<GridAnswer, Failure>, links: &Links, caption: &str) -> Markup {
     match of {
         Ok(answered) => html! {
@@ -242,7 +242,7 @@ pub(crate) fn answer(of: Result<GridAnswer, Failure>, links: &Links, caption: &s
     }
 }
 
-/// Renders a section with a heading, an answer and its command.
+/// Renders a section with a heading, the output of a command, and the command.
 pub(crate) fn section(heading: &str, ask: &CommandQuery<'_>, links: &Links) -> Markup {
     html! {
         section {
@@ -253,14 +253,14 @@ pub(crate) fn section(heading: &str, ask: &CommandQuery<'_>, links: &Links) -> M
     }
 }
 
-/// Renders figures in a row: label and value.
+/// Renders facts side by side: label and value.
 pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
     html! {
         dl.facts { @for (value, name) in facts { div { dt { (name) } dd { (value) } } } }
     }
 }
 
-/// Renders a part of a whole as a number and a bar.
+/// Renders a part of a total as a number and a bar.
 pub(crate) fn share(part: u64, whole: u64) -> Markup {
     html! {
         meter min="0" max="100" value=(hundredths(part, whole)) aria-hidden="true" {}
@@ -268,7 +268,7 @@ pub(crate) fn share(part: u64, whole: u64) -> Markup {
     }
 }
 
-/// Formats a number with thousands separators; a dash if there is none.
+/// Formats a number with thousands separators; as a dash if it is missing.
 pub(crate) fn number(value: Option<u64>) -> String {
     value.map_or_else(|| "–".to_owned(), group_digits)
 }

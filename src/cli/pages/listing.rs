@@ -1,6 +1,6 @@
-//! Pages with one answer of one command, and a form for the command's options.
+//! Pages with the output of one command, and a form for the command's options.
 //!
-//! The form is built from the declaration of the command line: choices are its possible values, titles its help.
+//! The form is built from the declaration of the command line: choices are the possible values, titles are the help.
 
 use clap::{Arg, ArgAction};
 use maud::{Markup, html};
@@ -13,7 +13,7 @@ use super::listings::Listing;
 use super::request::Request;
 
 impl Listing {
-    /// Returns the question that a request asks.
+    /// Returns the query for a request.
     pub(crate) fn ask<'a>(&self, request: &Request<'a>) -> CommandQuery<'a> {
         let mut ask = request.ask(self.command);
         for arg in option_args(self.command, self.options) {
@@ -58,7 +58,7 @@ impl Listing {
         Page::new(self.path, self.title, body)
     }
 
-    /// Renders the form: one control per option.
+    /// Renders the form, with one control per option.
     fn form(&self, request: &Request<'_>) -> Markup {
         let args = option_args(self.command, self.options);
         if args.is_empty() && self.argument.is_none() {
@@ -76,7 +76,7 @@ impl Listing {
     }
 }
 
-/// Renders the line below a page that does not show all rows.
+/// Renders the note on a page that does not show all rows.
 fn more_line(answered: &super::ask::GridAnswer, request: &Request<'_>) -> Option<Markup> {
     let (left, what) = answered.grids.iter().find_map(|grid| grid.more)?;
     let shown: u64 = answered.grids.iter().map(|grid| grid.rows.len() as u64).sum();

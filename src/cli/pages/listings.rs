@@ -1,23 +1,23 @@
-//! The answers that have pages of their own, their options, and the paths of commands' answers.
+//! The commands whose output has a page of its own, with their options and paths.
 
-/// A page.
+/// A page that shows the output of one command.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Path, and the page's entry in the navigation.
+    /// Path of the page, and of its entry in the navigation.
     pub(crate) path: &'static str,
     pub(crate) title: &'static str,
-    /// Description in a sentence.
+    /// Description of the page in a sentence.
     pub(crate) about: &'static str,
     pub(crate) command: &'static str,
-    /// Options in the form.
+    /// Options that the form offers.
     pub(crate) options: &'static [&'static str],
-    /// Parameter for the argument after the dump, and its description.
+    /// URL parameter for the argument after the dump, and its description.
     pub(crate) argument: Option<(&'static str, &'static str)>,
     /// Default number of rows.
     pub(crate) top: Option<&'static str>,
 }
 
-/// All pages.
+/// All pages that show the output of one command.
 pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "histo",
@@ -195,11 +195,11 @@ pub(crate) const LISTINGS: &[Listing] = &[
     },
 ];
 
-/// Options of the dominator tree on its page.
+/// Options that the page of the dominator tree accepts.
 const OF_TREE: &[&str] = &["of", "group-by", "min-retained", "depth"];
 
-/// Returns the location of a command's answers: the path, the parameter for the argument after the dump, and the
-/// parameters that are options.
+/// Returns where a command's output is available: the path, the URL parameter for the argument after the dump, and the
+/// URL parameters that are options.
 pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>, &'static [&'static str])> {
     match command {
         "dominators" => return Some(("dominators", None, OF_TREE)),

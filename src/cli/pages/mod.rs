@@ -1,8 +1,8 @@
-//! Pages: the content that a server shows in a browser and that reports consist of.
+//! Pages: the HTML that a server shows in a browser and that reports consist of.
 //!
-//! Every page is HTML that works without JavaScript; where JavaScript is available, a script adds to it. Pages are
-//! built from answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same
-//! path with `.json` is the document of the command. docs/pages.md lists them.
+//! Every page is HTML that works without JavaScript; where JavaScript is available, a script enhances it. Pages are
+//! built from the output of commands ([`ask`]), in a common layout ([`frame`]); most show the output of one command with a
+//! form ([`listing`]). The same path with `.json` is the JSON document of the command. docs/pages.md lists the pages.
 
 pub(crate) mod ask;
 pub(crate) mod assets;
@@ -45,7 +45,7 @@ use site::{AvailableData, Site};
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
-    /// Shared: many clients may read one answer slowly.
+    /// Body; shared, as many clients may read it slowly.
     pub(crate) body: Arc<Vec<u8>>,
     /// Redirect target.
     pub(crate) location: Option<String>,
@@ -76,7 +76,7 @@ impl Reply {
     }
 }
 
-/// Returns whether answering a path may take longer than reading a few objects. Such questions have separate turns,
+/// Returns whether answering a request may take longer than reading a few objects. Such requests have separate turns,
 /// so that other pages do not wait for them.
 #[cfg(feature = "serve")]
 pub(crate) fn is_long(target: &str) -> bool {
@@ -98,7 +98,7 @@ pub(crate) fn is_long(target: &str) -> bool {
     }
 }
 
-/// Answers a request by the answers of commands in this context.
+/// Responds to a request by running commands in this context.
 pub(crate) fn reply(cx: &RunContext, site: &Site, target: &str, wants_json: bool) -> Reply {
     if target.len() > MAX_TARGET {
         let failure = Failure::new("the address is too long");
@@ -125,7 +125,7 @@ pub(crate) fn reply(cx: &RunContext, site: &Site, target: &str, wants_json: bool
     Reply::html(page.status, document)
 }
 
-/// Returns the answer of a page for programs. Errors are JSON if `wants_json` is set.
+/// Returns the JSON or CSV of a page. Errors are JSON if `wants_json` is set.
 fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     let (site, is_csv) = (request.site, request.form == ReplyForm::Csv);
     let tells_json = wants_json || !is_csv;
@@ -141,7 +141,7 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     }
 }
 
-/// Replies that the page does not exist.
+/// Returns the reply for a page that does not exist.
 pub(crate) fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("no such page");
     if wants_json {
@@ -152,7 +152,7 @@ pub(crate) fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     Reply::html(404, frame::document(site, number, AvailableData::UNKNOWN, &page))
 }
 
-/// Returns the question whose answer is the page's, for programs.
+/// Returns the query whose output is the JSON or CSV of a page.
 fn question<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let is_top_asked = request.value("top").is_some();
     let ask = match request.page() {
@@ -208,7 +208,7 @@ fn look(request: &Request<'_>) -> AvailableData {
     }
 }
 
-/// Returns the question about objects that have a finalizer, by class: jhat's "Finalizer Summary".
+/// Returns the query for objects that have a finalizer, by class: jhat's "Finalizer Summary".
 fn finalizers<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     request.ask("oql").argument(
         "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \

@@ -15,18 +15,18 @@ use super::request::Request;
 
 /// Maximum number of elements of an array or collection on a page.
 const ELEMENTS: u64 = 50;
-/// Maximum number of referrers on the page.
+/// Maximum number of referrers on a page.
 const REFERRERS: &str = "50";
 /// Maximum number of instances of a class for which paths to its class object are searched immediately.
 const MAX_INSTANCES: u64 = 50_000;
 /// Maximum number of referrers searched immediately for paths.
 const BUDGET: &str = "20000";
-/// Number of steps shown at either end of a path.
+/// Number of steps shown at each end of a path.
 const STEPS: usize = 20;
 /// Maximum number of objects read immediately for a histogram of the retained set.
 const MAX_RETAINED: u64 = 200_000;
 
-/// Returns the `show` question of the object; `None` if the path names no object.
+/// Returns the `show` query for the object; `None` if the path does not name an object.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let of = request.subject().filter(|_| request.path.len() == 2)?;
     let digits = of.strip_prefix("0x")?;
@@ -145,7 +145,7 @@ fn dominator(row: &Json, links: &Links) -> Markup {
     }
 }
 
-/// Renders the first path from a root, one step per line.
+/// Renders the first path from a GC root, one step per line.
 fn path(request: &Request<'_>, ask: &CommandQuery<'_>, of: &str, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
@@ -216,13 +216,13 @@ fn retained_section(request: &Request<'_>, of: &str, row: &Json, links: &Links) 
     }
 }
 
-/// Returns the number of objects in its retained set.
+/// Returns the number of objects in the retained set of the object `of`.
 fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
     let row = request.ask("retained").argument(of).json();
     row.ok().and_then(|(document, _)| document.row()?.number(names::RETAINED_OBJECTS)).unwrap_or_default()
 }
 
-/// Renders a value: a link if it is an object.
+/// Renders a value of a field or element; a reference is a link to the object.
 pub(crate) fn value(of: &Json, links: &Links) -> Markup {
     let shown = match of.value(names::VALUE) {
         Some(Json::String(text)) => text.clone(),

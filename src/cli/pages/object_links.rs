@@ -1,4 +1,4 @@
-//! Names of a document's objects on pages, and links to their pages.
+//! Displayed names of objects, and links to their pages.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -8,16 +8,16 @@ use hprof_query::dictionary::{Name, names};
 use hprof_report::html::{self, Links, class_name, text};
 use hprof_values::ObjectId;
 
-/// Class of class objects.
+/// Name of the class of class objects.
 const CLASS: &str = "java.lang.Class";
 
-/// Returns an object ID of a document.
+/// Returns the object ID at a key of a document.
 pub(crate) fn id(of: &Json, name: Name) -> Option<ObjectId> {
     let digits = of.text(name).strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(ObjectId)
 }
 
-/// Returns the page of the object that a record names.
+/// Returns the URL of the page of the object that a record describes.
 pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
     id(of, names::OBJECT).and_then(|id| links.object(id))
 }
@@ -35,7 +35,7 @@ pub(crate) fn object_name(of: &Json, class: Name, label: Name) -> Markup {
     }
 }
 
-/// Returns the name as a link to its page, with the label that distinguishes it from others.
+/// Returns the displayed name as a link to the object's page, with the label that distinguishes it from other objects.
 pub(crate) fn object_link(of: &Json, class: Name, label: Name, links: &Links) -> Markup {
     let is_class = of.text(class) == CLASS;
     html! {

@@ -1,4 +1,4 @@
-//! The page of a class: declarations, position in the hierarchy, instances and their referrers.
+//! The page of a class: declared fields, position in the hierarchy, instances and their referrers.
 
 use maud::html;
 use serde_json::Value as Json;
@@ -15,14 +15,14 @@ use super::request::Request;
 
 /// Maximum number of instances on the page.
 const INSTANCES: &str = "20";
-/// Maximum number of instances of a class for which the biggest are searched immediately.
+/// Maximum number of instances of a class for which the biggest ones are searched immediately.
 const MAX_INSTANCES: u64 = 100_000;
 /// Maximum number of objects in a dump that are read immediately to find the instances of a class.
 const MAX_OBJECTS: u64 = 2_000_000;
 /// Range without elements, for `show` of a class object.
 const NO_ELEMENTS: &str = "0..0";
 
-/// Returns the `show` question of the class; `None` if the path names none.
+/// Returns the `show` query for the class; `None` if the path does not name a class.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let of = request.subject().filter(|of| request.path.len() == 2 && !of.is_empty())?;
     Some(request.ask("show").option("range", NO_ELEMENTS).argument(of))
@@ -34,7 +34,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let crumbs = |page: Page| page.breadcrumb("Overview", "overview").breadcrumb("Histogram", "histo");
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        // Several classes of one name, or none: lists the candidates.
+        // Several classes have the name, or none: lists the candidates.
         Err(failure) => {
             let found = classes.grids();
             let is_found =
@@ -49,7 +49,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     };
     let row = document.row();
     let Some(class) = row.and_then(|row| row.value(names::DESCRIBES)) else {
-        // The ID of an instance: its page names its class.
+        // The ID of an instance: the page of the object names its class.
         let body = html! {
             p { (text(of, &links)) " is not a class object." }
             (frame::notes(&notes, &links))

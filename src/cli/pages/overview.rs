@@ -1,4 +1,4 @@
-//! The overview: verdict, biggest objects, and links to other pages.
+//! The overview page: verdict, biggest objects, and links to other pages.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -19,7 +19,7 @@ use super::suspects;
 
 /// Maximum number of suspects shown.
 const SUSPECTS: usize = 3;
-/// Size of the picture of the heap over time.
+/// Size of the chart of the heap over time.
 const OVER_TIME: Canvas = Canvas { width: 960.0, height: 120.0 };
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
@@ -52,7 +52,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("overview", escape::text(&title(row)), body)
 }
 
-/// Returns the one-line verdict, the same as in every answer.
+/// Returns the verdict in one line, the same as in other results.
 pub(crate) fn title(row: &Json) -> String {
     row.text(names::HEADLINE).to_owned()
 }
@@ -69,12 +69,12 @@ pub(crate) fn describe_dump(row: &Json, document: &Json) -> String {
     escape::text(&parts.join(" · ")).into_owned()
 }
 
-/// Describes the heap over time, if there is a recording of it.
+/// Returns the description of the heap over time, if there is a recording.
 pub(crate) fn heap_text(row: &Json) -> Option<&str> {
     row.value(names::RECORDING)?.value(names::HEAP_TEXT)?.as_str()
 }
 
-/// Renders the heap over time from a recording: what collections left, and when the dump was made.
+/// Renders the chart of the heap over time from a recording: heap used after collections, and the time of the dump.
 pub(crate) fn heap_over_time(row: &Json) -> Markup {
     let Some((text, recording)) = heap_text(row).zip(row.value(names::RECORDING)) else { return html! {} };
     let millis = |time: &str| Some(time.parse::<Timestamp>().ok()?.as_millisecond());
@@ -93,12 +93,12 @@ pub(crate) fn heap_over_time(row: &Json) -> Markup {
     }
 }
 
-/// Renders the figures in a row.
+/// Renders the facts about the dump side by side.
 pub(crate) fn figures(row: &Json) -> Markup {
     frame::facts(facts(row))
 }
 
-/// Returns the figures of the dump.
+/// Returns the facts about the dump: value and label.
 pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> {
     let of = |part: Name, figure: Name| row.value(part).and_then(|part| part.number(figure));
     let all = row.number(names::SHALLOW_BYTES).unwrap_or_default();
@@ -117,6 +117,7 @@ pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> 
     .chain(limit)
 }
 
+/// Renders the thread that ran out of memory.
 pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     html! {
         section.verdict {
@@ -130,6 +131,7 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     }
 }
 
+/// Renders the biggest objects.
 pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     let whole =
         row.value(names::REACHABLE).and_then(|part| part.number(names::SHALLOW_BYTES)).unwrap_or_default();
@@ -148,7 +150,7 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     }
 }
 
-/// Returns the places that explain the heap, as in `overview`; without a graph, the largest objects.
+/// Returns the places (paths of fields) that explain the heap, as in `overview`; without a graph, the largest objects.
 pub(crate) fn retaining(row: &Json) -> &[Json] {
     let places = row.list(names::PLACES);
     if places.is_empty() { row.list(names::LARGEST) } else { places }

@@ -1,4 +1,4 @@
-//! The dominator tree as a picture: a treemap, or an icicle. Each box is a link that zooms.
+//! Pictures of the dominator tree: a treemap, or an icicle. Each box is a link that zooms.
 
 use maud::{Markup, html};
 use rustc_hash::FxHashMap;
@@ -32,14 +32,14 @@ pub(crate) enum PictureForm {
     Icicle,
 }
 
-/// Size of a picture beside other content.
+/// Size of a picture on a page with other content.
 pub(crate) const SMALL: Canvas = Canvas { width: 1180.0, height: 300.0 };
 /// Size of a picture on its own page.
 pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Maximum number of areas in a picture.
 const AREAS: usize = 800;
 
-/// Returns the question with the same content for a shell: the tree, two levels deep.
+/// Returns the query with the same content for a shell: the tree, two levels deep.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
     match request.value("of") {
@@ -73,7 +73,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new(path, if form == PictureForm::Treemap { "Treemap" } else { "Icicle" }, body)
 }
 
-/// Renders the position in the tree: the path of the zoom.
+/// Renders the path in the tree from the root to the object that the picture shows.
 fn zoom_path(chain: &CommandQuery<'_>, path: &str, links: &Links) -> Markup {
     use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
@@ -98,7 +98,7 @@ fn legend() -> Markup {
     }
 }
 
-/// Renders the picture in a frame with a description.
+/// Renders the picture with a description.
 pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
     match area(request.cx, request.site, request.dump, of) {
@@ -114,7 +114,7 @@ pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>,
 /// The areas of a picture, and their class names.
 type Picture = (Area, PictureNames);
 
-/// Class names of a picture, and the names of its objects by rules about frameworks.
+/// Class names in a picture, and the names that rules about frameworks give to its objects.
 pub(crate) struct PictureNames {
     classes: Vec<String>,
     called: FxHashMap<ObjectId, String>,
@@ -123,7 +123,7 @@ pub(crate) struct PictureNames {
 }
 
 impl PictureNames {
-    /// Adds the names of an area's single objects.
+    /// Adds the names that rules give to the single objects in an area.
     fn add_called(&mut self, area: &Area, graph: &ObjectGraph, known: &KnownFrameworks<'_, '_>) {
         if let AreaObjects::Object { id, chain, .. } = &area.what {
             for id in chain.iter().map(|link| link.id).chain([*id]) {
@@ -140,7 +140,7 @@ impl PictureNames {
     }
 }
 
-/// Draws the picture of an area. The current area is not a link to itself.
+/// Draws the picture of an area. The area that the page is about is not a link to itself.
 pub(crate) fn figure_of(
     area: &Area,
     names: &PictureNames,
@@ -167,7 +167,7 @@ pub(crate) fn figure_of(
     }
 }
 
-/// Returns the areas below an object, or all.
+/// Returns the areas below an object, or of the whole tree.
 pub(crate) fn area(
     cx: &RunContext,
     site: &super::site::Site,
@@ -214,7 +214,7 @@ fn object_name(names: &PictureNames, class: Option<ClassNumber>, represents: Opt
     }
 }
 
-/// Draws an area as a box; boxes of merged areas link to the object that they are below.
+/// Draws an area as a box; the box of merged objects is a link to the object that they are below.
 fn node(
     area: &Area,
     names: &PictureNames,

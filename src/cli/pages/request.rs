@@ -1,4 +1,4 @@
-//! Requests for pages: path and parameters, which are as hostile as a dump.
+//! Requests for pages: path and parameters. They are as untrusted as a dump.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,25 +14,25 @@ use super::site::Site;
 
 /// Maximum number of rows on a page.
 pub(crate) const MAX_TOP: u64 = 5000;
-/// Maximum length of a path with its query.
+/// Maximum length of a path with its query string in bytes.
 pub(crate) const MAX_TARGET: usize = 16 << 10;
 
-/// A request.
+/// A request for a page of a dump.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
     pub(crate) cx: &'a RunContext,
     pub(crate) site: &'a Site,
-    /// Number of the dump, from 1.
+    /// Number of the dump, counted from 1.
     pub(crate) number: usize,
     pub(crate) dump: &'a Path,
     /// The parts of the path after the dump, decoded.
     pub(crate) path: Vec<String>,
     query: Vec<(String, String)>,
-    /// Requested form of the answer.
+    /// Requested form of the response.
     pub(crate) form: ReplyForm,
 }
 
-/// Form of an answer.
+/// Form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyForm {
     Page,
@@ -69,7 +69,7 @@ impl<'a> Request<'a> {
         // As printed: each dump has exactly one path.
         let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
         let path = parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
-        // Characters that are not displayed literally are removed from an address.
+        // Characters that are not displayed literally are removed from a URL.
         let harmless =
             |text: &str| text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_harmful(*c)).collect();
         let query = form_urlencoded::parse(query.as_bytes());
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
         self.number_of("top").filter(|top| *top > 0).unwrap_or(default).min(MAX_TOP)
     }
 
-    /// Returns a value for an option, with the number of rows limited to that of a page.
+    /// Returns a value for an option; the number of rows is limited to the maximum of a page.
     pub(crate) fn clamp_option<'v>(&self, name: &str, value: &'v str) -> Cow<'v, str> {
         match value.parse::<u64>() {
             Ok(rows) if name == "top" && (rows == 0 || rows > MAX_TOP) => MAX_TOP.to_string().into(),
@@ -115,12 +115,12 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Creates a question to the dump.
+    /// Creates a query of the dump.
     pub(crate) fn ask(&self, command: &'static str) -> CommandQuery<'a> {
         CommandQuery::new(self.cx, self.site, self.dump, command)
     }
 
-    /// Returns the links of the dump's pages.
+    /// Returns the prefix of links to the dump's pages.
     pub(crate) fn links(&self) -> Links {
         self.site.links(self.number)
     }
@@ -143,12 +143,12 @@ impl<'a> Request<'a> {
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
-    /// Returns the address of the same page with another value of a parameter.
+    /// Returns the URL of the same page with another value of a parameter.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         format!("{}{}", self.own_path(), self.query_with(name, Some(value)))
     }
 
-    /// Returns the address of the same page in another form.
+    /// Returns the URL of the same page in another form.
     pub(crate) fn href_as(&self, form: ReplyForm) -> String {
         format!("{}{}{}", self.own_path(), form.suffix(), self.query_with("", None))
     }

@@ -1,4 +1,4 @@
-//! Search: an object by its ID, classes by name, Strings by text, threads by name.
+//! The search page: finds an object by ID, classes by name, Strings by text, threads by name.
 
 use maud::html;
 
@@ -14,14 +14,14 @@ fn search_text<'a>(request: &'a Request<'_>) -> Option<&'a str> {
     request.value("q").map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Returns the page to redirect to if the query is an object ID.
+/// Returns the URL to redirect to if the search text is an object ID.
 pub(crate) fn at_once(request: &Request<'_>) -> Option<String> {
     let id = search_text(request)?.strip_prefix("0x")?;
     let id = u64::from_str_radix(id, 16).ok()?;
     Some(request.href(&format!("object/{id:#x}")))
 }
 
-/// Returns the question for classes that match, which is the page's JSON.
+/// Returns the query for matching classes, whose output is the page's JSON.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<CommandQuery<'a>> {
     let text = search_text(request)?;
     let pattern = if text.contains('*') { text.to_owned() } else { format!("**{text}**") };

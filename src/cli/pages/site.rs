@@ -1,4 +1,4 @@
-//! The dumps of a site, and how they are opened.
+//! The dumps of a server or report, and the options for opening them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ pub(crate) struct AvailableData {
 }
 
 impl AvailableData {
-    /// Value for a dump that was not read yet.
+    /// Value for a dump that has not been read yet.
     pub(crate) const UNKNOWN: Self = Self { heap: true, recording: false, objects: 0 };
 }
 
-/// Records that only a profiler writes, as counted by `info`.
+/// Kinds of records that only a profiler writes, as counted by `info`.
 const RECORDED: &[&str] =
     &["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
 
 impl AvailableData {
-    /// Reads the document of `info`.
+    /// Determines the kinds of data from the document of `info`.
     pub(crate) fn from_document(document: &Json) -> Self {
         let row = document.row();
         let counted = |of: Name, kind: &str| row.and_then(|row| row.value(of))?.get(kind)?.as_u64();
@@ -44,23 +44,23 @@ impl AvailableData {
     }
 }
 
-/// The dumps of a server or of a report.
+/// The dumps of a server or report, and the options that all of their pages use.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// The dumps; pages number them from 1.
+    /// Paths of the dumps; pages number them from 1.
     pub(crate) dumps: Vec<PathBuf>,
     /// Dump to compare with.
     pub(crate) baseline: Option<PathBuf>,
-    /// Kinds of data by dump, once known.
+    /// Kinds of data in each dump, once known.
     pub(crate) has: Vec<OnceLock<AvailableData>>,
-    /// Options for opening that each question repeats, as words.
+    /// Options for opening dumps that each command repeats, as words.
     pub(crate) options: Vec<OsString>,
-    /// Options for the user's rules about frameworks, as words, for the processes of a server.
+    /// Options for the user's rules about frameworks, as words, for the worker processes of a server.
     #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "for the processes of a server"))]
     pub(crate) frameworks: Vec<OsString>,
-    /// Recording of Flight Recorder of the first dump.
+    /// Recording of Flight Recorder that was given with the first dump.
     pub(crate) recording: Option<PathBuf>,
-    /// `true` if the processes of a server hide the values of the heap.
+    /// `true` if the worker processes of a server hide the values of the heap.
     #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "for the processes of a server"))]
     pub(crate) hides_values: bool,
 }
@@ -72,24 +72,24 @@ impl Site {
         Self { dumps, baseline, has, options, frameworks: Vec::new(), recording: None, hides_values: false }
     }
 
-    /// Returns the recording beside a dump.
+    /// Returns the recording that was given with a dump.
     pub(crate) fn recording_of(&self, dump: &Path) -> Option<&Path> {
         let is_first = self.dumps.first().is_some_and(|first| first == dump);
         self.recording.as_deref().filter(|_| is_first)
     }
 
-    /// Returns a dump by its number, from 1.
+    /// Returns the path of a dump by its number, counted from 1.
     pub(crate) fn dump(&self, number: usize) -> Option<&Path> {
         self.dumps.get(number.checked_sub(1)?).map(PathBuf::as_path)
     }
 
-    /// Returns the displayed name: the file name.
+    /// Returns the displayed name of a dump: the file name.
     pub(crate) fn name(&self, number: usize) -> String {
         let name = self.dump(number).and_then(|path| path.file_name());
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the links of a dump's pages.
+    /// Returns the prefix of links to a dump's pages.
     pub(crate) fn links(&self, number: usize) -> Links {
         Links::with_base(format!("/{number}"))
     }

@@ -1,4 +1,4 @@
-//! Leak suspects: what accumulates, its path from a root, its composition.
+//! The page of leak suspects: for each, what accumulates, the path from a GC root, the composition.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -13,7 +13,7 @@ use super::frame::{self, Page};
 use super::object_links::{object, simple};
 use super::request::Request;
 
-/// Rows of the small tables of a suspect.
+/// Number of rows in the small tables of a suspect.
 const FEW: usize = 8;
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
@@ -45,7 +45,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("leaks", escape::text(document.text(names::HEADLINE)), body)
 }
 
-/// Renders the conclusions in their order, then the other rows; at most `most` of each.
+/// Renders the conclusions in their order, then the other rows; at most `most` of both kinds.
 pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     let (rows, conclusions) = (document.rows(), document.list(names::CONCLUSIONS));
     let numbers = |one: &Json| -> Vec<usize> {
@@ -67,7 +67,7 @@ pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     html! { @for card in all.into_iter().take(most) { (card) } }
 }
 
-/// Returns the warnings about the recording beside the dump.
+/// Returns the warnings about the recording that was given with the dump.
 pub(crate) fn recording_warnings(document: &Json) -> impl Iterator<Item = &str> {
     let recording = document.maybe(names::RECORDING);
     recording.into_iter().flat_map(|recording| recording.list(names::WARNINGS)).filter_map(Json::as_str)
@@ -89,7 +89,7 @@ fn number_list(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Renders a suspect: sentence, path, composition.
+/// Renders a suspect: sentence, path, and composition of what accumulates.
 fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
     let is_leak = suspect.text(names::VERDICT) == "accumulation";
     let sentence = suspect.text(names::SENTENCE);
@@ -128,7 +128,7 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
     }
 }
 
-/// Renders the lines that allocated what accumulates.
+/// Renders the lines of code that allocated what accumulates.
 fn allocating_lines(suspect: &Json) -> Markup {
     let number = |line: &Json, name| frame::number(line.number(name));
     html! {
@@ -152,7 +152,7 @@ fn allocating_lines(suspect: &Json) -> Markup {
     }
 }
 
-/// Renders the path from a root to the accumulation point as a sentence of links.
+/// Renders the path from a GC root to the accumulation point as a sentence of links.
 fn chain(suspect: &Json, links: &Links) -> Markup {
     html! {
         ol.chain aria-label="Path from a GC root" {
@@ -170,7 +170,7 @@ fn chain(suspect: &Json, links: &Links) -> Markup {
     }
 }
 
-/// Renders the composition as a bar and in words.
+/// Renders the composition of what accumulates as a bar and in words.
 fn contents(suspect: &Json, links: &Links) -> Markup {
     let parts = suspect.list(names::CONTENT_CLASSES);
     let whole = suspect

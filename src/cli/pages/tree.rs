@@ -1,4 +1,4 @@
-//! The dominator tree, one level at a time: each node is a link that opens the objects it dominates.
+//! The page of the dominator tree, one level at a time: each node is a link to the objects that it dominates.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -16,11 +16,11 @@ use super::request::Request;
 /// Maximum number of children of a node on a page.
 const CHILDREN: u64 = 50;
 
-/// Value of the parameter for the whole tree.
+/// Value of the parameter that groups the whole tree by class.
 const CLASS_TREE: &str = "class-tree";
 
-/// Returns the question: an object or class and what it dominates, or the objects that no other dominates; by class
-/// if requested.
+/// Returns the query: the objects that an object or class dominates, or the objects that no other object dominates; by
+/// class if requested.
 pub(crate) fn ask<'a>(request: &Request<'a>) -> CommandQuery<'a> {
     let mut ask = request.ask("dominators");
     if let Some(of) = request.value("of") {
@@ -108,7 +108,7 @@ fn reachable_bytes(document: &Json) -> u64 {
         .unwrap_or_default()
 }
 
-/// Renders the objects that an object dominates, beside other content.
+/// Renders the objects that an object dominates, for a page with other content.
 pub(crate) fn dominated_objects(request: &Request<'_>, ask: &CommandQuery<'_>, links: &Links) -> Markup {
     match ask.json() {
         // The first row is the object itself.
@@ -135,7 +135,7 @@ fn table(request: &Request<'_>, rows: &[Json], whole: u64, links: &Links) -> Mar
     }
 }
 
-/// Returns whether the start has more children than are shown.
+/// Returns whether the starting node has more children than are shown.
 fn has_more(request: &Request<'_>, rows: &[Json], top: u64) -> bool {
     let depth = |row: &Json| row.number(names::DEPTH).unwrap_or_default();
     let Some(first) = rows.first() else { return false };

@@ -8,19 +8,19 @@ use hprof_values::TraceSerial;
 /// Placeholder for the method of a trace without frames.
 pub(super) const EMPTY: &str = "<empty>";
 
-/// The rank, without thousands separators.
+/// Returns the table column of a rank, without thousands separators.
 pub(super) fn rank_in_table<'a, R: 'a>(rank: fn(&R) -> u64) -> TableColumn<'a, R> {
     TableColumn::new(names::RANK, "rank")
         .fit(Fit::Secondary { priority: 0 })
         .cell(move |row| rank(row).to_string())
 }
 
-/// The trace, without thousands separators.
+/// Returns the table column of a trace's serial number, without thousands separators.
 pub(super) fn trace_in_table<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> TableColumn<'a, R> {
     TableColumn::new(names::TRACE, "trace").cell(move |row| trace(row).to_string())
 }
 
-/// A percentage in the format of the agent's reports.
+/// Returns the table column of a percentage, in the format of the agent's reports.
 pub(super) fn percent_in_table<'a, R: 'a>(
     name: Name,
     title: &'static str,
@@ -29,7 +29,7 @@ pub(super) fn percent_in_table<'a, R: 'a>(
     TableColumn::new(name, title).cell(move |row| format!("{:.2}%", percent(row)))
 }
 
-/// The percentages of a ranking: of the row, and accumulated.
+/// Returns the table columns of the percentages in a ranking: of the row, and accumulated over the rows so far.
 pub(super) fn percents_in_table<'a, R: 'a>(
     own: fn(&R) -> f64,
     accumulated: fn(&R) -> f64,
@@ -41,7 +41,7 @@ pub(super) fn percents_in_table<'a, R: 'a>(
     ]
 }
 
-/// Allocated and live amounts, within `record`.
+/// Returns the columns of allocated and live bytes and instances, within `record` if given.
 pub(super) fn allocation_columns<'a, R: 'a>(
     record: Option<Name>,
     sums: fn(&R) -> Totals,
@@ -60,29 +60,32 @@ pub(super) fn allocation_columns<'a, R: 'a>(
     ]
 }
 
-/// The totals of all sites according to the writer.
+/// Returns the column of the totals of all sites, as stated by the program that wrote the file.
 pub(super) fn stated_totals<'a, R: 'a>(sums: fn(&R) -> Option<Totals>) -> Column<'a, R> {
     Column::record(names::TOTAL, Columns::new(allocation_columns(None, |total| *total)), sums)
         .or_null("in text reports, or without sites")
 }
 
-/// Keys besides the rows: how many match and are shown, and further facts in `of`.
+/// Source of the JSON keys in addition to the rows: numbers of matching and shown rows, and further facts in `of`.
 pub(super) struct RecordingSummary<T> {
     pub(super) matching: u64,
     pub(super) shown: usize,
     pub(super) of: T,
 }
 
+/// Returns the column of the number of matching rows.
 pub(super) fn matching<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
     Column::new(names::MATCHING.dot(names::ROWS), |summary: &RecordingSummary<T>| summary.matching.into())
 }
 
+/// Returns the column of the number of matching rows that are not shown.
 pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
     Column::new(names::LEFT_OUT, |beside: &RecordingSummary<T>| {
         beside.matching.saturating_sub(beside.shown as u64).into()
     })
 }
 
+/// Returns the column of the date stated in the file.
 pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
     Column::new(names::DATE, move |summary: &RecordingSummary<T>| date(&summary.of).into())
         .or_null("not stated")

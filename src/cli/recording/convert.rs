@@ -140,7 +140,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     Ok(heap.outcome(true))
 }
 
-/// Converts a recording of Flight Recorder.
+/// Converts a recording of Flight Recorder to a text report.
 fn of_flight(
     cx: &RunContext,
     args: &ConvertArgs,
@@ -180,6 +180,6 @@ fn of_flight(
     Ok(recorded.outcome(true))
 }
 
-/// Note about sites that nobody recorded.
+/// Note about sites that were not recorded but counted over objects.
 const OBJECT_SITES: &str =
     "the dump records no allocation sites: they are counted over its objects, allocated = live";

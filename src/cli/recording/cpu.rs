@@ -28,7 +28,7 @@ const SORT: &[Keyword<CpuOrder>] = &[
     ("method", CpuOrder::Name, "By name of the method or group"),
 ];
 
-/// Content of a row: a trace, or a group.
+/// Grouping of samples: `None` for one row per trace.
 type CpuGrouping = Option<CpuGroupBy>;
 
 /// Values of `--group-by`.
@@ -133,7 +133,7 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Notes that there are no samples, with the data that exists instead.
+/// Prints a note that there are no samples, and what the file contains instead.
 fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
         (true, _) => "the file contains CPU TIME: `hprof-cli cputime` shows it",
@@ -144,7 +144,7 @@ fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
     input.hint(cx, instead);
 }
 
-/// Notes which events of a recording of Flight Recorder were counted, and which were not.
+/// Prints notes about the events of a Flight Recorder recording that were counted, and those that were not.
 fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts, args: &CpuArgs) {
     let counted = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
     let others = SampleEvent::ALL.into_iter().filter(|event| Some(*event) != counted);
@@ -174,7 +174,7 @@ fn note_events(cx: &RunContext, recorded: &RecordedProfile, facts: &FlightFacts,
     }
 }
 
-/// Notes that no sample matches.
+/// Prints a note that no sample matches.
 fn nothing(cx: &RunContext, args: &CpuArgs, profile: &Profile, question: &CpuQuery, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
         no_match::note(cx, &args.input, "sample", &question.filter, &profile.traces);
@@ -282,11 +282,11 @@ fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
     ])
 }
 
-/// Sums of samples.
+/// Source of the totals of samples in a result.
 struct SampleTotals<'a> {
-    /// All samples.
+    /// All samples of the file.
     samples: &'a Samples,
-    /// Number of those that match.
+    /// Number of samples that match the filters.
     sum: u64,
     /// Number of samples that the JVM reports as lost.
     lost: u64,

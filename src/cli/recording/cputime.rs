@@ -74,7 +74,7 @@ pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome
     times::show(cx, &args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
-/// Notes that the table is missing, with the data that exists instead.
+/// Prints a note that the file has no CPU times, and what it contains instead.
 fn note(cx: &RunContext, profile: &Profile, args: &CputimeArgs) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
@@ -88,7 +88,7 @@ fn note(cx: &RunContext, profile: &Profile, args: &CputimeArgs) {
 
 const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
 
-/// Shows the calls of cpu=old.
+/// Shows the calls recorded with `cpu=old`.
 fn show_calls(
     cx: &RunContext,
     recorded: &RecordedProfile,
@@ -108,17 +108,17 @@ fn show_calls(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// `com.acme.Main.run`.
+/// Formats a method with its class: `com.acme.Main.run`.
 fn qualified_name(method: &Method) -> String {
     if method.class.is_empty() { method.name.clone() } else { format!("{}.{}", method.class, method.name) }
 }
 
-/// Formats a method for a table.
+/// Formats a method for a table; a missing one gets a placeholder.
 fn name(method: Option<&Method>) -> String {
     method.map_or_else(|| "<unknown>".to_owned(), qualified_name)
 }
 
-/// Selects one of a call's methods.
+/// Function that returns the caller or the callee of a call.
 type MethodOf<'a> = fn(&CallRow<'a>) -> Option<&'a Method>;
 
 fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {

@@ -1,4 +1,4 @@
-//! `flamegraph`: stacks as a picture, or for programs that draw them.
+//! `flamegraph`: draws stacks as a picture, or writes them for programs that draw them.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -254,7 +254,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     Ok(outcome(true))
 }
 
-/// A file and its data.
+/// An opened file, and the kinds of data that it contains.
 struct OpenedRecording {
     input: RecordedInput,
     recorded: RecordedProfile,
@@ -276,14 +276,14 @@ impl OpenedRecording {
         let mut recorded = input.open(cx, want)?;
         let mut held = stacks::available_weights(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
-            // The objects themselves are the last resort, and count as data of the file.
+            // Counting over the objects is the last resort; the result is treated as data of the file.
             input.count_sites(cx, &mut recorded)?;
             held = stacks::available_weights(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
 
-    /// Notes that the file lacks the requested data, with the data that it contains.
+    /// Prints a note that the file lacks the requested data, and what it contains instead.
     fn say_nothing(&self, cx: &RunContext, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
@@ -316,7 +316,7 @@ impl OpenedRecording {
     }
 }
 
-/// Notes the number of samples that the JVM lost, for each file whose samples are drawn, or would be if it contained any.
+/// Notes the number of samples that the JVM lost, for each file whose samples are drawn, or would be if there were any.
 fn note_lost(cx: &RunContext, args: &FlamegraphArgs, files: &[OpenedRecording], drawn: Option<StackWeight>) {
     for file in files {
         let are_missing = file.recorded.profile.samples.is_none();

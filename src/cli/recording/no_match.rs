@@ -1,4 +1,4 @@
-//! Notes for recordings without a match: the patterns that match nothing, with suggestions.
+//! Notes if nothing in a recording matches: the patterns without a match, with suggestions.
 
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
@@ -8,7 +8,7 @@ use hprof_query::naming::suggestions;
 use hprof_query::recordings::profile::{Frame, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 
-/// Notes that no row (named `what`) matches, with suggestions of similar frames.
+/// Prints a note that nothing matches, with suggestions; `what` is the noun for a row.
 pub(super) fn note(
     cx: &RunContext,
     input: &RecordedInput,
@@ -20,13 +20,13 @@ pub(super) fn note(
     patterns(cx, input, filter, traces);
 }
 
-/// Notes patterns that match nothing in any frame.
+/// Prints a note for each pattern that does not match any frame.
 pub(super) fn patterns(cx: &RunContext, input: &RecordedInput, filter: &StackFilter, traces: &Traces) {
     classes(cx, input, &filter.classes, || classes_of(traces));
     methods(cx, input, &filter.methods, traces);
 }
 
-/// Notes patterns that match none of the names.
+/// Prints a note for each pattern that does not match any of the names.
 pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
     cx: &RunContext,
     input: &RecordedInput,
@@ -38,7 +38,7 @@ pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
     }
 }
 
-/// Notes patterns that match no frame's method.
+/// Prints a note for each pattern that does not match the method of any frame.
 fn methods(cx: &RunContext, input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
     if input.input.quiet || patterns.is_empty() {
         return;

@@ -105,7 +105,7 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
     Ok(recorded.outcome(rows > 0))
 }
 
-/// Notes that no site matches.
+/// Prints a note that no site matches.
 fn nothing(cx: &RunContext, args: &SitesArgs, sites: &Sites, traces: &Traces) {
     let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
     no_match::note(cx, &args.input, "allocation site", &filter, traces);
@@ -179,7 +179,7 @@ fn table_columns<'a>(of: Option<&Sites>) -> Vec<TableColumn<'a, RankedSite>> {
     shown
 }
 
-/// The sites of the file, and totals of those that match.
+/// The sites of the file, and the totals of the matching sites.
 type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
 fn summary_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {

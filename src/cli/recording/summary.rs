@@ -59,12 +59,12 @@ pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome
     Ok(opened.outcome(true))
 }
 
-/// Figures of a file in either format.
+/// Counts and totals of a recording in any format.
 struct RecordingFacts<'a> {
     profile: &'a Profile,
     recorded: summary::ProfileCounts,
     heap: Option<HeapFacts>,
-    /// Number of the run that was read, and of runs in the file: text reports only.
+    /// Number of the run that was read, and number of runs in the file; only for text reports.
     runs: Option<(u32, u32)>,
     not_understood: u64,
     flight: Option<&'a FlightFacts>,
@@ -75,16 +75,16 @@ struct RecordingFacts<'a> {
 #[derive(Clone, Copy)]
 struct HeapFacts {
     objects: u64,
-    /// Totals in the first line of a text report's HEAP DUMP.
+    /// Number of objects stated in the first line of a text report's HEAP DUMP.
     stated_objects: Option<u64>,
     stated_bytes: Option<u64>,
-    /// Class objects.
+    /// Number of class objects.
     classes: u64,
     roots: u64,
 }
 
 impl<'a> RecordingFacts<'a> {
-    /// Returns whether there is a heap dump and nothing recorded by an agent.
+    /// Returns whether the file contains a heap dump and nothing recorded by an agent.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
         let recorded = sites.is_some() || samples.is_some() || times.is_some();
@@ -96,7 +96,7 @@ impl<'a> RecordingFacts<'a> {
         let mut recorded = summary::profile_counts(profile);
         match &opened.file {
             RecordedFile::Binary(heap) => {
-                // The traces themselves are not read for this.
+                // The traces themselves are not read for this count.
                 recorded.traces = heap.summary().traces().len() as u64;
                 recorded.frames = heap.summary().frames().len() as u64;
                 Self {
@@ -157,8 +157,9 @@ fn text_heap(report: &TextReport) -> Option<HeapFacts> {
     })
 }
 
-/// Bits of CONTROL SETTINGS.
+/// Flag of a CONTROL SETTINGS record: allocation traces are recorded.
 const ALLOCATION_TRACES: u32 = 1;
+/// Flag of a CONTROL SETTINGS record: CPU samples are recorded.
 const CPU_SAMPLING: u32 = 2;
 
 fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
@@ -214,7 +215,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
     ])
 }
 
-/// Returns the columns of a table of the file: number of rows, and declared totals.
+/// Returns the columns of a part of the file, such as the samples: number of rows, and stated totals.
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     name: Name,
     sum: Name,
@@ -312,7 +313,7 @@ pub(crate) fn row_schema() -> Vec<ResultSchema> {
     }]
 }
 
-/// Returns the table, one figure per line.
+/// Returns the rows of the table: label and value.
 fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();
@@ -433,7 +434,7 @@ fn heap_over_time_lines(heap: &HeapOverTime, line: &mut dyn FnMut(&'static str, 
     }
 }
 
-/// Returns the table of the types of events.
+/// Returns the table of event types and their numbers.
 fn event_table(flight: &FlightFacts) -> TableBuilder {
     let mut table =
         TableBuilder::new(&[("events", Align::Right), ("bytes", Align::Right), ("type", Align::Left)]);
@@ -443,7 +444,7 @@ fn event_table(flight: &FlightFacts) -> TableBuilder {
     table
 }
 
-/// Formats bytes and objects.
+/// Formats a number of bytes and a number of objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", group_digits(bytes), group_digits(objects))
 }

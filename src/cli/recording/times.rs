@@ -1,4 +1,4 @@
-//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row represents.
+//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. Their rows stand for different things.
 
 use crate::cli::prelude::*;
 use crate::cli::shared::recording::{RecordedInput, RecordedProfile};
@@ -10,7 +10,7 @@ use hprof_query::recordings::profile::{Profile, Times, Traces};
 use super::columns::{self, RecordingSummary};
 use super::no_match;
 
-/// Kind of time.
+/// Kind of time that is ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeKind {
     /// CPU TIME of methods.
@@ -35,7 +35,7 @@ impl TimeKind {
         }
     }
 
-    /// Returns the times in the file.
+    /// Returns the times of this kind in the file.
     fn times(self, profile: &Profile) -> Option<&Times> {
         match self {
             Self::CpuTime => profile.times.as_ref(),
@@ -76,7 +76,7 @@ pub(super) fn show(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// Returns the method that the row names, or that of its trace.
+/// Returns the method that the row names, or the method of its trace.
 fn method<'r>(row: &'r RankedTime<'_>) -> Option<&'r str> {
     row.time.name.as_deref().or(row.method.as_deref())
 }
@@ -152,6 +152,7 @@ fn summary_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
     ])
 }
 
+/// Returns the schema of the result.
 pub(super) fn row_schema(of: TimeKind) -> ResultSchema {
     let (variant, about) = match of {
         TimeKind::CpuTime => {

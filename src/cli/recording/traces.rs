@@ -106,7 +106,7 @@ pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome>
     Ok(recorded.outcome(shown > 0))
 }
 
-/// A trace, its thread and its frames.
+/// A trace with its thread and frames, as a row of the result.
 #[derive(Clone, Copy)]
 struct TraceLine<'a> {
     trace: &'a Trace,
@@ -115,7 +115,7 @@ struct TraceLine<'a> {
     is_last: bool,
 }
 
-/// A line of CSV: a frame of a trace, from 0 for the innermost.
+/// A row of CSV: a frame of a trace. Frames are numbered from 0 for the innermost.
 struct FrameRow<'a> {
     row: TraceLine<'a>,
     depth: usize,

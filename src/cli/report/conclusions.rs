@@ -1,4 +1,4 @@
-//! The headline of a report, and the documents that it comes from.
+//! The headline of a report, and the documents that it is taken from.
 
 use std::cell::OnceCell;
 
@@ -11,8 +11,8 @@ use crate::cli::pages::document::Look;
 use crate::cli::pages::{overview, suspects};
 use hprof_query::dictionary::names;
 
-/// The documents of `overview` and `leaks`: each walks over the whole heap, so each is queried once, and only if a
-/// section needs it.
+/// The documents of `overview` and `leaks`. Each requires passes over the whole heap, so each is computed once, and only if
+/// a section needs it.
 pub(super) struct Conclusions<'a> {
     about: &'a About,
     sections: &'a [Section],
@@ -54,7 +54,7 @@ impl<'a> Conclusions<'a> {
         if self.sections.contains(&Section::Overview) {
             return Ok(self.overview().as_ref()?.row().map(overview::title));
         }
-        // It contains the same line and costs less.
+        // The document of `leaks` contains the same line and costs less.
         let headline = self.leaks().as_ref()?.text(names::HEADLINE);
         Ok((!headline.is_empty()).then(|| headline.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! Reports as a single page: style included, no script, no external resources, and small enough for mail.
+//! Reports as a single HTML page: style included, no script, no external resources, and small enough for mail.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value as Json;
@@ -16,18 +16,19 @@ use hprof_report::grid::{Grid, GridBlock};
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::group_digits;
 
-/// Bytes reserved for everything but the sections: style, head, and notes about sections that do not fit.
+/// Bytes reserved for everything other than the sections: style, head, and notes about sections that do not fit.
 const MARGIN: usize = 64 << 10;
 /// Maximum number of bytes in a table cell.
 const MAX_CELL: usize = 400;
 
-/// The answer of a section, which can be shown with fewer rows.
+/// The content of a section, which can be shown with fewer rows if it is too large.
 struct SectionAnswer {
     section: Section,
     content: Content,
     shells: Vec<String>,
 }
 
+/// Kinds of content, by how they are shortened.
 enum Content {
     /// Markup of fixed size.
     Markup(Markup),
@@ -36,6 +37,7 @@ enum Content {
     Tree(Vec<Json>),
 }
 
+/// Renders a report of at most 1 MiB.
 pub(super) fn report(
     about: &About,
     conclusions: &Conclusions<'_>,
@@ -61,7 +63,7 @@ pub(super) fn report(
     Ok(document)
 }
 
-/// Renders a section with as many rows as fit.
+/// Renders a section with as many rows as fit. Returns `true` if all rows are shown.
 fn fit(asked: &SectionAnswer, room: usize) -> (Markup, bool) {
     let mut rows = usize::MAX;
     for _ in 0..16 {
@@ -77,7 +79,7 @@ fn fit(asked: &SectionAnswer, room: usize) -> (Markup, bool) {
     (html! { p { "It does not fit into a report." } }, false)
 }
 
-/// Renders a section with at most `rows` rows per table; also returns the total number of rows.
+/// Renders a section with at most `rows` rows per table; returns the total number of rows as well.
 fn show(asked: &SectionAnswer, rows: usize) -> (Markup, usize) {
     let links = Links::none();
     match &asked.content {
@@ -94,7 +96,7 @@ fn show(asked: &SectionAnswer, rows: usize) -> (Markup, usize) {
     }
 }
 
-/// Returns a grid with fewer rows and shorter cells.
+/// Returns a grid with at most `rows` rows, and with shorter cells.
 fn cut(grid: &Grid, rows: usize) -> Grid {
     let mut grid = grid.clone();
     let left_out = grid.rows.len().saturating_sub(rows) as u64;
@@ -165,7 +167,7 @@ fn grids(asks: &[CommandQuery<'_>]) -> Content {
     Content::Grids(grids)
 }
 
-/// Renders a document, or the reason why it is missing.
+/// Renders a document, or the reason why there is none.
 fn document_or_failure(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
     match document {
         Ok(document) => show(document),
@@ -223,7 +225,7 @@ fn flames(ask: &CommandQuery<'_>) -> Markup {
     }
 }
 
-/// Renders nodes in preorder as nested lists that open.
+/// Renders nodes in preorder as nested lists that can be opened.
 fn tree(nodes: &[Json]) -> Markup {
     let Some(first) = nodes.first() else { return html! {} };
     let depth = first.number(names::DEPTH).unwrap_or_default();

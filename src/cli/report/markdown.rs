@@ -1,4 +1,4 @@
-//! Reports as Markdown, for a ticket.
+//! Reports as Markdown, to paste into a ticket.
 
 use serde_json::Value as Json;
 
@@ -48,7 +48,7 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
 fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &CommandQuery<'_>) {
     if section == Section::Suspects {
         match ask.format("markdown") {
-            // The answer's own heading is replaced by one of this report.
+            // The heading of the command's output is replaced by one of this report.
             Ok((markdown, _)) => {
                 let markdown = String::from_utf8_lossy(&markdown);
                 let lines = markdown
@@ -79,12 +79,12 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
     }
 }
 
-/// Writes why a section has no answer.
+/// Writes the reason why a section is missing.
 fn write_failure(out: &mut String, failure: &Failure) {
     out.push_str(&format!("\n{}\n", text(&failure.text)));
 }
 
-/// Writes the overview: figures, and the places that explain the heap.
+/// Writes the overview: facts about the dump, and the places that explain the heap.
 fn overview(out: &mut String, row: &Json, document: &Json) {
     out.push_str(&format!("\n{}\n\n", text(&overview::describe_dump(row, document))));
     for (value, name) in overview::facts(row) {

@@ -86,13 +86,13 @@ enum Format {
     Json,
 }
 
-/// Facts about the file.
+/// The file that a report is about, and facts about it.
 struct About {
     cx: RunContext,
     site: Site,
     has: AvailableData,
     is_damaged: bool,
-    /// Damage to the file, in sentences.
+    /// Sentences about damage to the file.
     damage: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl About {
         self.site.dumps.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// Stores notes about damage, and also prints them to stderr.
+    /// Stores notes about damage, and prints them to stderr.
     fn note_damage(&mut self, cx: &RunContext, notes: &[Note]) {
         for note in notes.iter().filter(|note| note.kind == "warning") {
             cx.emit(note.kind, &note.text);
@@ -157,7 +157,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
     Ok(if about.is_damaged || about.cx.saw_damage() { Outcome::Damaged } else { Outcome::Fine })
 }
 
-/// Determines the contents of the file. Fails if it cannot be opened.
+/// Reads the facts about the file. Fails if it cannot be opened.
 fn inspect_file(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     args.recording.check()?;

@@ -1,4 +1,4 @@
-//! The sections of a report, and the queries of each.
+//! The sections of a report, and the queries that each of them runs.
 
 use clap::ValueEnum;
 
@@ -39,7 +39,7 @@ pub(super) enum Section {
 }
 
 impl Section {
-    /// Returns its heading.
+    /// Returns the heading of the section.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
@@ -59,28 +59,28 @@ impl Section {
         }
     }
 
-    /// Returns its anchor within the report.
+    /// Returns the anchor of the section within the report.
     pub(super) fn anchor(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Returns whether the file contains the data of the section.
+    /// Returns whether the file contains the data for the section.
     pub(super) fn is_in(self, about: &About) -> bool {
         match self {
             Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
             Self::Comparison => about.site.baseline.is_some() && about.has.heap,
-            // It consists only of values.
+            // The section consists only of values.
             Self::Strings => about.has.heap && !about.cx.hides_values,
             _ => about.has.heap,
         }
     }
 
-    /// Returns whether it needs the object graph: if so, the graph is built anyway, and the headline can use it too.
+    /// Returns whether the section needs the object graph. If any does, the graph is built, and the headline can use it.
     pub(super) fn needs_graph(self) -> bool {
         !matches!(self, Self::Properties | Self::Sites | Self::Samples | Self::Flamegraph)
     }
 
-    /// Returns its queries, with the number of rows that a report shows.
+    /// Returns the queries of the section, with the number of rows that a report shows.
     pub(super) fn queries(self, about: &About) -> Vec<CommandQuery<'_>> {
         let one = |command| about.ask(command);
         match self {

@@ -1,4 +1,4 @@
-//! `places`: the places in the program that retain the heap.
+//! `places`: the places in the program (paths of fields) that retain the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli places heap.hprof --of com.acme.Server
   hprof-cli places heap.hprof --min 0 --format json | jq '[.rows[].own_bytes] | add'";
 
-/// Reason why a row has no facts.
+/// Condition under which a row has no facts.
 const NO_RULE: &str = "no rule describes the object, or there are several objects";
 /// Maximum number of characters of a place: labels may contain names of 64 KiB.
 const LONGEST: usize = 1 << 12;
@@ -67,7 +67,7 @@ pub(crate) struct PlacesArgs {
     output: Output,
 }
 
-/// Minimum retained size.
+/// Minimum retained size of a row: in bytes, or in percent of the heap.
 #[derive(Debug, Clone, Copy)]
 enum Least {
     Bytes(u64),
@@ -145,7 +145,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
     Ok(session.outcome(shown > 0))
 }
 
-/// Returns the requested places; `None` if there is nothing to start from.
+/// Returns the requested places; `None` if the starting object does not exist or is not reachable.
 fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow::Result<Option<DumpPlaces>> {
     Ok(match arguments::from(args.of.as_ref(), dump) {
         None => None,
@@ -155,12 +155,12 @@ fn places(args: &PlacesArgs, frameworks: &Frameworks, dump: &Dump<'_>) -> anyhow
     })
 }
 
-/// A row of the answer.
+/// A place, as a row of the result.
 struct PlaceRow {
     place: String,
     step: String,
     entry: PlaceEntry,
-    /// `true` if a framework's rule names the objects.
+    /// `true` if a framework's rule describes the objects.
     is_called: bool,
     framework: Option<FrameworkDescription>,
     container: Option<Container>,
@@ -173,7 +173,7 @@ impl ContainerRow for PlaceRow {
     }
 }
 
-/// Adds the descriptions of single objects by frameworks' rules.
+/// Adds the descriptions of single objects by the rules about frameworks.
 fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) {
     let known = KnownFrameworks::new(dump, frameworks);
     for row in
@@ -184,7 +184,7 @@ fn describe(dump: &Dump<'_>, frameworks: &Frameworks, rows: &mut [PlaceRow]) {
     }
 }
 
-/// Returns the largest places in preorder, siblings by size, and their number without `top`.
+/// Returns the largest places in preorder, siblings by size, and the number of places without the limit `top`.
 fn rows(
     aligned: &AlignedPlaces,
     least: u64,

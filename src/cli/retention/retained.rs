@@ -66,7 +66,7 @@ fn show(
 ) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
     let together = || RetainedLine { selection: None, retained: total };
-    // The retained size of several selections together does not follow from their rows.
+    // The retained size of several selections together cannot be computed from their rows.
     let last = (rows.len() > 1 && args.output.format() == Format::Csv).then(together);
     let lines = args.selections.iter().zip(rows);
     let lines =
@@ -86,7 +86,7 @@ fn show(
     session.show(cx, "retained", &args.output, answer)
 }
 
-/// Notes what a row cannot show.
+/// Prints notes about what a row cannot show.
 fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &RetainedTotals, quiet: bool) {
     if quiet {
         return;
@@ -105,7 +105,7 @@ fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retain
     }
 }
 
-/// Retained set of a selection, or, if `None`, of all of them together.
+/// Retained set of a selection; if the selection is `None`, of all selections together.
 struct RetainedLine<'a> {
     selection: Option<&'a str>,
     retained: RetainedTotals,

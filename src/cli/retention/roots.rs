@@ -48,7 +48,7 @@ pub(crate) struct RootsArgs {
     output: Output,
 }
 
-/// Parses a kind: `jni-global`, or in the form of output, `JNI global`.
+/// Parses a kind of root: `jni-global`, or in the form of output, `JNI global`.
 pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     let option = |kind: RootKind| kind.name().to_lowercase().replace(' ', "-");
     let wanted = text.to_lowercase().replace([' ', '_'], "-");
@@ -88,7 +88,7 @@ pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> 
     Ok(session.outcome(rows > 0))
 }
 
-/// Notes why there are no rows.
+/// Prints a note why there are no rows.
 fn nothing(
     cx: &RunContext,
     args: &RootsArgs,
@@ -115,7 +115,7 @@ fn nothing(
 
 const NONE: &str = "the dump contains no GC root";
 
-/// Notes anomalies of the roots.
+/// Prints notes about anomalies of the roots.
 fn notes(cx: &RunContext, roots: &Roots) {
     let note = |text: &str| cx.emit("note", text);
     if roots.missing_objects > 0 {
@@ -132,7 +132,7 @@ fn notes(cx: &RunContext, roots: &Roots) {
     }
 }
 
-/// A row and its class.
+/// A GC root and its class, as a row of the result.
 struct RootLine<'a> {
     row: &'a RootRow,
     class: Option<&'a str>,
@@ -142,7 +142,7 @@ fn named_object<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
     NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-/// Returns the columns of roots; the list of columns itself does not depend on `summary`.
+/// Returns the columns for roots. Which columns there are does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, RootLine<'a>> {
     Columns::new(facts::columns(RootRow::facts(), summary, |line: &RootLine<'a>| line.row)).table([
         TableColumn::new(names::RETAINED_BYTES, "retained"),
@@ -162,7 +162,7 @@ fn columns<'a>(summary: Option<&'a Summary>, whole: u64) -> Columns<'a, RootLine
     ])
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 struct RootsSummary<'a> {
     found: &'a root_report::RootReport,
     roots: &'a Roots,
@@ -183,7 +183,7 @@ fn summary_columns<'a>() -> Columns<'a, RootsSummary<'a>> {
     ])
 }
 
-/// Returns the columns of root kinds.
+/// Returns the columns for kinds of roots.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
     let columns = Columns::new([
         Column::new(names::KIND, |row: &KindRow| row.kind.name().into()),

@@ -1,12 +1,12 @@
-//! Access control: a client needs the token, must ask from a page of this server, and must address it by a name of
-//! this machine.
+//! Access control: a client needs the token, its requests must come from a page of this server, and must address the server
+//! by a name of this machine.
 //!
 //! A web page can make a browser send requests to 127.0.0.1, and read the responses by DNS rebinding. So the Host
 //! must be a loopback name, an Origin must equal the Host, Sec-Fetch-Site must not name another site, and the token
 //! of the printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
 //!
-//! An address for sharing is usually a link in a message, which a browser follows from a page of another site: its
-//! one-time token is accepted from there too. Anyone who knows it could have opened it directly.
+//! A URL for sharing is usually a link in a message, which a browser follows from a page of another site: its
+//! one-time token is accepted from other sites as well. Anyone who knows the URL could have opened it directly.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -15,15 +15,15 @@ use axum::http::{HeaderMap, header};
 
 use crate::cli::shared::context::lock;
 
-/// Access control.
+/// Access control for all requests: the tokens, and the accepted host names.
 #[derive(Debug)]
 pub(super) struct Access {
     token: String,
-    /// One-time tokens: for the browser that this program opens, as other users can see its command line, and for
-    /// sharing.
+    /// One-time tokens: for sharing, and for the browser that this program opens, as other users can see the browser's command
+    /// line.
     once: Mutex<Vec<Once>>,
-    /// Cookies ignore ports: with unique names, those of several servers do not replace one another. A browser also
-    /// sends it to other servers on this machine when it opens their pages.
+    /// Name of the cookie. It is unique, as cookies ignore ports: otherwise the cookies of several servers would replace one
+    /// another. A browser sends it to other servers on this machine as well when it opens their pages.
     cookie_name: String,
     cookie: String,
     is_remote: bool,
@@ -35,7 +35,7 @@ pub(super) struct Access {
 #[derive(Debug)]
 struct Once {
     token: String,
-    /// `true` if it is accepted from a link on another site.
+    /// `true` if the token is accepted from a link on another site.
     is_shared: bool,
 }
 
@@ -45,13 +45,13 @@ pub(super) enum Verdict {
     /// Full access.
     In,
     /// The token is valid: the client gets the cookie. A browser that followed a link from another site sends the
-    /// cookie only with requests that start here.
+    /// cookie only with requests that start from a page of this server.
     Exchange { is_from_elsewhere: bool },
     /// No access, and the reason.
     Out(DenyReason),
 }
 
-/// Reason for denying access.
+/// Reason for denying access to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DenyReason {
     /// No Host header, or several.
@@ -60,9 +60,9 @@ pub(super) enum DenyReason {
     Host,
     /// The request comes from a page of another site.
     Site,
-    /// Neither a token nor the cookie.
+    /// The request has neither a valid token nor the cookie.
     Token,
-    /// No token in the header for programs.
+    /// The header for programs has no valid token.
     Bearer,
 }
 
@@ -81,14 +81,14 @@ impl DenyReason {
     }
 }
 
-/// Returns random characters.
+/// Returns a text of random bytes.
 fn random(bytes: usize) -> anyhow::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns a header that must not occur twice.
+/// Returns the value of a header; an error if the header occurs twice.
 fn single_header(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -104,6 +104,7 @@ fn is_same(a: &str, b: &str) -> bool {
 }
 
 impl Access {
+    /// Creates the access control with a random token and cookie.
     pub(super) fn new(is_remote: bool, hosts: Vec<String>) -> anyhow::Result<Self> {
         Ok(Self {
             token: random(32)?,
@@ -115,12 +116,12 @@ impl Access {
         })
     }
 
-    /// Returns the token of the printed address.
+    /// Returns the token of the printed URL.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
 
-    /// Creates a one-time token; a shared one is also accepted from a link of another site.
+    /// Creates a one-time token; a shared one is accepted from a link on another site as well.
     pub(super) fn token_once(&self, is_shared: bool) -> anyhow::Result<String> {
         let token = random(32)?;
         lock(&self.once).push(Once { token: token.clone(), is_shared });
@@ -140,12 +141,12 @@ impl Access {
         }
     }
 
-    /// Returns the header that sets the cookie.
+    /// Returns the value of the header that sets the cookie.
     pub(super) fn set_cookie(&self) -> String {
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.cookie)
     }
 
-    /// Decides where a request comes from: returns whether it is a navigation from another site.
+    /// Checks the headers about the origin of a request. Returns whether the request is a navigation from another site.
     fn origin(&self, headers: &HeaderMap) -> Result<bool, DenyReason> {
         let is =
             |name, wanted| single_header(headers, header::HeaderName::from_static(name)) == Ok(Some(wanted));
@@ -160,7 +161,7 @@ impl Access {
         }
         match single_header(headers, header::HeaderName::from_static("sec-fetch-site")) {
             Ok(None | Some("same-origin" | "none")) => Ok(false),
-            // A navigation: a script or frame of that page could not read the response.
+            // A navigation: a script or frame of the other page could not read the response.
             Ok(Some("cross-site" | "same-site"))
                 if is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document") =>
             {
@@ -170,8 +171,8 @@ impl Access {
         }
     }
 
-    /// Decides about a request of a program, which has the token in a header of its own. No page can make a browser send
-    /// that.
+    /// Decides about a request from a program, which sends the token in its own header. No page can make a browser send that
+    /// header.
     pub(super) fn judge_program(&self, headers: &HeaderMap) -> Verdict {
         match self.origin(headers) {
             Ok(false) => {}
@@ -188,7 +189,7 @@ impl Access {
         }
     }
 
-    /// Decides about a request by its headers and the token of its query.
+    /// Decides about a request by its headers and the token in its query string.
     pub(super) fn judge(&self, headers: &HeaderMap, token: Option<&str>) -> Verdict {
         let is_from_elsewhere = match self.origin(headers) {
             Ok(is_from_elsewhere) => is_from_elsewhere,
@@ -212,7 +213,7 @@ impl Access {
         if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(DenyReason::Token) }
     }
 
-    /// Returns whether a Host is a name of this machine, with any port.
+    /// Returns whether a Host header names this machine, with any port.
     fn is_own(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, port)) => (address, port),

@@ -1,8 +1,8 @@
-//! `/mcp`: the protocol of [`crate::cli::mcp`] over HTTP, for clients that connect to a server that runs.
+//! `/mcp`: the protocol of [`crate::cli::mcp`] over HTTP, for clients that connect to a running server.
 //!
-//! Each request stands alone, in both eras of the protocol: there are no sessions, and any number of clients. Values are
-//! always hidden. A call whose client asks for progress is answered by a stream of events, any other by one document; a client
-//! that closes the connection cancels its call.
+//! Each request is independent, in all versions of the protocol: there are no sessions, and any number of clients. Values are
+//! always hidden. The response to a call whose client requests progress is a stream of events, any other is one document; a
+//! client that closes the connection cancels its call.
 
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub(super) const PATH: &str = "/mcp";
 /// Maximum time for a client to send a message.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Answers messages of assistants.
+/// Handler for messages of assistants.
 #[derive(Debug)]
 pub(super) struct Assistants {
     server: Arc<McpServer>,
@@ -42,6 +42,7 @@ pub(super) struct Assistants {
 }
 
 impl Assistants {
+    /// Creates a handler for calls about these dumps.
     pub(super) fn new<'d>(
         dumps: impl Iterator<Item = &'d PathBuf> + Clone,
         index: &IndexDir,
@@ -51,7 +52,7 @@ impl Assistants {
         Ok(Self { server, calls: Arc::new(Semaphore::new(MAX_CALLS)) })
     }
 
-    /// Answers a request with a message.
+    /// Responds to a request that contains a message.
     pub(super) async fn answer(&self, request: Request) -> Response<Body> {
         if *request.method() != Method::POST {
             let allow = [(header::ALLOW, "POST")];
@@ -116,7 +117,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Checks that the headers agree with the message: intermediaries may have read only the headers.
+/// Checks that the headers match the message: intermediaries may have read only the headers.
 fn agree(headers: &HeaderMap, request: &ClientRequest) -> Result<(), RpcError> {
     let given = |name| text(headers, &HeaderName::from_static(name));
     let version = given("mcp-protocol-version");
@@ -142,7 +143,7 @@ fn agree(headers: &HeaderMap, request: &ClientRequest) -> Result<(), RpcError> {
     }
 }
 
-/// Returns the HTTP status for an answer: only the stateless era has error statuses.
+/// Returns the HTTP status of a response: only versions of the protocol without a handshake use error statuses.
 fn status(request: &ClientRequest, line: &str) -> StatusCode {
     if !request.is_stateless {
         return StatusCode::OK;
@@ -162,7 +163,7 @@ fn document(status: StatusCode, line: String) -> Response<Body> {
     (status, [(header::CONTENT_TYPE, JSON)], line).into_response()
 }
 
-/// Ends the processes of a call whose client has disconnected, or that is answered.
+/// Guard that ends the processes of a call, when its client has disconnected or the call is completed.
 struct CancelOnDrop(Arc<Processes>);
 
 impl Drop for CancelOnDrop {
@@ -171,11 +172,11 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Sends written lines to the client.
+/// A writer that sends each line to the client.
 struct LineSender(UnboundedSender<String>);
 
 impl Write for LineSender {
-    /// Each write is a whole line.
+    /// Sends the bytes: each write is a complete line.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes).into_owned();
         self.0.send(line).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
@@ -187,7 +188,7 @@ impl Write for LineSender {
     }
 }
 
-/// Stream of lines as events.
+/// HTTP body that sends lines as events.
 struct Events {
     lines: UnboundedReceiver<String>,
     _cancels: CancelOnDrop,

@@ -1,10 +1,10 @@
-//! Opening the browser.
+//! Opening a URL in the user's browser.
 
 use std::process::{Command, Stdio};
 
 use crate::cli::shared::context::RunContext;
 
-/// Programs that open an address, by system.
+/// Programs that open a URL, by operating system.
 const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["open"]
 } else if cfg!(windows) {
@@ -13,7 +13,7 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["xdg-open", "wslview", "gio"]
 };
 
-/// Opens an address, if a suitable program exists. Other users can read it on the program's command line.
+/// Opens a URL, if a suitable program exists. Other users can read the URL on the program's command line.
 pub(super) fn open(cx: &RunContext, url: &str) {
     let is_open = OPENERS.iter().any(|program| {
         let mut command = Command::new(program);
@@ -22,7 +22,7 @@ pub(super) fn open(cx: &RunContext, url: &str) {
         }
         let opened =
             command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        // A thread must wait for its end.
+        // A thread must wait for the end of the program.
         opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {

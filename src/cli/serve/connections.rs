@@ -1,6 +1,6 @@
-//! Connections: their number, timeouts, and which one is closed when there are too many.
+//! Accepting connections: limits on their number, timeouts, and closing the most idle ones.
 //!
-//! hyper's own loop, since `axum::serve` has neither a timeout for headers nor a limit of connections.
+//! Uses hyper directly, as `axum::serve` has neither a timeout for headers nor a limit of connections.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use super::handler::Handler;
 use super::patience::Patience;
 use crate::cli::shared::context::lock;
 
-/// Maximum time for a client to send the head of a request, the first or the next.
+/// Maximum time for a client to send the head of the first or next request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Maximum size of the head of a request.
+/// Maximum size of the head of a request in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 /// Maximum number of header fields.
 const HEAD_FIELDS: usize = 100;
-/// Maximum number of connections. Beyond it, the one that was idle longest is closed.
+/// Maximum number of connections. Beyond it, the connection that was idle longest is closed.
 const MAX_CONNECTIONS: usize = 256;
 
-/// A connection.
+/// An open connection.
 struct Connection {
     task: AbortHandle,
-    /// Number of requests being answered.
+    /// Number of requests in progress.
     busy: Arc<AtomicUsize>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn serve(
                 .max_headers(HEAD_FIELDS)
                 .keep_alive(true)
                 .serve_connection(TokioIo::new(Patience::new(stream)), service);
-            // An error of one client concerns nobody else.
+            // An error of one client does not concern others.
             let _ = connection.await;
         });
         lock(&open).push_back(Connection { task: task.abort_handle(), busy });
@@ -106,7 +106,7 @@ fn tower_service_fn(
     })
 }
 
-/// Counts a request until it is answered or dropped.
+/// Guard that counts a request as active until it is completed or dropped.
 struct Busy(Arc<AtomicUsize>);
 
 impl Busy {
@@ -122,7 +122,7 @@ impl Drop for Busy {
     }
 }
 
-/// Closes connections until there are `most`: first the oldest without an active request, then the oldest.
+/// Closes connections until at most `most` are open: first the oldest without an active request, then the oldest.
 fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
     let mut open = lock(open);
     open.retain(|connection| !connection.task.is_finished());
@@ -134,7 +134,7 @@ fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
     }
 }
 
-/// Completes after `patience` without requests, none of them active; without `patience`, never.
+/// Completes after no request was active for `patience`; without `patience`, never.
 async fn idle(
     patience: Option<Duration>,
     clock: Instant,

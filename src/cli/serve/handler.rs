@@ -1,4 +1,4 @@
-//! Request handling: access, page, response.
+//! Request handling: access control, pages, responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +22,23 @@ use crate::cli::pages::{self, Reply, assets};
 use hprof_report::escape;
 use hprof_report::number::{group_digits, percent};
 
-/// Pages that take longer show progress and reload themselves.
+/// Time after which a page with progress is shown, which reloads itself.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// Seconds until the reload.
+/// Seconds until the page with progress reloads.
 const AGAIN: &str = "1";
-/// Pages that need no graph.
+/// Pages that do not need the object graph.
 const OF_SUMMARY: &[&str] =
     &["histo", "info", "doctor", "sites", "traces", "cpu", "cputime", "monitors", "flamegraph", "recording"];
 
-/// Only resources of this server may be run, shown or connected to.
+/// Content security policy: only resources of this server may be executed, shown or connected to.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Handles requests.
+/// Handler for HTTP requests.
 #[derive(Debug, Clone)]
 pub(super) struct Handler(Arc<Inner>);
 
+/// State shared by the clones of the handler.
 #[derive(Debug)]
 struct Inner {
     access: Access,
@@ -46,6 +47,7 @@ struct Inner {
 }
 
 impl Handler {
+    /// Creates a handler for these questions and messages of assistants.
     pub(super) fn new(access: Access, questions: Arc<Questions>, assistants: Assistants) -> Self {
         Self(Arc::new(Inner { access, questions, assistants }))
     }
@@ -69,7 +71,7 @@ async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Res
     ] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    // The contents of a heap do not belong on a disk; the program's own files may be cached for the session.
+    // Contents of the heap must not be stored on disk; the program's own files may be cached for the session.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
@@ -166,7 +168,7 @@ impl Inner {
         self.answer_question(number, QuestionKey { target: target.to_owned(), is_json }).await
     }
 
-    /// Returns the first page: that of the only dump, or a list.
+    /// Returns the first page: the page of the only dump, or a list of dumps.
     fn home(&self) -> Response<Body> {
         let count = self.questions.site.dumps.len();
         if count == 1 {
@@ -203,7 +205,7 @@ impl Inner {
         let mut state = job.state.clone();
         let begin = tokio::time::Instant::now();
         loop {
-            // A disconnected client is not always noticed: nobody waits longer than a question may take.
+            // A disconnected client is not always noticed: no request waits longer than a question may take.
             if begin.elapsed() > self.questions.time() {
                 return plain(StatusCode::SERVICE_UNAVAILABLE, "503: it took too long, with those before it");
             }
@@ -229,7 +231,7 @@ impl Inner {
         }
     }
 
-    /// Returns a reply as a page if it is the JSON reason for cancelling a question.
+    /// Converts a reply to a page if it is the JSON reason for cancelling a question, and the client wants a page.
     fn readable(&self, number: usize, reply: &Reply, is_json: bool) -> Reply {
         if is_json || reply.content_type != pages::JSON {
             return reply.clone();
@@ -264,7 +266,7 @@ impl Inner {
         self.document(number, &page)
     }
 
-    /// Returns a page about a question that is not answered yet; it reloads itself.
+    /// Returns a page about a question whose reply is not ready; the page reloads itself.
     fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
         let stage = match &*job.state.borrow() {
             JobState::Waiting => {
@@ -321,13 +323,13 @@ impl Inner {
         let mut response = sent(&self.document(number, &page));
         let headers = response.headers_mut();
         headers.insert(header::REFRESH, HeaderValue::from_static(AGAIN));
-        // Its form is sent with an Origin, which `no-referrer` would set to null.
+        // Its form is sent with an Origin header, which `no-referrer` would set to null.
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 }
 
-/// Describes progress.
+/// Describes progress in words.
 fn words(stage: &TaskProgress) -> String {
     let name = if stage.name.is_empty() { "working" } else { &stage.name };
     let name = escape::text(name);
@@ -351,8 +353,8 @@ fn progress(stage: &TaskProgress) -> Markup {
     }
 }
 
-/// Returns the page for rejected clients. It says nothing about the dump and loads nothing, as further requests would
-/// be rejected too.
+/// Returns the page for rejected clients. It contains nothing about the dump and loads nothing, as further requests would
+/// be rejected as well.
 fn outside(why: DenyReason) -> Markup {
     let (what, then) = match why {
         DenyReason::Host | DenyReason::NoHost => (
@@ -392,7 +394,7 @@ fn entry_page() -> Markup {
     }
 }
 
-/// Returns the file name of a downloaded answer: that of its page.
+/// Returns the file name of a download, based on the name of its page.
 fn file_name(path: &str) -> String {
     let page = path.split('/').nth(2).unwrap_or_default();
     let (page, _) = ReplyForm::of_path(page);
@@ -400,7 +402,7 @@ fn file_name(path: &str) -> String {
     format!("{}.csv", if name.is_empty() { "answer" } else { &name })
 }
 
-/// Makes a browser download the response if it is for a spreadsheet.
+/// Adds a header that makes a browser download the response, if it is CSV.
 fn as_download(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Body> {
     if reply.content_type == pages::CSV
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{file}\""))
@@ -410,12 +412,12 @@ fn as_download(mut response: Response<Body>, reply: &Reply, file: &str) -> Respo
     response
 }
 
-/// Returns whether a client prefers JSON to HTML, by the order of its Accept header.
+/// Returns whether a client prefers JSON to HTML, by the order in its Accept header.
 fn wants_json(headers: &HeaderMap) -> bool {
     is_first(headers, "application/json", "text/html")
 }
 
-/// Returns whether a client names the type `wanted`, and not `other` before it.
+/// Returns whether the Accept header contains the type `wanted`, and `other` not before it.
 fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let place = |wanted: &str| accept.split(',').position(|one| one.trim().split(';').next() == Some(wanted));
@@ -425,7 +427,7 @@ fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     }
 }
 
-/// The bytes of an answer, which connections share without copying.
+/// The bytes of a reply as an HTTP body, which connections share without copying.
 struct SharedBody(Arc<Vec<u8>>);
 
 impl SharedBody {

@@ -1,9 +1,9 @@
-//! `serve`: dumps as pages in a browser.
+//! `serve`: shows dumps as pages in a browser.
 //!
-//! This process listens and decides about access ([`access`]) and about the order of questions ([`questions`],
-//! [`turns`]); it never reads a dump. Questions are answered by separate processes ([`worker`]): the same program,
-//! which keeps dumps open between questions. So a question can be cancelled at once, has an enforced memory limit,
-//! and cannot break the server.
+//! This process listens and decides about access ([`access`]) and about the order of questions, which are requests for pages
+//! ([`questions`], [`turns`]); it never reads a dump. Separate processes build the pages ([`worker`]): the same program, which
+//! keeps dumps open between questions. So a question can be cancelled at once, has an enforced memory limit, and cannot break
+//! the server.
 
 mod access;
 mod assistants;
@@ -175,7 +175,7 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
     Ok(Outcome::Fine)
 }
 
-/// Prints a line to stdout at once.
+/// Prints a line to stdout and flushes it.
 fn println(line: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

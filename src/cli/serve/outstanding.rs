@@ -1,11 +1,11 @@
-//! Response bodies in memory: cached for the next request, or being sent to a slow client.
+//! Accounting of response bodies in memory: cached for the next request, or being sent to a slow client.
 
 use std::sync::{Arc, Weak};
 
-/// Shorter bodies are not counted: even one per connection takes little memory.
+/// Minimum size in bytes of a body that is counted: shorter ones take little memory, even one per connection.
 const MIN_COUNTED: usize = 64 << 10;
 
-/// Existing bodies, each counted once however many connections send it.
+/// Existing response bodies without duplicates: a body counts once even if several connections send it.
 #[derive(Debug, Default)]
 pub(super) struct OutstandingBodies(Vec<Weak<Vec<u8>>>);
 
@@ -17,7 +17,7 @@ impl OutstandingBodies {
         }
     }
 
-    /// Returns the total size of the existing bodies.
+    /// Returns the total size of the existing bodies in bytes.
     pub(super) fn bytes(&mut self) -> usize {
         self.0.retain(|body| body.strong_count() > 0);
         self.0.iter().filter_map(Weak::upgrade).map(|body| body.len()).sum()

@@ -14,20 +14,21 @@ use tokio::time::{Instant, Sleep};
 
 /// Maximum time for a client to read [`MIN_BYTES`] of a pending response.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Minimum bytes a client must read within [`WRITE_TIME`]: 8.5 KiB/s, the speed of a slow tunnel.
+/// Minimum number of bytes that a client must read within [`WRITE_TIME`]: 8.5 KiB/s, the speed of a slow tunnel.
 const MIN_BYTES: usize = 256 << 10;
 
-/// A stream whose client must keep reading.
+/// A stream that fails if its client does not read fast enough.
 pub(super) struct Patience<S> {
     stream: S,
     /// Time at which the connection fails, while data is pending.
     deadline: Pin<Box<Sleep>>,
     is_waiting: bool,
-    /// Bytes read since the deadline was set.
+    /// Number of bytes read by the client since the deadline was set.
     taken: usize,
 }
 
 impl<S> Patience<S> {
+    /// Creates a stream without pending data.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, deadline: Box::pin(tokio::time::sleep(WRITE_TIME)), is_waiting: false, taken: 0 }
     }
@@ -86,7 +87,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it has nothing left to write.
+    /// Records that nothing is pending: hyper flushes when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_waiting = false;
         Pin::new(&mut self.stream).poll_flush(context)
@@ -106,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes forever to a client that reads `taken` bytes each `pause`. Returns the error, or `None` after ten
+    /// Writes forever to a client that reads `taken` bytes after each `pause`. Returns the error, or `None` after ten
     /// minutes.
     async fn until_given_up(taken: usize, pause: Duration) -> Option<io::ErrorKind> {
         let (mut client, server) = tokio::io::duplex(64 << 10);

@@ -1,8 +1,8 @@
-//! Scheduling of questions, and their answers.
+//! Scheduling of questions (requests for pages, or for their JSON), and caching of the replies.
 //!
-//! Each question is asked once: later requests for it wait for the same answer, and answers are cached as space
-//! allows, since dumps do not change. Short questions do not wait for long ones ([`super::turns`]). A question that
-//! nobody has requested for a while, or that takes too long, is cancelled: its process is killed.
+//! Equal questions are handled once: later requests wait for the same reply, and replies are cached as space allows, since
+//! dumps do not change. Short questions do not wait for long ones ([`super::turns`]). A question that nobody has requested
+//! for a while, or that takes too long, is cancelled: its process is killed.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,29 +21,29 @@ use crate::cli::pages::{Reply, is_long};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::WorkerProgress;
 
-/// Time without requests after which a question is cancelled.
+/// Time without requests for a question after which it is cancelled.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Time after which a question counts as long, whatever it was classified as.
+/// Time after which a question counts as long, however it was classified.
 const SHORT: Duration = Duration::from_millis(300);
-/// Maximum number of questions, including those waiting for their turn.
+/// Maximum number of questions, including those that are waiting for their turn.
 const MAX_QUESTIONS: usize = 64;
-/// Time for which a transient answer is cached: clients that wait for it return every second.
+/// Time for which a transient reply is cached: clients that wait for it return every second.
 const MOMENT: Duration = Duration::from_secs(20);
 /// Idle time after which a worker ends.
 const IDLE: Duration = Duration::from_secs(60);
-/// Maximum size and number of cached answers.
+/// Maximum total size of cached replies in bytes.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 const MAX_KEPT: usize = 4096;
-/// Maximum size of a cached answer.
+/// Maximum size of a cached reply in bytes.
 const MAX_KEPT_ONE: usize = 4 << 20;
-/// Maximum size of answers that are cached or being sent. Beyond it, no new question starts until clients have read
-/// theirs or disconnected.
+/// Maximum total size in bytes of replies that are cached or being sent. Beyond it, no new question starts until clients have
+/// read their replies or disconnected.
 const MAX_OUTSTANDING_BYTES: usize = 256 << 20;
 
-/// Limits of questions.
+/// Limits on time, memory and number of questions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuestionLimits {
-    /// Maximum time of one question.
+    /// Maximum run time of one question.
     pub(super) time: Duration,
     /// Maximum number of bytes that one question may allocate.
     pub(super) memory: u64,
@@ -51,7 +51,7 @@ pub(super) struct QuestionLimits {
     pub(super) long: usize,
 }
 
-/// Key of a question: the target of a request, and whether JSON is wanted.
+/// Key of a question: the target of the request, and whether JSON is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct QuestionKey {
     pub(super) target: String,
@@ -59,13 +59,13 @@ pub(super) struct QuestionKey {
 }
 
 impl QuestionKey {
-    /// Returns the path of the target.
+    /// Returns the path of the request's target.
     pub(super) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 }
 
-/// Progress of a task.
+/// Progress of a question, or of building an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TaskProgress {
     pub(super) name: String,
@@ -79,7 +79,7 @@ impl From<WorkerProgress> for TaskProgress {
     }
 }
 
-/// State of a question.
+/// State of a question that was accepted.
 #[derive(Debug, Clone)]
 pub(super) enum JobState {
     Waiting,
@@ -87,7 +87,7 @@ pub(super) enum JobState {
     Done(Arc<Reply>),
 }
 
-/// A question that is being answered.
+/// A question that is waiting or running.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) number: u64,
@@ -98,7 +98,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Records that a client still waits for it.
+    /// Records that a client is still waiting for the reply.
     pub(super) fn touch(&self) {
         *lock(&self.asked_after) = Instant::now();
     }
@@ -111,27 +111,27 @@ impl Job {
 /// Progress of the index of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Index {
-    /// No questions can be answered yet.
+    /// The index is being built; no questions can be handled yet.
     Building(TaskProgress),
-    /// Questions that need no graph can be answered.
+    /// The summary is ready: questions that need no graph can be handled.
     Summary(TaskProgress),
     Ready,
     Failed(String),
 }
 
-/// All questions.
+/// Scheduler of all questions, with the cached replies and the progress of the indexes.
 #[derive(Debug)]
 pub(super) struct Questions {
     pub(super) site: Site,
     limits: QuestionLimits,
     turns: Turns,
-    /// Idle workers, and since when.
+    /// Idle workers, and the time since when they are idle.
     idle: Mutex<Vec<(Worker, Instant)>>,
     asked: Mutex<QuestionState>,
     indexes: Vec<watch::Receiver<Index>>,
-    /// Length and modification time of each dump at the start of the server.
+    /// Length and modification time of each dump when the server was started.
     stamps: Vec<Option<Stamp>>,
-    /// The same of the recording beside the first dump.
+    /// Length and modification time of the recording that was given with the first dump, when the server was started.
     recording_stamp: Option<Stamp>,
 }
 
@@ -144,37 +144,38 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((metadata.len(), metadata.modified().ok()?))
 }
 
+/// Questions in progress, and cached replies.
 #[derive(Debug, Default)]
 struct QuestionState {
     jobs: HashMap<QuestionKey, Arc<Job>>,
     kept: HashMap<QuestionKey, CachedReply>,
     kept_bytes: usize,
     outstanding: OutstandingBodies,
-    /// Counts questions, as a clock for the use of answers.
+    /// Number of questions so far, used as a clock for the last use of replies.
     clock: u64,
 }
 
-/// A cached answer.
+/// A cached reply.
 #[derive(Debug)]
 struct CachedReply {
     reply: Arc<Reply>,
-    /// Time of last use, by the clock of [`QuestionState`].
+    /// Time of the last use, by the clock of [`QuestionState`].
     last: u64,
-    /// Time at which it expires.
+    /// Time at which the reply expires; `None` if it does not expire.
     until: Option<Instant>,
 }
 
-/// Result of asking a question.
+/// Result of submitting a question.
 #[derive(Debug)]
 pub(super) enum AskOutcome {
     Answer(Arc<Reply>),
     Job(Arc<Job>),
-    /// Too many questions.
+    /// There are too many questions.
     Full,
 }
 
 impl Questions {
-    /// Starts building indexes.
+    /// Creates the scheduler, and starts building the indexes.
     pub(super) fn start(site: Site, limits: QuestionLimits) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (senders, indexes): (Vec<_>, Vec<_>) =
@@ -203,7 +204,7 @@ impl Questions {
                 });
             }
             if builder.site.baseline.is_some() {
-                // A question that needs the index reports what is wrong with it.
+                // A question that needs the index reports the error.
                 let (sender, _receiver) = watch::channel(Index::Building(TaskProgress::default()));
                 let _ = build(&builder.site, BASELINE, &sender).await;
             }
@@ -219,12 +220,12 @@ impl Questions {
         questions
     }
 
-    /// Returns the progress of the index of a dump, by its number.
+    /// Returns a receiver of the progress of a dump's index; the number counts from 1.
     pub(super) fn index(&self, number: usize) -> Option<Index> {
         Some(self.indexes.get(number.checked_sub(1)?)?.borrow().clone())
     }
 
-    /// Waits until the index of a dump makes progress, but not for long.
+    /// Waits until the index of a dump makes progress, at most for `patience`.
     pub(super) async fn index_changes(&self, number: usize, patience: Duration) {
         if let Some(index) = number.checked_sub(1).and_then(|at| self.indexes.get(at)) {
             let mut index = index.clone();
@@ -233,8 +234,8 @@ impl Questions {
         }
     }
 
-    /// Returns what was replaced since the start, so that everything known about a dump is outdated: the dump, or the
-    /// recording beside it. A removed one was not: it was read before.
+    /// Returns a description of the file that was replaced since the start, if any: the dump, or the recording given with it.
+    /// Everything known about the dump is outdated then. A file that was removed does not count, as it was read before.
     pub(super) fn replaced_file(&self, number: usize) -> Option<&'static str> {
         let is_replaced = |known: Option<Stamp>, path: Option<&Path>| {
             known.zip(path.and_then(stamp)).is_some_and(|(known, now)| known != now)
@@ -252,7 +253,7 @@ impl Questions {
         self.limits.time
     }
 
-    /// Asks a question, unless it was asked before.
+    /// Returns the cached reply to a question, or the question in progress; starts it if it is new.
     pub(super) fn ask(self: &Arc<Self>, key: QuestionKey) -> AskOutcome {
         let mut asked = lock(&self.asked);
         asked.clock += 1;
@@ -288,19 +289,19 @@ impl Questions {
         AskOutcome::Job(job)
     }
 
-    /// Cancels a question. Returns `false` if it is not being answered.
+    /// Cancels a question. Returns `false` if it is not in progress.
     pub(super) fn cancel(&self, number: u64) -> bool {
         let asked = lock(&self.asked);
         let job = asked.jobs.values().find(|job| job.number == number);
         job.map(|job| job.cancel.notify_one()).is_some()
     }
 
-    /// Removes the question and caches its answer.
+    /// Removes the question and caches its reply.
     fn keep(&self, key: QuestionKey, reply: &Arc<Reply>) {
         let mut asked = lock(&self.asked);
         asked.jobs.remove(&key);
         let bytes = reply.body.len();
-        // An error may be gone later, and a long answer takes much space; but clients that wait must get it.
+        // An error may be gone later, and a long reply takes much space; but clients that wait must get it.
         let is_for_now = reply.status >= 400 || bytes > MAX_KEPT_ONE;
         let until = is_for_now.then(|| Instant::now() + MOMENT);
         let last = asked.clock;
@@ -312,7 +313,7 @@ impl Questions {
         }
     }
 
-    /// Returns an idle or new worker that has received the question.
+    /// Returns an idle or new worker to which the question was sent.
     fn asked_worker(&self, question: &PageQuestion, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
             let mut idle = lock(&self.idle);
@@ -330,8 +331,8 @@ impl Questions {
         Ok(worker)
     }
 
-    /// Waits for a turn and has the question answered. Returns `None` if it turned out to be long and there are
-    /// enough of those: its work so far is lost.
+    /// Waits for a turn, and has a worker handle the question. Returns `None` if the question turned out to be long and there
+    /// are enough long ones: its work so far is lost.
     async fn in_turn(
         &self,
         key: &QuestionKey,
@@ -405,7 +406,7 @@ impl Questions {
 }
 
 impl QuestionState {
-    /// Removes expired answers.
+    /// Removes expired replies.
     fn forget_past(&mut self) {
         let now = Instant::now();
         let is_past = |kept: &CachedReply| kept.until.is_some_and(|until| until < now);
@@ -414,13 +415,13 @@ impl QuestionState {
         }
     }
 
-    /// Removes answers for which `is_wanted` is false.
+    /// Removes cached replies for which `is_wanted` returns `false`.
     fn retain(&mut self, is_wanted: impl Fn(&CachedReply) -> bool) {
         self.kept.retain(|_, kept| is_wanted(kept));
         self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
     }
 
-    /// Removes the least recently used half of the answers.
+    /// Removes the least recently used half of the cached replies.
     fn forget_half(&mut self) {
         let mut times: Vec<u64> = self.kept.values().map(|kept| kept.last).collect();
         times.sort_unstable();
@@ -441,7 +442,7 @@ fn given_up(why: &str, limits: QuestionLimits) -> Reply {
     Reply::json_error(503, &failure)
 }
 
-/// Builds the index of a dump. Returns the error, if any.
+/// Builds the index of a dump. Returns the reason if it cannot be built.
 async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
     let mut worker = Worker::start(site, None, WorkerKind::Short)?;
     worker.ask(&PageQuestion::Open(number))?;

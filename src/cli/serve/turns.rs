@@ -1,19 +1,19 @@
-//! Turns: how many questions are answered at once, and how many of them may be long.
+//! Turns: limits on the number of concurrent questions, and on how many of them may be long.
 //!
-//! A long question never takes the last turn, so a short one never waits for the end of a long one. Most are
-//! classified beforehand; one that turns out to be long counts as long from then on. If there are too many long ones
-//! it continues while turns are left for others; then it gives its turn back and waits again.
+//! A long question never takes the last turn, so a short one never waits for the end of a long one. Most questions are
+//! classified beforehand; one that turns out to be long counts as long from then on. If there are too many long questions,
+//! it continues while turns are free for others; then it gives its turn back and waits again.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// The turns of all questions.
+/// The turns that questions can take.
 #[derive(Debug)]
 pub(super) struct Turns {
     all: Semaphore,
     long: Semaphore,
 }
 
-/// A turn; given back on drop.
+/// A turn that was taken; given back on drop.
 #[derive(Debug)]
 pub(super) struct Turn<'t> {
     turns: &'t Turns,
@@ -22,18 +22,18 @@ pub(super) struct Turn<'t> {
 }
 
 impl Turns {
-    /// Creates `all` turns, of which at most `long`, and never the last one, may be long.
+    /// Creates `all` turns. At most `long` of them may be long, and never the last one.
     pub(super) fn new(all: usize, long: usize) -> Self {
         let all = all.max(2);
         Self { all: Semaphore::new(all), long: Semaphore::new(long.clamp(1, all - 1)) }
     }
 
-    /// Returns whether a question would get a turn at once.
+    /// Returns whether a turn is free.
     pub(super) fn are_left(&self) -> bool {
         self.all.available_permits() > 0
     }
 
-    /// Waits for a turn; returns `None` if there will be no more.
+    /// Waits for a turn; returns `None` if there will be no more turns.
     pub(super) async fn take(&self, is_long: bool) -> Option<Turn<'_>> {
         let long = if is_long { Some(self.long.acquire().await.ok()?) } else { None };
         let turn = self.all.acquire().await.ok()?;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn long_questions_never_have_the_last_turn() {
-        // More long ones are configured than there are turns.
+        // More long questions are configured than there are turns.
         let turns = Turns::new(4, 64);
         let long: Vec<_> = (0..3).map(|_| now(turns.take(true)).unwrap().unwrap()).collect();
         assert!(now(turns.take(true)).is_none());
@@ -87,12 +87,12 @@ mod tests {
     fn what_turns_out_to_be_long_counts_as_long() {
         let turns = Turns::new(4, 2);
         let mut short: Vec<_> = (0..4).map(|_| now(turns.take(false)).unwrap().unwrap()).collect();
-        // Two may continue; the others give their turns back, which long ones cannot take.
+        // Two may continue; the others give their turns back, which long questions cannot take.
         let mut may = short.iter_mut().map(Turn::may_be_long).collect::<Vec<_>>().into_iter();
         assert!(may.by_ref().eq([true, true, false, false]));
-        // The answer stays the same when asked again.
+        // The result stays the same when called again.
         assert!(short[0].may_be_long() && !short[2].may_be_long());
-        // They may stay while other turns are left for newcomers.
+        // They may continue while other turns are free for newcomers.
         assert!(!turns.are_left());
         short.truncate(2);
         assert!(turns.are_left());

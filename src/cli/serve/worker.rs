@@ -1,4 +1,4 @@
-//! The worker of `serve`: it answers questions one after the other, with dumps that stay open.
+//! The worker of `serve`: it handles questions one after the other; dumps stay open between them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use hprof_query::frameworks::Frameworks;
 /// Number of the baseline; dumps are numbered from 1.
 pub(super) const BASELINE: usize = 0;
 
-/// Question to a worker.
+/// Message to a worker: a question, or a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum PageQuestion {
     /// Builds a page or its JSON.
@@ -24,18 +24,18 @@ pub(super) enum PageQuestion {
     Open(usize),
 }
 
-/// Message from a worker.
+/// Message from a worker to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PageMessage {
-    /// The summary is complete: pages that need no more are ready.
+    /// The summary is complete: pages that do not need the graph can be built.
     Summary,
-    /// An index is complete, or the reason why it cannot be built.
+    /// An index is complete, or cannot be built for this reason.
     Opened(Option<String>),
-    /// A reply, whose body is that of the message.
+    /// Head of a reply, whose body follows the message.
     Reply { status: u16, content_type: String, location: Option<String> },
 }
 
-/// Answers questions until stdin ends.
+/// Handles questions until stdin ends.
 pub(super) fn run(cx: &RunContext, site: &Site, frameworks: Frameworks) -> anyhow::Result<Outcome> {
     let cx = cx.keeping_dumps(Some(Arc::new(ProgressReporter::default())), cx.hides_values);
     let cx = cx.with_frameworks(frameworks);
@@ -61,7 +61,7 @@ fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {
     worker::send(PageMessage::Reply { status, content_type: content_type.to_owned(), location }, &body);
 }
 
-/// Builds the missing parts of an index: the summary first, as some pages need no more.
+/// Builds the missing parts of an index: the summary first, as it is sufficient for some pages.
 fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
     let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };

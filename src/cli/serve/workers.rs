@@ -1,4 +1,4 @@
-//! Workers of the server: started on demand, kept while idle, killed when their question is cancelled.
+//! Worker processes of the server: started on demand, reused while idle, killed when their question is cancelled.
 
 use std::process::{Command, Stdio};
 
@@ -13,15 +13,15 @@ use hprof_index::storage::memory;
 
 /// Number of questions after which a worker is replaced, in case it leaks memory.
 const MAX_QUESTIONS: u32 = 5000;
-/// Number of events that may wait; a worker that sends more waits too.
+/// Maximum number of pending events; a worker that sends more has to wait.
 const MAX_EVENTS: usize = 4;
 
-/// Returns the default memory limit of a question: a quarter of the memory that this process may use.
+/// Returns the default memory limit of a question in bytes: a quarter of the memory that this process may use.
 pub(super) fn share_of_memory() -> u64 {
     memory::available(None).map_or(2 << 30, |available| available.bytes / 4)
 }
 
-/// A worker, which is killed on drop.
+/// A worker process, which is killed on drop.
 #[derive(Debug)]
 pub(super) struct Worker {
     process: WorkerProcess,
@@ -30,15 +30,15 @@ pub(super) struct Worker {
     kind: WorkerKind,
 }
 
-/// Kind of questions that a worker answers.
+/// Kind of questions that a worker handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerKind {
     Short,
-    /// Long questions: their workers have a lower priority.
+    /// Long questions: the worker has a lower priority.
     Long,
 }
 
-/// Event of a worker of the server.
+/// Event from a worker process.
 #[derive(Debug)]
 pub(super) enum PageEvent {
     Progress(WorkerProgress),
@@ -48,7 +48,7 @@ pub(super) enum PageEvent {
 }
 
 impl Worker {
-    /// Starts a worker. `memory` limits its allocations; building indexes has a budget of its own.
+    /// Starts a worker. `memory` limits its allocations; building indexes has its own budget.
     pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve").args(&site.options).args(&site.frameworks);
@@ -70,23 +70,23 @@ impl Worker {
         Ok(Self { process, events, questions: 0, kind })
     }
 
-    /// Returns the kind of questions that it answers.
+    /// Returns the kind of questions that the worker handles.
     pub(super) fn kind(&self) -> WorkerKind {
         self.kind
     }
 
-    /// Returns whether it may be used again.
+    /// Returns whether the worker may be used for another question.
     pub(super) fn is_fresh(&self) -> bool {
         self.questions < MAX_QUESTIONS
     }
 
-    /// Sends a question: a line, which a worker reads at once whatever it is doing.
+    /// Sends a question, as a line. A worker reads it at once, even while it is busy.
     pub(super) fn ask(&mut self, question: &PageQuestion) -> anyhow::Result<()> {
         self.questions += 1;
         Ok(self.process.ask(question)?)
     }
 
-    /// Waits for its next message. A future that is dropped loses none.
+    /// Waits for the next event of the worker. If the future is dropped, no event is lost.
     pub(super) async fn hear(&mut self) -> anyhow::Result<PageEvent> {
         Ok(match self.events.recv().await.context("the process ended")? {
             WorkerEvent::Progress(progress) => PageEvent::Progress(progress),
@@ -101,7 +101,7 @@ impl Worker {
     }
 }
 
-/// Returns the content type as a static text; unknown ones become HTML.
+/// Returns the content type as a static string; for an unknown type, HTML.
 fn static_content_type(content_type: &str) -> &'static str {
     use crate::cli::pages::{CSV, HTML, JSON};
     [JSON, CSV].into_iter().find(|known| *known == content_type).unwrap_or(HTML)

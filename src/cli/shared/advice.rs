@@ -1,4 +1,4 @@
-//! Advice about errors. Lower layers describe the problem; options, commands and other programs are named only here.
+//! Advice about errors. Lower layers describe the problem; only this module names options, commands and other programs.
 
 use std::borrow::Cow;
 use std::io;
@@ -18,7 +18,7 @@ use hprof_query::sql::{ErrorKind, SqlError};
 
 use super::not_recorded::NotRecorded;
 
-/// Advice if there is too little memory to unpack.
+/// Advice if there is too little memory to unpack a file.
 const NO_MEMORY_TO_UNPACK: &str =
     "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
 
@@ -60,7 +60,7 @@ pub(crate) fn for_error(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Returns the name of a memory limit in the tool that raises it.
+/// Returns the name of a memory limit: the option that sets it, or its name in the system.
 pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Given => "--memory",
@@ -160,7 +160,7 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// Returns advice about a file that is not a heap dump.
+/// Returns advice about a file that is not a heap dump, by its apparent kind.
 const fn looks_advice(looks: FileKind) -> &'static str {
     match looks {
         FileKind::HprofText => {

@@ -1,4 +1,4 @@
-//! Arguments that commands share, and their conversion.
+//! Command-line arguments that commands share, and their conversion.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -29,10 +29,10 @@ use super::{messages, spool};
 /// Environment variable equivalent to `--index-dir`.
 pub(crate) const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
-/// Prefix of the option with its value.
+/// Prefix of the option `--index-dir` that precedes its value.
 const INDEX_DIR_OPTION: &str = "--index-dir=";
 
-/// Number of threads that memory allows, if lower than the maximum.
+/// Maximum number of threads that the available memory allows; `None` if it does not limit them.
 static ENOUGH: OnceLock<Option<usize>> = OnceLock::new();
 
 /// Result of starting the global thread pool with the requested number of threads.
@@ -92,7 +92,7 @@ pub(crate) struct IndexDir {
 }
 
 impl IndexDir {
-    /// Returns the directory, if given; an empty variable counts as unset.
+    /// Returns the directory for indexes, if given; an empty variable counts as unset.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
     }
@@ -101,14 +101,14 @@ impl IndexDir {
 /// Function that opens a dump with its graph.
 type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
 
-/// Opens a dump with one of these functions and prints notes about it.
+/// Function that opens a dump by calling an [`OpenGraph`], and prints notes about it.
 type Opener<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
 
-/// A query of a dump, which stores its own answer.
+/// A query of a dump; the closure stores the result itself.
 type GraphQuery<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
 
 impl Input {
-    /// Returns the options for opening.
+    /// Returns the options for opening the dump.
     pub(crate) fn options(&self, cx: &RunContext) -> Options {
         Options {
             index_dir: self.index_dir().map(Path::to_owned),
@@ -131,11 +131,11 @@ impl Input {
 
     /// Returns the options that another command needs to open the same dump, as command-line arguments.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        // The directory that was requested, even for a copy: it is used for other dumps too.
+        // The requested directory, even for a copy: it is used for other dumps too.
         let index_dir = self.asked_index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
-        // A memory budget from the variable is omitted: other commands read the variable, too.
+        // A memory budget from the variable is omitted: other commands read the variable as well.
         let of_variable = std::env::var(MEMORY_VARIABLE).ok().and_then(|text| memory_size(&text).ok());
         let memory = self.memory.filter(|memory| of_variable != Some(*memory));
         let memory = memory.and_then(|Memory(bytes)| bytes).map(|bytes| format!("--memory={bytes}"));
@@ -143,8 +143,7 @@ impl Input {
         index_dir.into_iter().chain(others).collect()
     }
 
-    /// Resolves selections in this dump: a class name may look like an object ID. The dump is opened only in that
-    /// case.
+    /// Resolves selections that may be a class name or an object ID. The dump is opened only if a selection can be both.
     pub(crate) fn resolve_selections(
         &self,
         cx: &RunContext,
@@ -162,16 +161,17 @@ impl Input {
         Self { dump: dump.to_owned(), ..self.clone() }
     }
 
-    /// Returns the memory budget given by the user.
+    /// Returns the memory budget in bytes, if the user gave one.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.memory.and_then(|Memory(bytes)| bytes)
     }
 
+    /// Returns the path of the dump.
     pub(crate) fn path(&self) -> &Path {
         &self.dump
     }
 
-    /// Returns the same without `--heap-dump`.
+    /// Returns the input without `--heap-dump`.
     pub(crate) fn without_heap_dump(&self) -> Self {
         Self { heap_dump: None, ..self.clone() }
     }
@@ -181,6 +181,7 @@ impl Input {
         self.heap_dump
     }
 
+    /// Returns the directory for the index: that of a copy, or else the requested one, if any.
     pub(crate) fn index_dir(&self) -> Option<&Path> {
         // The index directory of a copy belongs to it.
         if let Some(dir) = spool::index_dir(&self.dump) {
@@ -194,7 +195,7 @@ impl Input {
         self.index.path()
     }
 
-    /// Returns the directory for indexes if given by the option: later commands read the environment variable
+    /// Returns the directory for indexes if it was given by the option. Other commands read the environment variable
     /// themselves.
     pub(crate) fn index_dir_option(&self) -> Option<&Path> {
         let in_environment = std::env::var_os(INDEX_DIR);
@@ -241,14 +242,14 @@ impl Input {
         Ok(heap)
     }
 
-    /// Like [`Input::open`], for queries that need no heap dump: files of the agent may lack one.
+    /// Opens a dump that need not contain a heap dump, as files of the agent may lack one, and prints notes about it.
     pub(crate) fn open_records(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
         let heap = self.open_quietly(cx)?;
         messages::print_notes(cx, &heap, self.quiet);
         Ok(heap)
     }
 
-    /// Like [`Input::open`], but without notes: for a dump that will be opened again.
+    /// Opens the dump without printing notes: for a dump that will be opened again.
     pub(crate) fn open_quietly(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
         let options = self.options(cx);
         if let Some(heap) = cx.heap(self.path(), &options) {
@@ -260,7 +261,7 @@ impl Input {
         Ok(heap)
     }
 
-    /// Opens the dump with its graph by calling `open`.
+    /// Opens the dump with its graph by calling `open`, or returns it if it is already open.
     fn open_graph(&self, cx: &RunContext, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let options = self.options(cx);
         if let Some(opened) = cx.graph(self.path(), &options) {
@@ -293,8 +294,8 @@ impl Input {
         Ok(opened)
     }
 
-    /// Opens the dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
-    /// called again: `ask` must not print anything yet. Its records are readable by [`DumpGraph::with_records`].
+    /// Opens the dump with its graph and runs the query `ask`. If the index turns out to be damaged, it is rebuilt and `ask` is
+    /// called again, so `ask` must not print anything. [`DumpGraph::with_records`] makes the records readable.
     pub(crate) fn with_graph<T: Send>(
         &self,
         cx: &RunContext,
@@ -304,7 +305,7 @@ impl Input {
         self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
     }
 
-    /// Like [`Input::with_graph`], for callers that keep dump and graph after the query.
+    /// Runs a query like [`Input::with_graph`], but passes the shared dump and graph, so that they can be kept after the query.
     #[cfg(feature = "sql")]
     pub(crate) fn with_shared_graph<T: Send>(
         &self,
@@ -314,8 +315,8 @@ impl Input {
         self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
     }
 
-    /// Like [`Input::with_graph`], but without the notes that were printed when the dump was opened without its
-    /// graph.
+    /// Runs a query like [`Input::with_graph`], but does not repeat the notes that were printed when the dump was opened
+    /// without its graph.
     pub(crate) fn with_graph_again<T: Send>(
         &self,
         cx: &RunContext,
@@ -339,7 +340,7 @@ impl Input {
         Ok((heap, graph, answer.context("the query did not run")?))
     }
 
-    /// Runs the query, a second time if the index is damaged: the last answer is valid.
+    /// Runs the query, and runs it again if the index is damaged: the last result is valid.
     fn ask_until_right(
         &self,
         cx: &RunContext,
@@ -364,7 +365,7 @@ impl Input {
     }
 }
 
-/// Explains why threads could not be started, with advice: each takes address space for its stack.
+/// Returns the error that threads could not be started, with advice: each takes address space for its stack.
 fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
     let threads = format_count(threads as u64, "thread");
     format!("cannot start {threads}: {error}; raise the limits (ulimit -v, ulimit -u), or try --threads 1")
@@ -402,11 +403,12 @@ pub(crate) struct LayoutArgs {
 }
 
 impl LayoutArgs {
-    /// Returns whether a layout was given.
+    /// Returns whether the user gave a layout.
     pub(crate) fn is_given(&self) -> bool {
         self.layout.is_some()
     }
 
+    /// Returns the sizes of objects, with the given layout or else the detected one.
     pub(crate) fn sizes(&self, heap: &Heap) -> Sizes {
         Sizes::new(heap.summary(), self.layout.as_ref())
     }
@@ -432,18 +434,18 @@ pub(crate) struct Output<const MARKDOWN: bool = false> {
 }
 
 impl<const MARKDOWN: bool> Output<MARKDOWN> {
-    /// Returns the format of rows.
+    /// Returns the format for rows.
     pub(crate) fn format(&self) -> Format {
         self.format.of_rows()
     }
 
-    /// Returns the text of an answer without rows: Markdown contains the line that otherwise goes only to stderr, as
+    /// Returns the text for a result without rows. Markdown contains the line that otherwise is printed only to stderr, as
     /// a ticket would be empty without it.
     pub(crate) fn no_rows(&self, line: impl Into<Cow<'static, str>>) -> NoRows {
         if self.is_markdown() { NoRows::Line(line.into()) } else { NoRows::Nothing }
     }
 
-    /// Returns whether the answer is shown as Markdown.
+    /// Returns whether the result is written as Markdown.
     pub(crate) fn is_markdown(&self) -> bool {
         self.format == OutputFormat::Markdown
     }
@@ -456,7 +458,7 @@ pub(crate) enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Returns the format of rows; Markdown contains the same as a table.
+    /// Returns the format for rows; Markdown contains the same as a table.
     pub(crate) fn of_rows(self) -> Format {
         match self {
             Self::Rows(format) => format,
@@ -467,7 +469,7 @@ impl OutputFormat {
 
 /// Values of `--format`.
 pub(crate) const DATA_FORMATS: &[Keyword<OutputFormat>] = &[TABLE, JSON, CSV];
-/// Values of `--format` for answers with few rows.
+/// Values of `--format` for results with few rows.
 const FORMATS: &[Keyword<OutputFormat>] =
     &[TABLE, JSON, CSV, ("markdown", OutputFormat::Markdown, "Markdown, to paste into a ticket")];
 const TABLE: Keyword<OutputFormat> = ("table", OutputFormat::Rows(Format::Table), "Human-readable table");
@@ -475,10 +477,10 @@ const JSON: Keyword<OutputFormat> = ("json", OutputFormat::Rows(Format::Json), "
 const CSV: Keyword<OutputFormat> =
     ("csv", OutputFormat::Rows(Format::Csv), "Comma-separated values with a header line");
 
-/// Variable with the default memory budget.
+/// Environment variable with the default memory budget.
 const MEMORY_VARIABLE: &str = "HPROF_CLI_MEMORY";
 
-/// A size, or none: an empty variable counts as unset.
+/// A memory budget in bytes, or none: an empty variable counts as unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Memory(Option<u64>);
 

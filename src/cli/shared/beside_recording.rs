@@ -1,4 +1,4 @@
-//! `--recording FILE`: a recording of Flight Recorder beside a dump.
+//! `--recording FILE`: a recording of Flight Recorder that is given with a dump.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,14 +37,14 @@ pub(crate) struct RecordingArg {
     recording: Option<PathBuf>,
 }
 
-/// A recording beside a dump.
+/// A recording that was given with a dump, and the allocations in it.
 #[derive(Debug)]
 pub(crate) struct BesideRecording {
     path: PathBuf,
     allocations: Allocations,
 }
 
-/// A recording, as compared with the dump.
+/// A recording that was given with a dump, and the result of comparing the two.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparedRecording {
     path: String,
@@ -54,28 +54,28 @@ pub(crate) struct ComparedRecording {
     pid: Option<i64>,
     is_damaged: bool,
     warnings: Vec<String>,
-    /// `None` if the recording is of another process, or shows no trend.
+    /// Heap over time; `None` if the recording is of another process, or shows no trend.
     heap: Option<HeapBesideDump>,
 }
 
-/// Heap over time, with the moment of the dump.
+/// Heap over time, compared with the time of the dump.
 #[derive(Debug, Clone)]
 struct HeapBesideDump {
     trend: HeapTrend,
-    /// Last collection before the dump.
+    /// Last garbage collection before the dump.
     before_dump: Option<Collection>,
     floors: Vec<Collection>,
-    /// Description.
+    /// Description in a line.
     text: String,
 }
 
 impl RecordingArg {
-    /// Returns the path.
+    /// Returns the path of the recording, if one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.recording.as_deref()
     }
 
-    /// Checks that the file is a recording, if there is one.
+    /// Checks that the file is a recording, if one was given.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a recording of Flight Recorder.
@@ -84,7 +84,7 @@ impl RecordingArg {
         if FlightFile::is_one(path)? { Ok(()) } else { Err(not_one(path)) }
     }
 
-    /// Reads the recording, if there is one.
+    /// Reads the recording, if one was given.
     ///
     /// # Errors
     /// If it cannot be read, or is not a recording of Flight Recorder.
@@ -108,7 +108,7 @@ fn not_one(path: &Path) -> anyhow::Error {
 }
 
 impl BesideRecording {
-    /// Adds the allocations to suspects, and compares the recording with the dump.
+    /// Adds allocations to the suspects, and compares the recording with the dump.
     pub(crate) fn add_to(&self, leaks: &mut Leaks, cx: &RunContext, dump: &Dump<'_>) -> ComparedRecording {
         leaks.add_recording(dump, &self.allocations);
         let same_process = same_process(dump, &self.allocations);
@@ -173,27 +173,27 @@ impl ComparedRecording {
         self.heap.as_ref().map(|heap| format!("Heap over time: {}", heap.text))
     }
 
-    /// Returns the path, as given.
+    /// Returns the path of the recording, as given.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the outcome of a run with this recording, if there is one: damage to it is damage to the answer.
+    /// Returns the outcome of a run: if there is a recording and it is damaged, the result is treated as damaged.
     pub(crate) fn outcome(recording: Option<&Self>, outcome: Outcome) -> Outcome {
         if recording.is_some_and(|recording| recording.is_damaged) { Outcome::Damaged } else { outcome }
     }
 
-    /// Returns the warnings.
+    /// Returns the warnings about the recording.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = &str> {
         self.warnings.iter().map(String::as_str)
     }
 
-    /// Prints the warnings.
+    /// Prints the warnings about the recording.
     pub(crate) fn warn(&self, cx: &RunContext) {
         self.warnings.iter().for_each(|warning| cx.emit("warning", warning));
     }
 
-    /// Returns the columns of a record about it.
+    /// Returns the columns for facts about the recording.
     pub(crate) fn columns<'c>() -> Columns<'c, Self> {
         Columns::new([
             Column::new(names::PATH, |compared: &Self| (&compared.path).into()),
@@ -228,7 +228,7 @@ impl ComparedRecording {
     }
 }
 
-/// Returns why it is not known whether a recording is of the dumped process; `None` if nothing can be compared.
+/// Returns the reason why it is unknown whether a recording is of the dumped process; `None` if nothing can be compared.
 fn not_known(CommonFacts { pid, command }: CommonFacts) -> Option<String> {
     let equal = match (pid, command) {
         (Some(pid), true) => {
@@ -262,14 +262,14 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
     }
 }
 
-/// Reason for missing facts about the heap over time.
+/// Condition under which there is no heap over time.
 const NO_HEAP: &str =
     "the recording contains no collections before the dump or too many events, or is of another process";
 
-/// Maximum number of time intervals for which the least used heap is reported.
+/// Maximum number of time intervals for which the minimum used heap is reported.
 const FLOORS: usize = 60;
 
-/// Times of this length and more are in minutes.
+/// Minimum duration that is formatted in minutes.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Nanoseconds of a millisecond.

@@ -1,4 +1,4 @@
-//! `--color`.
+//! The option `--color`.
 
 use clap::{ArgMatches, ValueEnum};
 
@@ -13,7 +13,7 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// Returns the value of `--color`; `auto` if the command does not have the option.
+/// Returns the value of `--color`, or `auto` if the command does not have the option.
 pub(crate) fn color_of(matches: &ArgMatches) -> ColorArg {
     let command = matches.subcommand().map(|(_, command)| command);
     let color = command.and_then(|command| command.try_get_one::<ColorArg>("color").ok().flatten());

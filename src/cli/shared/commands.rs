@@ -1,4 +1,4 @@
-//! Commands to type next, with names and IDs from the dump.
+//! Suggested commands, with names and IDs from the dump.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,10 +10,10 @@ use hprof_report::escape;
 use super::args::Input;
 use super::spool;
 
-/// Maximum length of a name to type.
+/// Maximum length of a name in a suggested command.
 const LONGEST_NAME: usize = 40;
 
-/// A command to type next.
+/// A suggested command.
 #[derive(Debug, Clone)]
 pub(crate) struct NextCommand {
     /// The command line.
@@ -22,15 +22,15 @@ pub(crate) struct NextCommand {
     words: Vec<String>,
     /// The command and its arguments, without the dump.
     target: CellTarget,
-    /// Purpose.
+    /// Purpose of the command.
     pub(crate) why: String,
 }
 
-/// Builds command lines for one dump.
+/// Builder of command lines for one dump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Commands<'a> {
     dump: &'a Path,
-    /// Number of the heap dump, if given.
+    /// Number of the heap dump in the file, if given.
     heap_dump: Option<u32>,
     index_dir: Option<&'a Path>,
 }
@@ -56,7 +56,7 @@ impl<'a> Commands<'a> {
         target.extend(arguments);
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
         words.extend(target.iter().skip(1).map(quoted));
-        // Without these the command would read another heap dump or build another index.
+        // Without these options, the command would read another heap dump or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
         let index_dir = self.index_dir.map(quoted_path);
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
@@ -68,7 +68,7 @@ impl<'a> Commands<'a> {
 /// Formats the commands as lines; long ones continue after a backslash.
 pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<UnwrappedLine> {
     let length = |step: &NextCommand| 2 + step.command.chars().count();
-    // The remark is a comment to a shell, so that the whole line can be pasted.
+    // The purpose is a comment to a shell, so that the whole line can be pasted.
     let remark = |step: &NextCommand| format!("  # {}", step.why);
     let fits = |step: &&NextCommand| length(step) + remark(step).chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
@@ -96,7 +96,7 @@ pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<UnwrappedLine> {
     lines
 }
 
-/// Returns whether a name can be typed and, as a pattern, matches itself.
+/// Returns whether a name can be typed and matches itself if used as a pattern.
 pub(crate) fn is_typed(name: &str) -> bool {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() && !matches!(c, '\'' | '*' | '\\' | '"' | '!');
     !name.is_empty()
@@ -105,7 +105,7 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
-/// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.
+/// Returns whether a class name matches itself if used as a pattern, and is not taken for an option or an object.
 pub(crate) fn matches_itself(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(['-', '0'])

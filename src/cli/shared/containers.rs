@@ -1,4 +1,4 @@
-//! Words and columns for containers.
+//! Descriptions of containers, and their columns.
 
 use hprof_query::containers::{Container, ContainerRow, ElementClass, NestedElements};
 use hprof_query::dictionary::names;
@@ -15,14 +15,14 @@ const NAMED_CLASSES: usize = 4;
 /// Minimum percentage of elements of one class for which the others are only counted.
 const NEARLY_ALL: u64 = 90;
 
-/// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; optionally without
-/// packages.
+/// Describes the elements of a container: `40,000 x acme.Event (acme.Login 10,000, acme.Logout 10,000)`; without packages if
+/// `is_short` is set.
 pub(crate) fn elements(container: &Container, is_short: bool) -> String {
     let Container { elements, is_exact, element_class, element_classes, is_mostly, .. } = container;
     let count = format!("{}{}", if *is_exact { "" } else { "at least " }, group_digits(*elements));
     let of_class = container.elements_of_class();
     let simple = |class| holder::simple(class, is_short);
-    // The class of the keys, if it is the program's own, says what the elements are.
+    // If the class of the keys belongs to the program, it describes the elements.
     let key = match container.keys.as_slice() {
         [key] if !is_of_jdk(&key.class) && Some(&key.class) != element_class.as_ref() => {
             format!(" by {}", simple(&key.class))
@@ -30,7 +30,7 @@ pub(crate) fn elements(container: &Container, is_short: bool) -> String {
         _ => String::new(),
     };
     let elements = match (element_class, element_classes.as_slice()) {
-        // The others may be no more than sentinels.
+        // The other elements may be no more than sentinels.
         (Some(class), _) if *is_mostly && *is_exact && is_share(of_class, *elements, NEARLY_ALL) => {
             let others = format_count(elements.saturating_sub(of_class), "other");
             format!("{} x {} and {others}", group_digits(of_class), simple(class))
@@ -77,7 +77,7 @@ fn class_counts(classes: &[ElementClass], all: u64, is_short: bool) -> String {
     }
 }
 
-/// Columns about the container of a row.
+/// Returns the columns about the container of a row.
 pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> Vec<Column<'c, R>> {
     let mut columns = facts::own_columns(R::container_facts());
     columns.extend([
@@ -99,7 +99,7 @@ pub(crate) fn columns<'c, R: ContainerRow + 'c>() -> Vec<Column<'c, R>> {
     columns
 }
 
-/// Columns of the classes of elements or keys.
+/// Returns the columns for the classes of elements or keys.
 fn class_columns<'c>() -> Columns<'c, ElementClass> {
     Columns::new([
         Column::new(names::CLASS, |row: &ElementClass| (&row.class).into()),

@@ -1,8 +1,8 @@
-//! The context of a command: where dumps come from, and where its answer, its notes and its progress go.
+//! The context of a command: where dumps come from, and where its output, notes and progress go.
 //!
-//! In a shell, a command opens its dump, writes its answer to stdout and its messages to stderr. For a page or a section of a
+//! In a shell, a command opens its dump, writes its output to stdout and its messages to stderr. For a page or a section of a
 //! report, the context keeps dumps open between commands and captures their output. This is transparent to commands: they
-//! pass their context to the modules that open dumps and show answers ([`super::args`], [`super::session`],
+//! pass their context to the modules that open dumps and show results ([`super::args`], [`super::session`],
 //! [`super::output`], [`super::messages`], [`super::terminal`]).
 
 use std::fmt;
@@ -29,12 +29,12 @@ pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
 pub(crate) struct Note {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
-    /// `true` if it is about the dump, regardless of the question.
+    /// `true` if the message is about the dump and does not depend on the query.
     pub(crate) is_about_dump: bool,
 }
 
-/// Output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that stdout
-/// would receive, and notes.
+/// Captured output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that would
+/// be written to stdout, and notes.
 #[derive(Debug, Default)]
 pub(crate) struct CapturedOutput {
     pub(crate) grids: Vec<Grid>,
@@ -43,7 +43,7 @@ pub(crate) struct CapturedOutput {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Receives progress; shared with the threads that work.
+/// Receiver of progress, shared with worker threads.
 pub(crate) type Watcher = Arc<dyn Progress + Send + Sync + RefUnwindSafe>;
 
 /// Context passed to the `run` function of a command.
@@ -52,34 +52,35 @@ pub(crate) struct RunContext {
     pub(crate) color: ColorArg,
     /// `true` if values of the heap are hidden.
     pub(crate) hides_values: bool,
-    /// Rules about frameworks, if the command that runs others was given a file of them.
+    /// Rules about frameworks that a file defines, if one was given to the command that runs this one.
     pub(super) frameworks: Option<Frameworks>,
     /// Receiver of progress, instead of the terminal.
     pub(super) watcher: Option<Watcher>,
-    /// Dumps that stay open for the next command, if there is one.
+    /// Dumps that are kept open for the next command; `None` if there is no next command.
     kept: Option<Arc<KeptDumps>>,
     /// Captured output; `None` if output goes to stdout and stderr.
     pub(super) capture: Option<OutputCapture>,
-    /// `true` if JSON is followed by the table.
+    /// `true` if JSON output is followed by the table.
     pub(super) has_both: bool,
 }
 
 /// Captured output of a command, with a size limit.
 pub(crate) struct OutputCapture {
-    /// Maximum number of bytes of an answer.
+    /// Maximum size of the output in bytes.
     limit: usize,
     /// Width and rows of the screen if tables are captured as screens, not as grids.
     pub(super) screen: Option<(u16, RowWindow)>,
     output: Mutex<CapturedOutput>,
 }
 
-/// Dumps that stay open from one command to the next.
+/// Dumps that are kept open from one command to the next.
 #[derive(Default)]
 struct KeptDumps {
     open: Mutex<Vec<KeptDump>>,
     saw_damage: AtomicBool,
 }
 
+/// A dump that is kept open, with its graph once a command has needed it.
 struct KeptDump {
     path: PathBuf,
     options: Options,
@@ -97,7 +98,7 @@ impl fmt::Debug for RunContext {
 }
 
 impl OutputCapture {
-    /// Captures bytes.
+    /// Captures bytes of output.
     ///
     /// # Errors
     /// If the output exceeds the limit.
@@ -113,7 +114,7 @@ impl OutputCapture {
     }
 }
 
-/// Locks a mutex, even if a thread panicked while holding it.
+/// Locks a mutex, even if a thread panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -132,20 +133,20 @@ impl RunContext {
         }
     }
 
-    /// Creates a context whose dumps stay open for the commands of [`RunContext::taking`].
+    /// Creates a context that keeps dumps open for the commands run with [`RunContext::taking`].
     pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
         let frameworks = self.frameworks.clone();
         let kept = Some(Arc::default());
         Self { color: self.color, hides_values, frameworks, watcher, kept, capture: None, has_both: false }
     }
 
-    /// Adds rules about frameworks for the commands that run in it.
+    /// Adds rules about frameworks for the commands that run in this context.
     pub(crate) fn with_frameworks(self, frameworks: Frameworks) -> Self {
         Self { frameworks: Some(frameworks), ..self }
     }
 
-    /// Creates the context of one command that captures its notes and its answer of at most `limit` bytes. It shares the
-    /// open dumps.
+    /// Creates the context of one command. It captures the notes, and output of at most `limit` bytes, and shares the open
+    /// dumps.
     pub(crate) fn taking(&self, limit: usize) -> Self {
         Self {
             color: self.color,
@@ -158,7 +159,7 @@ impl RunContext {
         }
     }
 
-    /// Returns the formats in which an answer is written, in this order, if a command was asked for `format`.
+    /// Returns the formats in which a result is written, in this order, if `format` was requested.
     pub(crate) fn formats(&self, format: Format) -> &'static [Format] {
         match format {
             Format::Json if self.has_both => &[Format::Json, Format::Table],
@@ -168,8 +169,8 @@ impl RunContext {
         }
     }
 
-    /// Shows an answer in each of its formats ([`RunContext::formats`]), from the same result of the query. Answers whose
-    /// rows can be made only once are shown in both by [`super::session::AnswerSource::show`].
+    /// Shows a result in each of its formats ([`RunContext::formats`]), all from one run of the query. A result whose
+    /// rows can be computed only once is shown in both formats by [`super::session::AnswerSource::show`].
     ///
     /// # Errors
     /// The first error of `show`.
@@ -194,7 +195,7 @@ impl RunContext {
         Ok(())
     }
 
-    /// Creates the context of one command like [`RunContext::taking`], that captures these rows of tables as screens of a width.
+    /// Creates the context of one command like [`RunContext::taking`], but captures `rows` of tables as screens of this width.
     #[cfg(feature = "browse")]
     pub(crate) fn taking_screens(&self, limit: usize, width: u16, rows: RowWindow) -> Self {
         let taken = Some(OutputCapture { limit, screen: Some((width, rows)), output: Mutex::default() });
@@ -208,7 +209,7 @@ impl RunContext {
         said.unwrap_or_default()
     }
 
-    /// Returns `true` if the answer is captured instead of written to stdout.
+    /// Returns whether output is captured instead of written to stdout.
     pub(crate) fn is_taking(&self) -> bool {
         self.capture.is_some()
     }
@@ -220,7 +221,7 @@ impl RunContext {
         }
     }
 
-    /// Returns the rows of a screen, if tables are captured as screens.
+    /// Returns the requested rows, if tables are captured as screens.
     pub(super) fn window(&self) -> Option<&RowWindow> {
         self.capture.as_ref()?.screen.as_ref().map(|(_, rows)| rows)
     }
@@ -240,24 +241,24 @@ impl RunContext {
         self.capture.is_some()
     }
 
-    /// Records that an answer is based on a damaged dump.
+    /// Records that a result is based on a damaged dump.
     pub(crate) fn see_damage(&self) {
         if let Some(kept) = &self.kept {
             kept.saw_damage.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns `true` if an answer was based on a damaged dump.
+    /// Returns whether a result was based on a damaged dump.
     pub(crate) fn saw_damage(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.saw_damage.load(Ordering::Relaxed))
     }
 
-    /// Finds a dump that is already open.
+    /// Returns a dump that is already open.
     pub(super) fn heap(&self, path: &Path, options: &Options) -> Option<Arc<Heap>> {
         self.find(path, options, |open| Some(open.heap.clone()))
     }
 
-    /// Finds a dump that is already open, with its graph.
+    /// Returns a dump that is already open with its graph.
     pub(super) fn graph(&self, path: &Path, options: &Options) -> Option<(Arc<Heap>, Arc<ObjectGraph>)> {
         self.find(path, options, |open| Some((open.heap.clone(), open.graph.clone()?)))
     }

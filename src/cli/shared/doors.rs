@@ -1,4 +1,4 @@
-//! Child processes of this program that work in containers or directories that may belong to others.
+//! Child processes of this program that access containers or directories which may belong to others.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ pub(crate) fn doors() -> Doors {
     Doors::itself(on_notice())
 }
 
-/// Returns the function that prints notices.
+/// Returns the function that prints notices of child processes.
 pub(crate) fn on_notice() -> OnNotice {
     Arc::new(|notice: &Notice| {
         let (kind, text) = notice_text(notice);
-        // Written in one call: other threads write to stderr, too. A closed stderr must not change the answer.
+        // Written in one call, as other threads write to stderr, too. A closed stderr must not change the result.
         let line = format!("hprof-cli: {kind}: {}\n", escape::text(&text));
         let _ = io::stderr().write_all(line.as_bytes());
     })
@@ -47,7 +47,7 @@ fn notice_text(notice: &Notice) -> (&'static str, String) {
     }
 }
 
-/// Does the work of a child process.
+/// Runs as a child process: carries out its task.
 pub(crate) fn run() -> ExitCode {
     place::run().map_or(ExitCode::from(2), |()| ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Durations: of options, and of answers, as people read them.
+//! Parsing durations in options, and formatting durations for people.
 
 use std::time::Duration;
 

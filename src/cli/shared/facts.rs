@@ -1,4 +1,4 @@
-//! Columns of facts that are declared with their rows.
+//! Columns for facts that are declared together with the type of their rows.
 
 use hprof_index::model::summary::Summary;
 use hprof_query::fact::{Fact, FactValue};
@@ -7,8 +7,8 @@ use hprof_report::value::Value;
 
 use super::object;
 
-/// Returns the columns of facts, in their order, of rows that `row` finds in a line. The names of classes are in `summary`;
-/// the list of columns itself does not depend on it.
+/// Returns the columns for facts, in their order; `row` returns the facts' row of a line. `summary` contains the names of
+/// classes; which columns there are does not depend on it.
 pub(crate) fn columns<'c, R: 'static, L: 'c>(
     facts: Vec<Fact<R>>,
     summary: Option<&'c Summary>,
@@ -29,7 +29,7 @@ pub(crate) fn columns<'c, R: 'static, L: 'c>(
     facts.into_iter().map(column).collect()
 }
 
-/// Returns the columns of facts of lines themselves, none of which is a class by its number.
+/// Returns the columns for facts of the lines themselves. No fact may be a class number.
 pub(crate) fn own_columns<'c, L: 'c>(facts: Vec<Fact<L>>) -> Vec<Column<'c, L>> {
     let column = |fact: Fact<L>| {
         let value = fact.value;

@@ -1,4 +1,4 @@
-//! `--frameworks FILE`: the user's own rules about frameworks, and facts in answers.
+//! `--frameworks FILE`: the user's own rules about frameworks; and the formatting of facts that rules find.
 
 use std::borrow::Cow;
 #[cfg(any(feature = "serve", feature = "browse"))]
@@ -21,17 +21,17 @@ pub(crate) struct FrameworksArgs {
 }
 
 impl FrameworksArgs {
-    /// Returns the options as words.
+    /// Returns the options as command-line words.
     #[cfg(any(feature = "serve", feature = "browse"))]
     pub(crate) fn words(&self) -> Vec<OsString> {
         let word = |file: &PathBuf| [OsString::from("--frameworks"), file.into()];
         self.frameworks.iter().flat_map(word).collect()
     }
 
-    /// Returns the built-in rules, those of the command that runs this one, and those of the files.
+    /// Returns the built-in rules, the rules of the command that runs this one, and the rules in the files.
     ///
     /// # Errors
-    /// If a file cannot be read or contains errors. All but the last were printed.
+    /// If a file cannot be read or contains errors. All errors except the last were printed.
     pub(crate) fn rules(&self, cx: &RunContext) -> anyhow::Result<Frameworks> {
         let known = cx.frameworks.clone().unwrap_or_else(Frameworks::builtin);
         self.frameworks.iter().try_fold(known, |rules, path| {
@@ -42,7 +42,7 @@ impl FrameworksArgs {
     }
 }
 
-/// Facts as a record: `{"sessions": 12000, "path": "/shop"}`.
+/// Converts facts to a JSON record: `{"sessions": 12000, "path": "/shop"}`.
 pub(crate) fn facts<'a>(facts: &'a [(String, FrameworkFact)]) -> Value<'a> {
     Value::Record(facts.iter().map(|(name, fact)| (Cow::Owned(name.clone()), value(fact))).collect())
 }
@@ -58,7 +58,7 @@ fn value(fact: &FrameworkFact) -> Value<'_> {
     }
 }
 
-/// Facts as people read them: `path /shop, sessions 12,000`.
+/// Formats facts for people: `path /shop, sessions 12,000`.
 pub(crate) fn facts_text(facts: &[(String, FrameworkFact)]) -> String {
     let one = |(name, fact): &(String, FrameworkFact)| format!("{name} {fact}");
     facts.iter().map(one).collect::<Vec<_>>().join(", ")

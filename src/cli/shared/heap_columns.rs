@@ -1,4 +1,4 @@
-//! Columns of the heap over time in a recording of Flight Recorder.
+//! Columns about the heap over time in a recording of Flight Recorder.
 
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::date_of_nanos;
@@ -7,7 +7,7 @@ use hprof_query::recordings::profile::flight::heap::Collection;
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
 use hprof_report::column::{Column, Columns};
 
-/// Returns the columns of the trend.
+/// Returns the columns for the trend of the heap.
 pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
     Columns::new([
         Column::new(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
@@ -26,7 +26,7 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
     ])
 }
 
-/// Returns the columns of the objects of a class over time.
+/// Returns the columns for the objects of a class over time.
 pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
     const OUTSIDE: &str = "outside the calendar";
     Columns::new([
@@ -44,7 +44,7 @@ pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
     ])
 }
 
-/// Returns the columns of the least used heap after collections in a time interval.
+/// Returns the columns for the minimum used heap after collections in a time interval.
 pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
     Columns::new([time(), Column::new(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
 }
@@ -53,7 +53,7 @@ fn time<'a>() -> Column<'a, Collection> {
     Column::new(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("outside the calendar")
 }
 
-/// Returns the columns of the heap after a collection.
+/// Returns the columns for the heap after a collection.
 pub(crate) fn collection<'a>() -> Columns<'a, Collection> {
     let none = "not in the recording";
     Columns::new([

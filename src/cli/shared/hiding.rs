@@ -1,6 +1,6 @@
-//! `--no-values`: whether the values of a heap are hidden, and the options that cannot be used then.
+//! `--no-values`: hiding the values of a heap, and the options that cannot be used with it.
 //!
-//! Values are hidden where they become output, below this module. This module covers options that would reveal values by the
+//! Values are masked where they become output, below this module. This module rejects options that would reveal values by the
 //! presence or order of rows.
 
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use super::context::RunContext;
 /// Environment variable that makes a process hide the values of the heap.
 pub(crate) const HIDES_VALUES: &str = "HPROF_CLI_HIDES_VALUES";
 
-/// Name of the option.
+/// ID of the option `--no-values`.
 const NO_VALUES: &str = "no_values";
 
-/// Options that read values of the heap: command, option, and the values of the option that do not.
+/// Options that read values of the heap: command, option, and the values of the option that are harmless.
 const READ_VALUES: &[(&str, &str, &[&str])] = &[
     ("dump", "keep", &[]),
     ("export", "strings", &["none"]),
@@ -32,7 +32,7 @@ const READ_VALUES: &[(&str, &str, &[&str])] = &[
     ("traces", "thread", &[]),
 ];
 
-/// Returns the option.
+/// Returns the declaration of the option `--no-values`.
 pub(crate) fn no_values() -> Arg {
     Arg::new(NO_VALUES)
         .long("no-values")
@@ -41,13 +41,13 @@ pub(crate) fn no_values() -> Arg {
         .help("Omit the contents of objects: texts, numbers in fields, map keys, names of threads and class loaders")
 }
 
-/// Returns whether values are hidden, by the arguments of a command or by the environment.
+/// Returns whether values have to be hidden, by the arguments of a command or by the environment.
 pub(crate) fn is_asked(matches: &ArgMatches) -> bool {
     let option = || matches.try_get_one::<bool>(NO_VALUES).ok().flatten().copied();
     is_asked_by(std::env::var_os(HIDES_VALUES).as_deref()) || option().unwrap_or_default()
 }
 
-/// Returns whether a value of the variable hides values: any but an empty one or `0`, so that no spelling of yes shows them.
+/// Returns whether a value of the variable hides values: any except an empty one or `0`, so that no spelling of yes shows them.
 fn is_asked_by(variable: Option<&OsStr>) -> bool {
     variable.is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -59,7 +59,7 @@ const WRITE_VALUES: [&str; 2] = ["convert", "recover"];
 ///
 /// # Errors
 ///
-/// If one does.
+/// If an argument reads values, or the command writes them.
 pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
     anyhow::ensure!(
         !WRITE_VALUES.contains(&command),
@@ -82,7 +82,7 @@ pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Notes that a query sees no values.
+/// Prints a note that a query cannot read values.
 pub(crate) fn note(cx: &RunContext, is_quiet: bool) {
     if cx.hides_values && !is_quiet {
         cx.emit(

@@ -5,8 +5,8 @@ use hprof_report::number::group_digits;
 use hprof_report::{escape, fit};
 use hprof_values::names;
 
-/// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; optionally without the
-/// packages of the holder and of its content.
+/// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of the holder
+/// or of its contents if requested.
 pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
     let many = match holder.instances {
@@ -38,7 +38,7 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
     text + &content_text(holder, is_short_held)
 }
 
-/// Describes threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
+/// Describes threads that are mostly in the same method: `virtual threads "worker-*" in vt.Server.handle`.
 pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     let kind = if place.is_virtual { "virtual threads" } else { "threads" };
     let name = place.name.as_ref().map(|name| format!(" {}", escape::quoted(name))).unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     format!("{kind}{name}{}{unstarted}", method.unwrap_or_default())
 }
 
-/// Describes the content.
+/// Describes what a big object contains.
 fn content_text(holder: &Holder, is_short: bool) -> String {
     let Some(HolderContents { objects, class, is_mostly, is_soft, .. }) = &holder.held else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Advice about JVMs that cannot be reached, and dumps that cannot be taken.
+//! Advice about JVMs that cannot be accessed, and dumps that cannot be taken.
 
 use std::io::ErrorKind;
 
@@ -65,7 +65,7 @@ pub(super) fn for_error(error: &Error) -> Option<String> {
     })
 }
 
-/// Returns one line of advice about an error of a helper.
+/// Returns one line of advice about an error of a helper program.
 fn elsewhere(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoProcess { .. } | Error::NotJvm { .. } | Error::Ended { .. } => {
@@ -88,9 +88,9 @@ fn elsewhere(error: &Error) -> Option<String> {
     })
 }
 
-/// Returns one line of advice about a failure to reach another machine or container.
+/// Returns one line of advice about a failure to access another machine or container.
 fn remote(error: &RemoteError) -> Option<String> {
-    /// Alternatives that need no helper there.
+    /// Advice about alternatives that need no helper program on the other machine.
     const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` lists its JVMs, too); \
          `kubectl debug --target` starts a container with a shell beside it; --via-program PATH uses a helper that is there";
     Some(match error {

@@ -1,4 +1,4 @@
-//! Files with a secret key: made once, readable only for their owner.
+//! Files with a secret key: created on first use, readable only for their owner.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use hprof_query::keyed::{KEY_BYTES, Key};
 
 use super::output::file::{Existing, OutFile, directory_of};
 
-/// Returns the key of a file, which is created with a random one if it does not exist.
+/// Returns the key in a file. If the file does not exist, it is created with a random key.
 pub(crate) fn read_or_create(path: &Path) -> anyhow::Result<Key> {
     if let Some(key) = read(path)? {
         return Ok(key);
@@ -26,7 +26,7 @@ pub(crate) fn read_or_create(path: &Path) -> anyhow::Result<Key> {
     }
 }
 
-/// Returns the key of a file; `None` if it does not exist.
+/// Returns the key in a file; `None` if the file does not exist.
 fn read(path: &Path) -> anyhow::Result<Option<Key>> {
     let failed = || format!("cannot read {}", path.display());
     let file = match File::open(path) {
@@ -53,8 +53,8 @@ fn random_bytes() -> anyhow::Result<[u8; KEY_BYTES]> {
     Ok(bytes)
 }
 
-/// Returns the key of the hashes of exported texts: of a file, or of the user's own, which is created if it does not
-/// exist. It must not be in the directory that is exported.
+/// Returns the key for hashes of exported texts: from the given file, or from the user's own key file. The file is created if
+/// it does not exist. It must not be in the directory to which data is exported.
 pub(crate) fn of_hashes(given: Option<&Path>, exported: &Path) -> anyhow::Result<Key> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn of_hashes(given: Option<&Path>, exported: &Path) -> anyhow::Result
     read_or_create(&path)
 }
 
-/// Returns the path of the user's key, in a directory that is readable only for its owner.
+/// Returns the path of the user's key file, in a directory that is readable only for its owner.
 fn default_path() -> anyhow::Result<PathBuf> {
     let dir = data_dir(&|name| {
         std::env::var_os(name).filter(|dir| Path::new(dir).is_absolute()).map(PathBuf::from)
@@ -89,7 +89,7 @@ fn default_path() -> anyhow::Result<PathBuf> {
     Ok(own.join("export.key"))
 }
 
-/// Returns the user's data directory, by the variables of the environment.
+/// Returns the user's data directory, according to environment variables.
 fn data_dir(variable: &dyn Fn(&'static str) -> Option<PathBuf>) -> Option<PathBuf> {
     if cfg!(windows) {
         return variable("LOCALAPPDATA");

@@ -1,5 +1,5 @@
-//! Options whose values are keywords: `--sort retained`, `--group-by package`. Each keyword is listed with its
-//! meaning, so that queries need no copy of their enums for the command line.
+//! Options whose values are keywords: `--sort retained`, `--group-by package`. A list contains each keyword with its
+//! meaning, so that the enums of queries need no copy for the command line.
 
 use std::ffi::OsStr;
 
@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 /// A value of an option: keyword, meaning, and help text (may be empty).
 pub(crate) type Keyword<T> = (&'static str, T, &'static str);
 
-/// Parses one of these keywords.
+/// Returns a parser for these keywords.
 pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
     keys: &'static [Keyword<T>],
 ) -> impl TypedValueParser<Value = T> {
@@ -19,12 +19,12 @@ pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
     KeyParser { keys, words: PossibleValuesParser::new(words) }
 }
 
-/// Returns the keyword for `wanted`.
+/// Returns the keyword whose meaning is `wanted`.
 pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Keyword<T>], wanted: T) -> &'static str {
     keys.iter().find(|(_, value, _)| *value == wanted).map_or("", |(word, ..)| word)
 }
 
-/// Keywords in kebab-case. Answers use snake_case, so a keyword copied from there is accepted too.
+/// Parser for keywords in kebab-case. JSON output uses snake_case, so a keyword copied from there is accepted too.
 #[derive(Clone)]
 struct KeyParser<T: 'static> {
     keys: &'static [Keyword<T>],

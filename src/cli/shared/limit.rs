@@ -4,7 +4,7 @@ use hprof_report::Format;
 
 /// Default number of rows in a table, for most commands.
 pub(crate) const DEFAULT_TOP: usize = 30;
-/// Default number of rows in a table if rows are objects.
+/// Default number of rows in a table whose rows are objects.
 pub(crate) const DEFAULT_TOP_OBJECTS: usize = 20;
 
 /// Number of rows to show; `DEFAULT` in a table if not given.
@@ -26,7 +26,7 @@ impl<const DEFAULT: usize> Top<DEFAULT> {
         limit(self.top, format, DEFAULT)
     }
 
-    /// Returns whether the user gave a number.
+    /// Returns whether the user gave a limit.
     pub(crate) fn is_given(self) -> bool {
         self.top.is_some()
     }

@@ -1,4 +1,4 @@
-//! Messages on stderr: errors, warnings, notes. One line says what and where, the next what to do.
+//! Messages on stderr: errors, warnings, notes. One line describes the problem and its location, the next is advice.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -21,7 +21,7 @@ use super::context::RunContext;
 use super::worker::is_worker;
 use super::{advice, object, spool};
 
-/// Maximum number of problems shown; `info` lists all.
+/// Maximum number of problems shown; `info` shows all of them.
 const SHOWN: usize = 5;
 
 /// Prints the error that ends the program.
@@ -53,7 +53,7 @@ pub(crate) fn usage(cx: &RunContext, error: &clap::Error) {
 pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
     if !quiet {
         heap.notes().iter().for_each(|note| cx.emit_about_dump(note));
-        // The copy of a pipe is removed at the end: there is nothing for the user to remove.
+        // The copy of a pipe is removed at the end: the user need not remove it.
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
@@ -81,7 +81,7 @@ pub(crate) fn print_notes(cx: &RunContext, heap: &Heap, quiet: bool) {
     );
 }
 
-/// Summarizes in one line what was read of a damaged dump and what is missing.
+/// Describes in one line which parts of a damaged dump were read and which are missing.
 pub(crate) fn account(heap: &Heap) -> String {
     let Extent { account, missing, retained } = Extent::from_heap(heap);
     let read = group_digits(account.read_bytes());
@@ -114,7 +114,7 @@ pub(crate) fn account(heap: &Heap) -> String {
     text
 }
 
-/// Notes if a file contains no heap dump.
+/// Prints a note if a file does not contain a heap dump.
 pub(crate) fn about_no_heap(cx: &RunContext, heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
@@ -122,12 +122,12 @@ pub(crate) fn about_no_heap(cx: &RunContext, heap: &Heap) {
     }
 }
 
-/// Notes that no object has an ID, with the nearest IDs.
+/// Prints a note that no object has this ID, with the nearest IDs.
 pub(crate) fn about_no_object(cx: &RunContext, path: &Path, graph: &ObjectGraph, id: ObjectId) {
     cx.emit("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
 }
 
-/// Notes that no class matches a selection, with suggestions.
+/// Prints a note that no class matches a selection, with suggestions.
 pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Selection) {
     cx.emit("note", &format!("no class with objects matches {}", selection.text));
     let class = summary.classes().iter().find(|class| match &selection.what {
@@ -145,8 +145,8 @@ pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Sel
     suggest(cx, &suggestions::class_names(summary, &selection.text));
 }
 
-/// Notes patterns that match none of the classes given, with suggestions; for a pattern that is a file, `arguments`
-/// says what the command takes. Returns the number of patterns without a match.
+/// Prints a note for each pattern that matches no class name, with suggestions; for a pattern that is a file, the note contains
+/// `arguments`, which describes what the command accepts. Returns the number of patterns without a match.
 pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     cx: &RunContext,
     patterns: &[ClassPattern],
@@ -167,7 +167,7 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     count
 }
 
-/// Notes that no thread matches, with suggestions.
+/// Prints a note that no thread matches, with suggestions.
 pub(crate) fn about_no_thread(
     cx: &RunContext,
     graph: &ObjectGraph,
@@ -190,7 +190,7 @@ pub(crate) fn about_no_thread(
     suggest(cx, &suggested);
 }
 
-/// Suggests started threads if none has the requested name.
+/// Prints names of started threads as suggestions, if none has the requested name.
 pub(crate) fn about_started(cx: &RunContext, quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
     let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
     let names = || started.iter().map(|thread| &*thread.name);
@@ -214,7 +214,7 @@ impl RunContext {
         }
     }
 
-    /// Writes a note about the dump, which does not depend on the question.
+    /// Writes a note about the dump, which does not depend on the query.
     fn emit_about_dump(&self, text: &str) {
         if !self.take_note("note", text, true) {
             self.print("note", text);
@@ -232,7 +232,7 @@ impl RunContext {
         };
         let paint = |line: String| if style.color { ink.paint(&line) } else { line };
         let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
-        // A closed stderr must not change the answer. Written in one call: other processes may write to the same place.
+        // A closed stderr must not change the result. Written in one call, as other processes may write to stderr, too.
         let _ = io::stderr().write_all(lines.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Code that commands share: arguments, opening, stdout and stderr.
+//! Code that commands share: arguments, opening dumps, writing to stdout and stderr.
 
 pub(crate) mod advice;
 pub(crate) mod args;

@@ -1,4 +1,4 @@
-//! Formatting of objects, the same in every command.
+//! Formatting of objects, shared by all commands.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     }
 }
 
-/// Like [`describe`], for tables with an ID column: names are shortened to fit the terminal, IDs are not.
+/// Describes an object like [`describe`], but for tables with an ID column: names are shortened to fit the terminal.
 pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> String {
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
@@ -34,7 +34,7 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
     }
 }
 
-/// Quotes a label, except for descriptions of collections, buffers and threads' values.
+/// Quotes a label, except for descriptions of collections, buffers and values of threads.
 fn quoted_label(class: Option<&str>, label: &str) -> String {
     let starts = |start: &str| label.starts_with(start);
     let is_said = match class {
@@ -51,7 +51,7 @@ pub(crate) fn double(value: f64) -> Value<'static> {
     if value.is_finite() { value.into() } else { meaning::double(value).into() }
 }
 
-/// Converts a float to JSON with the digits that Java prints, not those of the double.
+/// Converts a float to JSON with the digits that Java prints, not with those of the equal double.
 pub(crate) fn float(value: f32) -> Value<'static> {
     if value.is_finite() {
         value.to_string().parse::<f64>().unwrap_or(0.0).into()
@@ -60,10 +60,10 @@ pub(crate) fn float(value: f32) -> Value<'static> {
     }
 }
 
-/// Class of an object that the dump does not name.
+/// Placeholder for the class of an object whose name is not in the dump.
 pub(crate) const UNKNOWN: &str = "<unknown class>";
 
-/// Loader of the JDK's own classes, which is not an object.
+/// Name of the boot loader, which defines the JDK's own classes and is not an object.
 pub(crate) const BOOT_LOADER: &str = "<boot loader>";
 
 /// Describes a class loader: class and ID.
@@ -80,8 +80,8 @@ pub(crate) fn loader_text(summary: &Summary, id: ObjectId) -> String {
     loader(id, summary.loader_class(id))
 }
 
-/// Says that an object ID does not exist, with the nearest IDs; or with the intended one if the digits were meant as
-/// hexadecimal.
+/// Returns the message that an object ID does not exist, with the nearest IDs; or with the intended ID if the digits were
+/// meant as hexadecimal.
 pub(crate) fn not_found(id: ObjectId, path: &Path, nearest: &[ObjectId]) -> String {
     let text = format!("there is no object {id:#x} in {}", path.display());
     if let Some(meant) = object_id::with_digits_of(id).filter(|meant| nearest == [*meant]) {

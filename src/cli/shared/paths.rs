@@ -1,4 +1,4 @@
-//! Formatting of path steps and roots.
+//! Formatting of GC roots and of steps on paths.
 
 use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
@@ -10,12 +10,12 @@ use hprof_values::RootKind;
 
 use super::object_columns::{self, NamedObject};
 
-/// Returns the identification of a step.
+/// Returns ID, class and label of the object at a step.
 pub(crate) fn named_object(step: &ObjectStep) -> NamedObject<'_> {
     NamedObject { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
 }
 
-/// Describes a reference: `static next (weak)`; empty if the dump does not say which it is.
+/// Describes a reference: `static next (weak)`; empty if the dump does not contain its name.
 pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, strength: Strength) -> String {
     let prefix = if is_static { "static " } else { "" };
     let suffix = match strength {
@@ -25,12 +25,12 @@ pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, stren
     reference.map(|reference| format!("{prefix}{reference}{suffix}")).unwrap_or_default()
 }
 
-/// Describes how a step is referenced.
+/// Describes the reference to the object at a step.
 pub(crate) fn describe_held(step: &ObjectStep) -> String {
     describe_reference(step.reference.as_deref(), step.is_static, step.strength)
 }
 
-/// Returns the kind of a root in words: names of the format that say little are explained.
+/// Returns the kind of a root in words; names that are unclear in the file format are explained.
 fn kind_text(kind: RootKind) -> &'static str {
     match kind {
         RootKind::JniGlobal => "JNI global reference of native code",
@@ -39,7 +39,7 @@ fn kind_text(kind: RootKind) -> &'static str {
     }
 }
 
-/// Describes a root: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
+/// Describes a GC root: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
 pub(crate) fn describe_root(root: &RootView) -> String {
     let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind_text(*kind)).collect();
     let mut text = kinds.join(", ");
@@ -65,8 +65,8 @@ fn describe_thread(root: &RootView) -> String {
     }
 }
 
-/// Describes a step, and whether a thread's stack also references it: `Node[] 0x7c00012a8, also a local of thread
-/// "main" (com.acme.Main.run)`.
+/// Describes the object at a step, including whether a thread's stack references it as well: `Node[] 0x7c00012a8, also a local
+/// of thread "main" (com.acme.Main.run)`.
 pub(crate) fn describe_step(step: &ObjectStep) -> String {
     let object = named_object(step).describe();
     let Some(root) = step.frame_roots.first() else { return object };
@@ -95,7 +95,7 @@ pub(crate) fn step_columns<'c, R: 'c>(
     [object, class, label, reference, strength.or_null("it is a root"), frame_roots]
 }
 
-/// Returns the columns of a root; `prefix` precedes each key.
+/// Returns the columns for a GC root, within `record` if given.
 pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
     let key = |name: Name| name.in_record(record);
     let object = [
@@ -107,7 +107,7 @@ pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &Roo
     object.into_iter().chain(holding_columns(record, root)).chain([assumed]).collect()
 }
 
-/// Returns the columns that explain why an object is a root, within `record`.
+/// Returns the columns with the reason why an object is a root, within `record` if given.
 fn holding_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
     let key = |name: Name| name.in_record(record);
     [

@@ -1,4 +1,4 @@
-//! Query text: reading it from a file or stdin, and showing the position of an error.
+//! Text of queries: reading it from a file or stdin, and showing the position of an error.
 
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::worker::is_worker;
@@ -9,10 +9,10 @@ use anyhow::Context;
 use hprof_report::escape;
 use unicode_width::UnicodeWidthStr;
 
-/// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
+/// Reads a query from a file, or from stdin if the path is `-`. Reads at most one byte more than `longest`.
 ///
 /// # Errors
-/// If it cannot be read, or stdin is not that of a user, as in a worker.
+/// If the text cannot be read, or if it is to be read from stdin in a worker, which has no user's stdin.
 pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
@@ -31,7 +31,7 @@ pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Resu
     Ok(text)
 }
 
-/// Shows a line of a query with a mark below the error, which has `column` characters before it.
+/// Shows a line of a query with a mark below the error; `column` is the number of characters before the error.
 pub(crate) fn show_place(cx: &RunContext, line: &str, column: usize) {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = line.chars().take(column).collect();

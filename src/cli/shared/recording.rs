@@ -1,4 +1,4 @@
-//! Recordings of a profiler, from a binary dump, a text report or Flight Recorder, for commands that accept any.
+//! Recordings of a profiler: reads a binary dump, a text report or a recording of Flight Recorder.
 
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::not_recorded::NotRecorded;
@@ -30,34 +30,34 @@ use super::messages;
 use super::session::AnswerSource;
 use super::terminal::progress_bar::Bar;
 
-/// Maximum number of lines shown that could not be parsed.
+/// Maximum number of unparseable lines shown.
 const SHOWN: usize = 5;
 
-/// A file that was read.
+/// A file that was read as a recording: its profile, and the source.
 pub(crate) struct RecordedProfile {
-    /// Contents of the recording.
+    /// Profile that was read from the file.
     pub(crate) profile: Profile,
-    /// Source of the profile.
+    /// Open file from which the profile was read.
     pub(crate) file: RecordedFile,
     path: String,
 }
 
-/// Source of a profile.
+/// Open file from which a profile was read, by format.
 pub(crate) enum RecordedFile {
     /// A binary dump.
     Binary(Arc<Heap>),
     /// A text report; its profile was moved out.
     Text {
-        /// The rest of the report.
+        /// The report without its profile.
         report: Box<TextReport>,
-        /// Length of the file.
+        /// Length of the file in bytes.
         file_bytes: u64,
     },
     /// A recording of Flight Recorder; its profile was moved out.
     Flight {
-        /// The rest of the report.
+        /// The recording without its profile.
         report: Box<FlightReport>,
-        /// Length of the file.
+        /// Length of the file in bytes.
         file_bytes: u64,
     },
 }
@@ -123,7 +123,7 @@ impl RecordedInput {
         let mut profile = std::mem::take(&mut report.profile);
         if cx.hides_values {
             hide_thread_names(&mut profile);
-            // Options and arguments may be passwords.
+            // Options and arguments of the JVM may be passwords.
             if let Some(jvm) = &mut report.facts.jvm {
                 jvm.options = HIDDEN.to_owned();
                 jvm.command = HIDDEN.to_owned();
@@ -133,21 +133,21 @@ impl RecordedInput {
         Ok(Some(RecordedProfile { profile, file: origin, path }))
     }
 
-    /// Reads the heap over time of a recording of Flight Recorder; `None` if the file is something else.
+    /// Reads the heap over time in a recording of Flight Recorder; `None` if the file is something else.
     pub(crate) fn open_heap_of_flight(
         cx: &RunContext,
         input: &Input,
     ) -> anyhow::Result<Option<RecordedProfile>> {
-        // A directory or `-` is a dump, or an error of one.
+        // A directory or `-` is a dump, or leads to the error for a dump.
         if !input.path().is_file() {
             return Ok(None);
         }
-        // `--heap-dump` is for the dumps beside it.
+        // `--heap-dump` is for the dumps that are given with it.
         Self { input: input.without_heap_dump(), run: None }.open_flight(cx, Want::default())
     }
 
-    /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it. Returns also whether it
-    /// is damaged.
+    /// Opens a recording of Flight Recorder that is given with a dump, and prints notes about it. Returns the recording, and
+    /// whether it is damaged.
     #[cfg(feature = "sql")]
     pub(crate) fn flight_beside(
         cx: &RunContext,
@@ -168,7 +168,7 @@ impl RecordedInput {
         Ok((file, facts.problem_count > 0))
     }
 
-    /// Reads an entire recording of Flight Recorder, for commands that otherwise take only dumps.
+    /// Reads an entire recording of Flight Recorder, for commands that otherwise accept only dumps.
     pub(crate) fn open_only_flight(
         cx: &RunContext,
         input: &Input,
@@ -178,7 +178,7 @@ impl RecordedInput {
         Self { input: input.clone(), run: None }.open_flight(cx, want)
     }
 
-    /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
+    /// Counts allocation sites over the objects of a binary dump that has no recorded sites. Reads the whole heap.
     pub(crate) fn count_sites(&self, cx: &RunContext, recorded: &mut RecordedProfile) -> anyhow::Result<()> {
         if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
             let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(cx, self.input.quiet));
@@ -188,7 +188,7 @@ impl RecordedInput {
         Ok(())
     }
 
-    /// Adds the names of matching heap threads of a binary dump without a START THREAD record: HotSpot writes stacks
+    /// Adds the names of matching threads of a binary dump that have no START THREAD record: HotSpot writes stacks
     /// of threads whose names only their Thread objects contain.
     pub(crate) fn name_threads(
         &self,
@@ -243,7 +243,7 @@ impl RecordedInput {
         Ok(Some((file, RecordedProfile { profile, file: origin, path })))
     }
 
-    /// Converts the error of a file that is not a dump to that of a file that is not a recording either.
+    /// Converts the error for a file that is not a dump to the error for a file that is not a recording either.
     fn not_recorded(&self, error: anyhow::Error) -> anyhow::Error {
         let (looks, contents) = match error.downcast_ref::<Error>() {
             Some(Error::Format { looks, error, .. })
@@ -263,14 +263,14 @@ impl RecordedInput {
         super::spool::original_path(self.input.path()).to_string_lossy().into_owned()
     }
 
-    /// Prints a note, unless --quiet is given.
+    /// Prints a note, unless `--quiet` was given.
     pub(crate) fn note(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet {
             cx.emit("note", text);
         }
     }
 
-    /// Prints a hint after a note, unless --quiet is given.
+    /// Prints a hint after a note, unless `--quiet` was given.
     pub(crate) fn hint(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet && !text.is_empty() {
             cx.emit("hint", text);
@@ -279,12 +279,12 @@ impl RecordedInput {
 }
 
 impl RecordedProfile {
-    /// Returns the path, as it was given.
+    /// Returns the path of the file, as given.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the heap over time of a recording of Flight Recorder.
+    /// Returns the heap over time of a recording of Flight Recorder; `None` for other files.
     pub(crate) fn heap_over_time(&self) -> Option<&HeapOverTime> {
         match &self.file {
             RecordedFile::Flight { report, .. } => Some(&report.heap),
@@ -292,16 +292,16 @@ impl RecordedProfile {
         }
     }
 
-    /// Returns the number of samples that the JVM reports as lost, if they are of the requested or counted event, or if there
-    /// are no samples.
+    /// Returns the number of samples that the JVM reports as lost: of the requested event, or else of the counted event, or
+    /// else of samples by CPU time.
     pub(crate) fn lost_samples(&self, requested: Option<SampleEvent>) -> u64 {
         let RecordedFile::Flight { report, .. } = &self.file else { return 0 };
         let counted = self.profile.samples.as_ref().and_then(|samples| samples.event);
         report.facts.lost_samples_of(requested.or(counted).unwrap_or(SampleEvent::CpuTime))
     }
 
-    /// Returns the note about [`Self::lost_samples`], if there are any; it names the file if there are several. If all samples
-    /// by CPU time were lost, so that those of another event are counted, it covers these, too.
+    /// Returns a note about samples by CPU time that the JVM lost, or of the requested event; `None` if it lost none. Names the
+    /// file if `names_file` is set. Covers the case that all of them were lost, so that samples of another event are counted.
     pub(crate) fn lost_samples_note(
         &self,
         requested: Option<SampleEvent>,
@@ -331,7 +331,7 @@ impl RecordedProfile {
     }
 }
 
-/// Makes the samples of two recordings of Flight Recorder those of events that both contain.
+/// Makes two recordings of Flight Recorder use the samples of an event that both contain.
 pub(crate) fn same_samples(old: &mut RecordedProfile, new: &mut RecordedProfile) -> anyhow::Result<()> {
     same_events(old, new, "CPU samples", |recorded| {
         let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
@@ -343,7 +343,7 @@ pub(crate) fn same_samples(old: &mut RecordedProfile, new: &mut RecordedProfile)
     })
 }
 
-/// Makes the allocation sites of two recordings of Flight Recorder those of events that both contain.
+/// Makes two recordings of Flight Recorder use the allocation sites of an event that both contain.
 pub(crate) fn same_sites(old: &mut RecordedProfile, new: &mut RecordedProfile) -> anyhow::Result<()> {
     same_events(old, new, "allocations", |recorded| {
         let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
@@ -355,10 +355,10 @@ pub(crate) fn same_sites(old: &mut RecordedProfile, new: &mut RecordedProfile) -
     })
 }
 
-/// Figures of a recording by several kinds of events.
+/// Samples or sites of a recording, separately for several kinds of events.
 struct Kinds<'a, T> {
     used: &'a mut Option<T>,
-    /// The rest, the preferred one first.
+    /// Data of the other events, the preferred one first.
     others: &'a mut Vec<T>,
     name: fn(&T) -> &'static str,
 }
@@ -379,7 +379,7 @@ impl<T> Kinds<'_, T> {
     }
 }
 
-/// Makes two recordings use figures of the first kind of events that both contain.
+/// Makes two recordings use the data of the first kind of event that both contain.
 fn same_events<T>(
     old: &mut RecordedProfile,
     new: &mut RecordedProfile,

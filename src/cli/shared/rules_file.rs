@@ -1,4 +1,4 @@
-//! Rules files of `--rules` and `--frameworks`.
+//! Reading rules files: `--rules` and `--frameworks`.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,10 +11,10 @@ use hprof_query::naming::toml_file::{MAX_BYTES, TomlErrors, position};
 
 use super::context::RunContext;
 
-/// Reads a file and calls `parse` with its text and its name. `hint` is advice about a file of another kind.
+/// Reads a file and calls `parse` with its text and its name. `hint` is advice if the file is of another kind.
 ///
 /// # Errors
-/// If it cannot be read, is not a rules file, or contains errors. All but the last were printed.
+/// If the file cannot be read, is not a rules file, or contains errors. All errors except the last were printed.
 pub(crate) fn read<T>(
     cx: &RunContext,
     path: &Path,

@@ -1,8 +1,8 @@
-//! A session over one file: open, query, show the answer, decide the outcome.
+//! A session with one file: open it, run a query, show the result, determine the outcome.
 //!
-//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a query may
-//! find out late that a block is damaged. [`Session::ask`] then rebuilds the index and repeats the query. Rows after
-//! the first [`KEPT`] are computed while they are written, and [`Session::show`] checks again at their end.
+//! Nothing is shown before it is known to be correct: an index is checked block by block as it is read, so a query may
+//! detect late that a block is damaged. [`Session::ask`] then rebuilds the index and repeats the query. Rows after
+//! the first [`KEPT`] are computed while they are written, and [`Session::show`] checks the index again at their end.
 
 use std::io::Write;
 use std::iter::Enumerate;
@@ -22,10 +22,10 @@ use super::context::RunContext;
 use super::{output, spool};
 use crate::cli::Outcome;
 
-/// Number of rows computed before anything is shown. Longer answers are computed while they are written.
+/// Number of rows computed before anything is shown. The further rows are computed while they are written.
 pub(crate) const KEPT: usize = 10_000;
 
-/// A file that can be queried.
+/// A file that can be queried, as the source of a result.
 pub(crate) trait AnswerSource {
     /// Returns the `dump` key of a JSON document.
     fn header(&self) -> DumpHeader<'_>;
@@ -33,12 +33,12 @@ pub(crate) trait AnswerSource {
     /// Returns whether part of the file is missing or cannot be read.
     fn is_damaged(&self) -> bool;
 
-    /// Checks that the parts of the index read so far were not damaged.
+    /// Checks that the parts of the index that were read are not damaged.
     fn check(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Shows an answer on stdout. Returns the number of rows.
+    /// Shows a result on stdout. Returns the number of rows.
     fn show<R, const MARKDOWN: bool>(
         &self,
         cx: &RunContext,
@@ -52,7 +52,7 @@ pub(crate) trait AnswerSource {
         self.show_in(cx, command, output, output.format(), answer)
     }
 
-    /// Like [`AnswerSource::show`], for one of the formats of [`RunContext::for_each_format`].
+    /// Shows a result like [`AnswerSource::show`], but in one of the formats of [`RunContext::for_each_format`].
     fn show_in<R, const MARKDOWN: bool>(
         &self,
         cx: &RunContext,
@@ -70,7 +70,7 @@ pub(crate) trait AnswerSource {
         self.show_as(cx, command, format, output::style(cx, output), answer)
     }
 
-    /// Shows an answer on stdout as Markdown. Returns the number of rows.
+    /// Shows a result on stdout as Markdown. Returns the number of rows.
     fn show_markdown<R>(&self, cx: &RunContext, answer: Answer<'_, R>) -> anyhow::Result<u64>
     where
         Self: Sized,
@@ -78,7 +78,7 @@ pub(crate) trait AnswerSource {
         answer.with_erased(|answer| show_markdown(cx, self, answer))
     }
 
-    /// Like [`AnswerSource::show`], for a command whose `--format` has more values than [`Format`].
+    /// Shows a result like [`AnswerSource::show`], for a command whose `--format` has more values than [`Format`].
     fn show_as<R>(
         &self,
         cx: &RunContext,
@@ -93,7 +93,7 @@ pub(crate) trait AnswerSource {
         answer.with_erased(|answer| show_erased(cx, self, command, format, style, answer))
     }
 
-    /// Returns the outcome of a run, depending on whether something was found.
+    /// Returns the outcome of a run. `found` is `false` if there is no result.
     fn outcome(&self, found: bool) -> Outcome {
         match (self.is_damaged(), found) {
             (true, _) => Outcome::Damaged,
@@ -178,7 +178,7 @@ impl<S: AnswerSource> AnswerSource for Arc<S> {
     }
 }
 
-/// A dump and its graph.
+/// An open dump with its graph.
 pub(crate) struct Session {
     /// The dump.
     pub(crate) heap: Arc<Heap>,
@@ -187,8 +187,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens a dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
-    /// called again: `ask` must not print anything yet.
+    /// Opens a dump with its graph and runs the query `ask`. If the index turns out to be damaged, it is rebuilt and `ask` is
+    /// called again, so `ask` must not print anything.
     pub(crate) fn ask<T: Send>(
         cx: &RunContext,
         input: &Input,
@@ -197,7 +197,7 @@ impl Session {
         Self::ask_graph(cx, input, |graph| ask(&graph.with_records(&Quiet)?))
     }
 
-    /// Like [`Self::ask`], for queries that read no records: the unpacked copy of a compressed dump is not read.
+    /// Runs a query like [`Self::ask`], but without records: the unpacked copy of a compressed dump is not read.
     pub(crate) fn ask_graph<T: Send>(
         cx: &RunContext,
         input: &Input,
@@ -212,7 +212,7 @@ impl Session {
         DumpGraph::new(&self.heap, &self.graph)
     }
 
-    /// Returns the dump, for computations while an answer is shown.
+    /// Returns the dump, for computations while a result is shown.
     pub(crate) fn dump(&self) -> anyhow::Result<Dump<'_>> {
         Ok(Dump::new(&self.heap, &self.graph)?)
     }
@@ -242,21 +242,21 @@ pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The rows of a long answer: the first are computed while the query runs, the others while they are written.
+/// The rows of a long result: the first are computed while the query runs, the others while they are written.
 pub(crate) struct LazyRows<T, R> {
     items: Vec<T>,
     first: Vec<R>,
 }
 
 impl<T, R> LazyRows<T, R> {
-    /// Computes the first rows.
+    /// Computes the first rows from items.
     pub(crate) fn new(items: Vec<T>, make: impl FnMut(&T) -> R) -> Self {
         let first = items.iter().take(KEPT).map(make).collect();
         Self { items, first }
     }
 
-    /// Returns all rows; `make` must be the same as before. `finish` receives the index of each row, and returns `None` for
-    /// rows that a damaged index does not have. Skipped rows are not computed.
+    /// Returns all rows; `make` must be the function passed to `new`. `finish` receives the index of each row, and returns
+    /// `None` for rows that do not exist because the index is damaged. Skipped rows are not computed.
     pub(crate) fn into_all<'m, L>(
         self,
         make: impl FnMut(&T) -> R + 'm,
@@ -275,7 +275,7 @@ impl<T, R> LazyRows<T, R> {
 /// Iterator over [`LazyRows`].
 struct AllRows<T, R, M, F> {
     items: Enumerate<vec::IntoIter<T>>,
-    /// Computed rows of the next items.
+    /// Rows of the next items that were already computed.
     first: vec::IntoIter<R>,
     make: M,
     finish: F,

@@ -1,4 +1,4 @@
-//! Several dumps with the same options.
+//! Several dumps that are opened with the same options.
 
 use std::path::{Path, PathBuf};
 
@@ -29,19 +29,19 @@ pub(crate) struct SeveralInput {
 }
 
 impl SeveralInput {
-    /// Returns the dumps in the order given.
+    /// Returns an input for each dump, in the given order.
     pub(crate) fn inputs(&self) -> Vec<Input> {
         let more = self.more.iter().map(|path: &PathBuf| self.first.with_dump(path as &Path));
         std::iter::once(self.first.clone()).chain(more).collect()
     }
 
-    /// Returns whether --quiet is given.
+    /// Returns whether `--quiet` was given.
     pub(crate) fn quiet(&self) -> bool {
         self.first.quiet
     }
 }
 
-/// Entry of a JSON document for one of several dumps.
+/// A dump in the list of dumps of a JSON document.
 #[derive(Debug, Clone)]
 pub(crate) struct OneDump {
     pub(crate) path: String,
@@ -50,18 +50,18 @@ pub(crate) struct OneDump {
 }
 
 impl OneDump {
-    /// Creates the entry of an open file.
+    /// Creates the entry for an open file.
     pub(crate) fn from_source(source: &impl AnswerSource, created_ms: u64) -> Self {
         let DumpHeader { path, is_damaged: damaged, .. } = source.header();
         Self { path: path.into_owned(), created_ms, damaged }
     }
 
-    /// Creates the entry of a file that could not be read.
+    /// Creates the entry for a file that could not be read.
     pub(crate) fn unread(path: &Path) -> Self {
         Self { path: path.to_string_lossy().into_owned(), created_ms: 0, damaged: None }
     }
 
-    /// Returns the columns of a dump.
+    /// Returns the columns for an entry: path, time, and whether the dump is damaged.
     pub(crate) fn columns<'c, R: 'c>(one: fn(&R) -> &Self) -> [Column<'c, R>; 3] {
         [
             Column::new(names::PATH, move |row: &R| Value::from(&*one(row).path)),

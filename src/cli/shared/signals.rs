@@ -1,9 +1,8 @@
 //! Signals: a process that is asked to end removes its temporary files first; a dump that is truncated while it is
 //! mapped causes an error, not a crash.
-//!
 //! Handlers only record the signal and wake a thread, which is started as soon as there is something to clean up;
-//! that thread cleans up and ends the process, with locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end
-//! the process by that signal, so that shells and scripts see what happened. A second signal ends it at once, unless the
+//! that thread cleans up and ends the process, and may use locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end
+//! the process by that signal, so that shells and scripts can detect it. A second signal ends the process at once, unless the
 //! terminal has to be restored first. Signals that were ignored when the program started stay ignored (`nohup`).
 //!
 //! All `unsafe` code for signals is here.
@@ -13,37 +12,37 @@ pub(crate) use unix::{end_now, instead_restoring, is_ending, on_stop, stop_now};
 #[cfg(unix)]
 pub(crate) use unix::{install, instead, uninstall};
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn install() {}
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn uninstall() {}
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn instead(_: impl Fn() + Send + Sync + 'static) {}
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
 pub(crate) fn instead_restoring(_: impl Fn() + Send + Sync + 'static, _: impl Fn() + Send + Sync + 'static) {}
 
-/// This platform has no such signals.
+/// Returns `false`: this platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
 pub(crate) fn is_ending() -> bool {
     false
 }
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
 pub(crate) fn on_stop(_: impl Fn() + Send + Sync + 'static) {}
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
 pub(crate) fn stop_now() {}
 
-/// This platform has no such signals.
+/// Does nothing: this platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
 pub(crate) fn end_now() {}
 
@@ -65,7 +64,7 @@ mod unix {
     use hprof_input::mapped_files::{self, Content};
     use hprof_report::escape;
 
-    /// State that handlers need.
+    /// State that signal handlers need.
     struct HandlerState {
         stderr: Option<File>,
         /// Previous action for SIGBUS.
@@ -73,10 +72,10 @@ mod unix {
     }
 
     static STATE: OnceLock<HandlerState> = OnceLock::new();
-    /// Wakes the thread that ends the process. It is started late: most commands create no file, and starting a
-    /// thread takes longer than many an answer.
+    /// Pipe that wakes the thread that ends the process. The thread is started late: most commands create no file, and
+    /// starting a thread takes longer than many queries.
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
-    /// The signal that ends the process; 0 if none yet.
+    /// The signal that ends the process; 0 if none has been received.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
     /// `true` if stderr is a terminal, so that a progress bar may occupy the line of a message.
     static TERMINAL: AtomicBool = AtomicBool::new(false);
@@ -95,7 +94,7 @@ mod unix {
         if INSTALLED.swap(true, Ordering::Relaxed) {
             return;
         }
-        // The file-size limit was reached: the write returns an error, which is enough.
+        // The file-size limit was reached: the write returns an error, which is sufficient.
         if let Ok(old) = get(libc::SIGXFSZ) {
             let _ = LIMIT.set(old);
         }
@@ -112,7 +111,7 @@ mod unix {
         [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(end_at);
     }
 
-    /// Lets a signal end the process as described above, unless it is ignored.
+    /// Makes a signal end the process as described above, unless it is ignored.
     fn end_at(signal: c_int) {
         if is_default(signal) {
             let _ = set(signal, on_end as Handler as libc::sighandler_t);
@@ -126,20 +125,19 @@ mod unix {
     /// Function called at the first signal that would end the process.
     static INSTEAD: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-    /// Calls `end` at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own, and lets it end the process: for
-    /// commands that usually end by a signal. A second signal ends the process at once. Only the first call has an
-    /// effect.
+    /// Calls `end` at the first SIGINT, SIGTERM or SIGHUP on a separate thread. `end` has to end the process: for commands that
+    /// usually end by a signal. A second signal ends the process at once. Only the first call of this function has an effect.
     pub(crate) fn instead(end: impl Fn() + Send + Sync + 'static) {
         let _ = INSTEAD.set(Box::new(end));
         start();
     }
 
-    /// Restores the terminal, for a command that has changed its state.
+    /// Function that restores the terminal, for a command that has changed its state.
     static RESTORE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-    /// Like [`instead`], for a command that has changed the state of the terminal: also for other signals that would end the
-    /// process, and a second signal has no effect. If the process has not ended after some seconds, or when it aborts,
-    /// `restore` is called before it ends.
+    /// Calls `end` like [`instead`], for a command that has changed the state of the terminal. It is called for other signals
+    /// that would end the process as well, and a second signal has no effect. If the process has not ended after some
+    /// seconds, or when it aborts, `restore` is called before it ends.
     #[cfg(feature = "browse")]
     pub(crate) fn instead_restoring(
         end: impl Fn() + Send + Sync + 'static,
@@ -157,7 +155,7 @@ mod unix {
             libc::SIGXCPU,
         ];
         others.into_iter().for_each(end_at);
-        // Faults of the program itself are not among them: handlers cannot return from those.
+        // Faults of the program itself are not included: handlers cannot return from them.
         #[cfg(target_os = "linux")]
         [libc::SIGIO, libc::SIGPWR].into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).for_each(end_at);
         if is_default(libc::SIGABRT) {
@@ -171,8 +169,8 @@ mod unix {
         CAUSE.load(Ordering::SeqCst) != 0
     }
 
-    /// Restores signals that this process ignores, for a program that replaces it: handlers end with the process
-    /// image, but ignored signals stay ignored.
+    /// Restores the handling of signals that this process ignores, for a program that replaces it: handlers end with the
+    /// process image, but ignored signals stay ignored.
     pub(crate) fn uninstall() {
         if let Some(old) = LIMIT.get() {
             let _ = restore(libc::SIGXFSZ, old);
@@ -207,7 +205,7 @@ mod unix {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Starts the thread that ends the process. Without it, signals end the process at once and leave files behind.
+    /// Starts the thread that ends the process. Without it, signals end the process at once and leave files in place.
     fn start() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
@@ -257,7 +255,7 @@ mod unix {
         exit(2);
     }
 
-    /// Ends the process as the first signal would have done without [`instead`]; returns if there was none.
+    /// Ends the process as the first signal would have done without [`instead`]; returns if there was no signal.
     #[cfg(feature = "browse")]
     pub(crate) fn end_now() {
         let cause = CAUSE.load(Ordering::SeqCst);
@@ -267,12 +265,12 @@ mod unix {
         }
     }
 
-    /// Wakes the thread that calls the function of [`on_stop`].
+    /// Pipe that wakes the thread that calls the function of [`on_stop`].
     #[cfg(feature = "browse")]
     static STOP: OnceLock<PipeWriter> = OnceLock::new();
 
-    /// Calls `stop` at each SIGTSTP, on a thread of its own, instead of stopping the process. Only the first call has an
-    /// effect; none has one if the signal is ignored.
+    /// Calls `stop` at each SIGTSTP on a separate thread, instead of stopping the process. Only the first call of this function
+    /// has an effect; none has one if the signal is ignored.
     #[cfg(feature = "browse")]
     pub(crate) fn on_stop(stop: impl Fn() + Send + Sync + 'static) {
         let Ok((mut woken, wake)) = io::pipe() else { return };
@@ -293,8 +291,8 @@ mod unix {
         }
     }
 
-    /// Stops the process and its job, as the terminal would, until it is continued. Nothing happens if nobody could continue
-    /// it: the kernel then ignores the signal, or the parent has.
+    /// Stops the process and its job, as the terminal would, until it is continued. Does nothing if nobody could continue the
+    /// process: then the kernel ignores the signal, or the parent process does.
     #[cfg(feature = "browse")]
     pub(crate) fn stop_now() {
         let Ok(old) = get(libc::SIGTSTP) else { return };
@@ -327,7 +325,7 @@ mod unix {
         exit(2);
     }
 
-    /// Ends the process now. Buffered output is discarded: it would be the start of an answer.
+    /// Ends the process now. Buffered output is discarded: it would be an incomplete result.
     fn exit(code: c_int) -> ! {
         // SAFETY: `_exit` may be called anywhere, and nothing runs after it.
         unsafe { libc::_exit(code) }
@@ -343,7 +341,7 @@ mod unix {
         }
     }
 
-    /// The process aborts when this returns.
+    /// Handler for SIGABRT: restores the terminal. The process aborts when it returns.
     #[cfg(feature = "browse")]
     extern "C" fn on_abort(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
         CAUSE.store(signal, Ordering::SeqCst);

@@ -19,15 +19,15 @@ use super::terminal::progress_bar::Bar;
 
 /// The argument for standard input.
 pub(crate) const STDIN: &str = "-";
-/// File name of its copy.
+/// File name of the copy of standard input.
 const STDIN_NAME: &str = "stdin.hprof";
 /// Value names of arguments that are dumps.
 const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
 
-/// The copies of this process: the argument, and the path of the copy.
+/// The copies that this process has made or taken over.
 static COPIES: OnceLock<Vec<PipeCopy>> = OnceLock::new();
 
-/// A copy. No field is a `PathBuf`, which must be Unicode to be serialized as text.
+/// A copy of a pipe. No field is a `PathBuf`, which must be Unicode to be serialized as text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PipeCopy {
     given: OsString,
@@ -40,7 +40,7 @@ pub(crate) fn copies() -> &'static [PipeCopy] {
     COPIES.get().map_or(&[], Vec::as_slice)
 }
 
-/// Takes over the copies of another process, which removes them later.
+/// Takes over the copies of another process, which will remove them.
 pub(crate) fn take_over(copies: Vec<PipeCopy>) {
     // Once per process: it works for one other process.
     let _ = COPIES.set(copies);
@@ -50,23 +50,23 @@ fn find_copy(path: &Path) -> Option<&'static PipeCopy> {
     COPIES.get()?.iter().find(|copied| copied.path == path.as_os_str())
 }
 
-/// Returns what the user must type for this dump.
+/// Returns the argument that the user typed for this dump: for a copy, the pipe.
 pub(crate) fn original_path(path: &Path) -> &Path {
     find_copy(path).map_or(path, |copied| Path::new(&copied.given))
 }
 
-/// Returns the directory for the index of this dump, if it is a copy.
+/// Returns the directory for the index of this dump, if the dump is a copy.
 pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
     find_copy(path).map(|copied| Path::new(&copied.dir))
 }
 
-/// A command line in which pipes are replaced by copies, which are removed on drop.
+/// A command line in which pipes are replaced by copies. The copies are removed on drop.
 pub(crate) struct SpooledLine {
     pub(crate) matches: ArgMatches,
     _copies: Vec<SpooledCopy>,
 }
 
-/// Copies the contents of pipes that a command line names. `parser` creates the parser of the command line, `words`
+/// Copies the contents of pipes that are arguments of a command line. `parser` creates the parser of the command line, `words`
 /// are its words.
 pub(crate) fn line(
     cx: &RunContext,
@@ -99,12 +99,12 @@ pub(crate) fn line(
     Ok(SpooledLine { matches: parsed, _copies: copies })
 }
 
-/// Returns the name that the user sees.
+/// Returns the name of a pipe that messages show.
 fn name(given: &OsStr) -> String {
     if given == STDIN { "standard input".to_owned() } else { format!("the pipe {}", given.display()) }
 }
 
-/// Returns the arguments that are pipes, with their values.
+/// Returns the arguments that are pipes: ID and value.
 fn pipes(program: &Command, matches: &ArgMatches) -> Vec<(String, OsString)> {
     let Some((command, matches)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = program.get_subcommands().find(|known| known.get_name() == command) else {
@@ -142,7 +142,7 @@ fn flag(matches: &ArgMatches, id: &str) -> bool {
     matches.and_then(|matches| matches.try_get_one::<bool>(id).ok().flatten()).copied().unwrap_or(false)
 }
 
-/// Returns the directory for copies: the index directory if given, else the user's cache, else the directory for
+/// Returns the directory for copies: the index directory if given, or else the user's cache, or else the directory for
 /// temporary files.
 fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     let matches = matches.subcommand().map(|(_, matches)| matches);

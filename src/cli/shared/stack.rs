@@ -1,4 +1,4 @@
-//! Stacks in answers: lines below table rows, frames in JSON, one cell in CSV.
+//! Formatting of stacks: lines below table rows, frames in JSON, one cell in CSV.
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::facts;
@@ -12,7 +12,7 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
 use hprof_values::TraceSerial;
 
-/// Indentation of a frame.
+/// Indentation of a frame below a table row.
 const INDENT: usize = 8;
 
 /// Options that select stack traces by their frames.
@@ -28,11 +28,12 @@ pub(crate) struct FrameFilter {
 }
 
 impl FrameFilter {
-    /// Returns whether all traces are selected.
+    /// Returns whether there is no filter, so that all traces are selected.
     pub(crate) fn is_empty(&self) -> bool {
         self.class.is_empty() && self.method.is_empty()
     }
 
+    /// Returns the filter for traces.
     pub(crate) fn filter(&self) -> StackFilter {
         StackFilter { classes: self.class.clone(), methods: self.method.clone() }
     }
@@ -64,7 +65,7 @@ pub(crate) struct StackedOutput {
 }
 
 impl StackArgs {
-    /// All frames of each stack.
+    /// Shows all frames of each stack.
     pub(crate) const ALL: Self = Self { stack: true, depth: None };
 
     /// Returns whether stacks are shown.
@@ -72,7 +73,7 @@ impl StackArgs {
         self.stack
     }
 
-    /// Returns the column of frames if stacks are shown; `trace` returns the serial number of a row's trace.
+    /// Returns the column of frames if stacks are shown; `trace` returns the serial number of a row's stack trace.
     pub(crate) fn column<'a, R: 'a>(
         &self,
         traces: &'a Traces,
@@ -81,7 +82,7 @@ impl StackArgs {
         self.stack.then(|| self.frames(traces, trace))
     }
 
-    /// Returns the column of frames even if stacks are not shown: for rows that are identified by their frames.
+    /// Returns the column of frames, even if stacks are not shown: for rows that are identified by their frames.
     pub(crate) fn frames<'a, R: 'a>(
         &self,
         traces: &'a Traces,
@@ -96,7 +97,7 @@ impl StackArgs {
         if self.stack { Stack::new(traces, trace, self.depth).lines(INDENT) } else { Vec::new() }
     }
 
-    /// Returns the answer with the stack below each row, if stacks are shown.
+    /// Adds the stack below each row of a result, if stacks are shown.
     pub(crate) fn add_stacks<'a, R>(
         &'a self,
         answer: Answer<'a, R>,
@@ -110,11 +111,11 @@ impl StackArgs {
     }
 }
 
-/// The frames of a trace to show.
+/// A stack trace, limited to the frames that are shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack<'a> {
     traces: &'a Traces,
-    /// The trace; `None` if it does not exist.
+    /// The stack trace; `None` if it does not exist.
     trace: Option<&'a Trace>,
     depth: usize,
 }
@@ -146,7 +147,7 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// Returns the column of a row's stack: a list of records in JSON, of texts in CSV.
+/// Returns the column for a row's stack: a list of records in JSON, a list of texts in CSV.
 pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + Sync + 'a) -> Column<'a, R> {
     let columns = Columns::new(frame(|frame: &Frame| frame));
     Column::with_fields(names::FRAMES, columns.fields(), move |row| {
@@ -155,7 +156,7 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
-/// Returns the columns of a frame.
+/// Returns the columns for a frame.
 pub(crate) fn frame<'a, R: 'a>(frame: for<'r> fn(&'r R) -> &'r Frame) -> Vec<Column<'a, R>> {
     facts::columns(Frame::facts(), None, frame)
 }

@@ -1,4 +1,4 @@
-//! Notes about unreachable objects by commands that cover only reachable ones.
+//! Notes about unreachable objects, for commands that cover only reachable ones.
 
 use crate::cli::shared::context::RunContext;
 use hprof_query::dump::unreachable::Unreachable;
@@ -9,17 +9,17 @@ use super::commands::quoted_path;
 use super::session::Session;
 use super::spool;
 
-/// The part of an answer that covers only reachable objects.
+/// The part of a result that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReachableScope {
-    /// All rows.
+    /// All rows cover only reachable objects.
     Reachable,
-    /// Retained sizes only.
+    /// Retained sizes cover only reachable objects; other columns cover all.
     RetainedSizes,
 }
 
-/// Notes how much of the dump an answer about reachable objects omits, if that is much, and the command that shows
-/// it.
+/// Prints a note about the size of unreachable objects that a result omits, if it is large, and the command that shows
+/// them.
 pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: ReachableScope) {
     let found = Unreachable::new(session.heap.summary(), &session.graph);
     if input.quiet || !found.is_much() {

@@ -1,4 +1,4 @@
-//! Threads grouped by pool and equal stacks, or by the frame that they are in, for `threads --group`.
+//! Threads grouped by pool and equal stacks, or by their frame, for `threads --group`.
 
 use hprof_index::model::summary::Summary;
 use hprof_query::threads::groups::{LocalsOfClass, ThreadGroup, ThreadGroups};
@@ -15,7 +15,7 @@ use crate::cli::shared::{object, stack};
 
 use super::heap::{INDENT, INDENT_LOCAL, class_name};
 
-/// Maximum number of lines about the locals of a group in a table.
+/// Maximum number of lines about the local variables of a group in a table.
 const SHOWN_LOCALS: usize = 10;
 
 /// Opens the dump and groups its threads.
@@ -64,7 +64,7 @@ fn frames(group: &ThreadGroup, most: usize) -> Vec<RowLine> {
     lines
 }
 
-/// Returns the lines about locals: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
+/// Returns the lines about local variables: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
 fn locals(summary: &Summary, group: &ThreadGroup) -> Vec<RowLine> {
     let one = |held: &LocalsOfClass| {
         let class = object::class_name(summary, held.class).unwrap_or(object::UNKNOWN);
@@ -98,7 +98,7 @@ fn states(group: &ThreadGroup) -> String {
     }
 }
 
-/// Returns the page of the threads of a group, with the same filters; of a single thread with its stack and locals.
+/// Returns the link to the threads of a group, with the same filters; for a single thread, to its stack and local variables.
 fn threads_page(group: &ThreadGroup, filters: &str) -> Option<CellTarget> {
     let first = group.objects.first()?;
     if group.threads == 1 {
@@ -108,7 +108,7 @@ fn threads_page(group: &ThreadGroup, filters: &str) -> Option<CellTarget> {
     Some(CellTarget::Page(format!("threads?group-of={first:#x}{and}{filters}")))
 }
 
-/// Returns the columns of groups, for threads with these filters; the list of columns itself does not depend on
+/// Returns the columns for groups, whose links use the given filters. Which columns there are does not depend on
 /// `summary`.
 fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, ThreadGroup> {
     let frames = Columns::new(stack::frame(|frame| frame));

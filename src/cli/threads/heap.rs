@@ -15,16 +15,18 @@ use hprof_report::value::{list, record};
 use crate::cli::prelude::*;
 use crate::cli::shared::{facts, object, output, stack};
 
-/// Maximum number of threads that are read before anything is shown. With more, checking the whole index takes less time.
+/// Maximum number of threads that are read before anything is shown. For more, checking the whole index takes less time.
 const FEW: usize = 1 << 10;
-/// Indentation of a frame in a table, and of its locals.
+/// Indentation of a frame in a table.
 pub(super) const INDENT: usize = 8;
+/// Indentation of a local variable in a table.
 pub(super) const INDENT_LOCAL: usize = 12;
 
-/// The threads found.
+/// The threads that match a query.
 pub(super) struct FoundThreads {
     pub(super) report: ThreadReport,
-    /// Its rows, if there are few: others are read while they are written, as their stacks need not fit into memory.
+    /// Data of the threads, if there are few. Otherwise they are read while they are written, as their stacks may not fit into
+    /// memory.
     few: Vec<JavaThread>,
 }
 
@@ -55,7 +57,7 @@ pub(super) fn ask(
     })
 }
 
-/// Shows threads in the formats that every command has; a table optionally with `stacks` and their locals.
+/// Shows threads in the formats that all commands have; in a table with stacks and local variables if requested.
 pub(super) fn show(
     cx: &RunContext,
     session: &Session,
@@ -76,7 +78,7 @@ pub(super) fn show(
     Ok(())
 }
 
-/// Shows threads as a thread dump.
+/// Shows threads in the format of a thread dump.
 pub(super) fn show_text(
     cx: &RunContext,
     session: &Session,
@@ -93,7 +95,7 @@ pub(super) fn show_text(
     output::finish_if(out, session.check())
 }
 
-/// Returns the lines below a row.
+/// Returns the lines of the stack below a row.
 fn stack(summary: &Summary, thread: &JavaThread, locals: Locals) -> Vec<RowLine> {
     let one = |local: &Local| {
         let class = object::class_name(summary, local.object.class);
@@ -126,7 +128,7 @@ fn retained_text(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "unreachable".to_owned(), group_digits)
 }
 
-/// Returns the columns of threads; the list of columns itself does not depend on `summary`.
+/// Returns the columns for threads. Which columns there are does not depend on `summary`.
 fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
     let mut columns = facts::columns(JavaThread::facts(), summary, |thread: &JavaThread| thread);

@@ -1,4 +1,4 @@
-//! `threads`: the threads of a heap dump, or, with `--started`, of a recording.
+//! `threads`: the threads of a heap dump or, with `--started`, of a recording.
 
 mod groups;
 mod heap;
@@ -41,12 +41,12 @@ const DEFAULT_DEPTH_OF_GROUPS: usize = 3;
 /// Default number of rows in a table of started threads.
 const DEFAULT_TOP_STARTED: usize = 50;
 
-/// Output format.
+/// Value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThreadsFormat {
-    /// A format that every command has.
+    /// A format that all commands have.
     Rows(Format),
-    /// A thread dump.
+    /// The format of a thread dump.
     ThreadDump,
 }
 
@@ -58,7 +58,7 @@ const FORMAT: &[Keyword<ThreadsFormat>] = &[
     ("text", ThreadsFormat::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
-/// An order of the threads of a heap dump and of a recording: not every value applies to both.
+/// An order of the threads of a heap dump, and of a recording: not every value of `--sort` applies to both.
 type ThreadsOrder = (Option<ThreadOrder>, Option<started_threads::StartedThreadOrder>);
 
 /// Values of `--sort`.
@@ -151,12 +151,12 @@ pub(crate) struct ThreadsArgs {
     color: ColorArg,
 }
 
-/// Parses the object ID of a thread.
+/// Parses the object ID of a thread in a group.
 fn group_of(text: &str) -> Result<ObjectId, String> {
     object_id(text).map_err(|error| error.to_string())
 }
 
-/// Parses a state: `timed-waiting`, or as written in Java, `TIMED_WAITING`.
+/// Parses a thread state: `timed-waiting`, or as written in Java, `TIMED_WAITING`.
 fn state(text: &str) -> Result<ThreadState, String> {
     let option = |state: ThreadState| state.name().to_lowercase().replace('_', "-");
     let wanted = text.to_lowercase().replace('_', "-");
@@ -240,7 +240,7 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
-/// Returns the filters of groups as the query of a page of threads.
+/// Returns the filters of groups as the query string of the page of threads.
 fn filters(args: &ThreadsArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(args.thread.as_ref().map(|name| ("thread", name.to_string())));
@@ -281,12 +281,12 @@ fn of_groups(
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
-/// Number of matching threads.
+/// Returns the column with the number of matching threads.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::new(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
 }
 
-/// Number of matching threads without a row.
+/// Returns the column with the number of matching threads that have no row.
 fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::new(names::LEFT_OUT, move |of: &R| count(of).into())
 }

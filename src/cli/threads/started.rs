@@ -38,7 +38,7 @@ pub(super) fn run(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// Returns the trace where a thread was started, if known.
+/// Returns the stack trace where a thread was started, if known.
 fn trace(thread: &StartedThread) -> Option<TraceSerial> {
     Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }

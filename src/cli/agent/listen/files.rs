@@ -1,4 +1,4 @@
-//! The files of recordings: numbered, temporarily named until complete; no file replaces another.
+//! Files for recordings: numbered, with a temporary name until complete; existing files are never replaced.
 
 use std::fs::File;
 use std::io;
@@ -51,10 +51,10 @@ impl RecordingExtent {
     }
 }
 
-/// Part of the file name during writing.
+/// Suffix of the file name while the file is being written.
 const PARTIAL: &str = ".partial";
 
-/// Creates the files in a directory.
+/// Directory and base name of the recordings' files, and their disk space budget.
 pub(super) struct Files {
     dir: Arc<OpenDir>,
     name: String,
@@ -62,7 +62,7 @@ pub(super) struct Files {
     room: Room,
 }
 
-/// A file that is being written. If dropped, it stays: received data is kept.
+/// A recording file that is being written. If dropped, it is not deleted: received data is kept.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) file: File,
@@ -92,8 +92,7 @@ impl Files {
         &self.room
     }
 
-    /// Creates the next file, with a number that no final name of a recording uses. Fails if the disk has too little
-    /// free space.
+    /// Creates the next file, with a number that no finished recording uses. Fails if the disk has too little free space.
     pub(super) fn create(&self, form: RecordingForm) -> io::Result<Partial> {
         self.room
             .look()
@@ -122,7 +121,7 @@ impl Files {
         }
     }
 
-    /// Returns whether no complete or truncated recording has this number.
+    /// Returns whether no finished recording, complete or truncated, has this number.
     fn is_free(&self, stem: &str) -> bool {
         let names = RecordingForm::ALL.map(|form| {
             [RecordingExtent::Whole, RecordingExtent::Part].map(|extent| final_name(stem, extent, form))

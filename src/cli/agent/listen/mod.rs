@@ -112,17 +112,17 @@ fn command(text: &str) -> Result<Command, String> {
     words::command(&text.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Parses a duration: `90s`, `30m`; also `0s`.
+/// Parses a duration, such as `90s` or `30m`; `0s` is valid.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| *duration <= LONGEST).ok_or_else(wrong)
 }
 
-/// Longer durations overflow clocks.
+/// Maximum duration; longer ones overflow clocks.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Parses a file name.
+/// Parses the base name of the recordings' files.
 fn name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
     is_name
@@ -172,7 +172,7 @@ pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome>
     show(cx, args, recordings)
 }
 
-/// Reads commands until stdin ends. Its end changes nothing for agents, which continue to send.
+/// Reads commands from stdin until it ends. Agents continue to send after that.
 fn read_lines(typed: &SyncSender<ListenEvent>) {
     let mut input = io::stdin().lock();
     loop {
@@ -192,7 +192,7 @@ fn read_lines(typed: &SyncSender<ListenEvent>) {
     }
 }
 
-/// Skips the rest of a line. Returns whether it could be read.
+/// Skips the rest of a line. Returns `false` if the input failed.
 fn skip_line(input: &mut impl BufRead) -> bool {
     loop {
         let Ok(bytes) = input.fill_buf() else { return false };
@@ -207,7 +207,7 @@ fn skip_line(input: &mut impl BufRead) -> bool {
     }
 }
 
-/// The directory, as the file of the answer.
+/// The directory of the recordings, as the source file of the result.
 struct Directory<'a>(&'a Path, bool);
 
 impl AnswerSource for Directory<'_> {

@@ -37,7 +37,7 @@ pub(super) enum ListenEvent {
 
 /// Number of bytes read from a socket at once.
 const BLOCK: usize = 1 << 16;
-/// Number of bytes after which the format must be known.
+/// Maximum number of bytes needed to recognize the format.
 const HEAD: usize = 1200;
 /// Maximum number of reported parts of one recording.
 const TOLD: usize = 200;
@@ -57,7 +57,7 @@ impl Stream for TcpStream {
     }
 }
 
-/// A connection.
+/// The connection to an agent, before its recording is received.
 pub(super) struct AgentConnection<S> {
     pub(super) agent: u32,
     pub(super) peer: SocketAddr,
@@ -65,11 +65,11 @@ pub(super) struct AgentConnection<S> {
     pub(super) events: SyncSender<ListenEvent>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
-    /// `true` if this program closed it.
+    /// `true` if this program closed the connection.
     pub(super) closed: Arc<AtomicBool>,
 }
 
-/// Outcome of a connection.
+/// Outcome of a connection to an agent.
 #[derive(Debug)]
 pub(super) enum ConnectionOutcome {
     /// No bytes were received.
@@ -82,7 +82,7 @@ pub(super) enum ConnectionOutcome {
     Recorded(Recording),
 }
 
-/// A recording, as shown in the answer.
+/// A recording, as a row of the result.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) agent: u32,
@@ -131,15 +131,15 @@ impl Stop {
     }
 }
 
-/// Format according to the first bytes.
+/// Format recognized from the first bytes.
 enum Start {
-    /// More bytes are needed.
+    /// More bytes are needed to recognize the format.
     Open,
     Is(RecordingForm, Option<IdSize>),
     Refused(String),
 }
 
-/// Receives until the connection ends, and returns the outcome.
+/// Receives until the connection ends, and sends the outcome to the server.
 pub(super) fn receive<S: Stream>(mut connection: AgentConnection<S>) {
     let ended = connection.receive();
     connection.stream.close();
@@ -230,7 +230,7 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Determines the format from the first bytes; with `is_end`, no more will follow.
+/// Determines the format from the first bytes; `is_end` means that no more will follow.
 fn start(head: &[u8], is_end: bool) -> Start {
     const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let needs_more = !is_end && head.len() < HEAD;
@@ -265,7 +265,7 @@ fn start(head: &[u8], is_end: bool) -> Start {
     }
 }
 
-/// Reads from the agent and writes to the file first.
+/// A reader of the agent's bytes that first writes them to the file.
 struct Tee<'a> {
     stream: &'a mut dyn Read,
     partial: Partial,
@@ -275,16 +275,16 @@ struct Tee<'a> {
     room: &'a Room,
     /// Number of bytes in the file.
     bytes: u64,
-    /// Last of these bytes.
+    /// Last byte of the file.
     last: u8,
     stop: Option<Stop>,
     block: Box<[u8]>,
-    /// The part of the block that was not consumed yet.
+    /// Range of the block that was not consumed yet.
     ready: std::ops::Range<usize>,
 }
 
 impl Tee<'_> {
-    /// Writes the first bytes, which will be read again.
+    /// Writes the bytes that were read to recognize the format; they are read again by the parser.
     fn keep(&mut self, head: &[u8]) {
         if let Some(place) = self.block.get_mut(..head.len()) {
             place.copy_from_slice(head);
@@ -354,15 +354,15 @@ impl BufRead for Tee<'_> {
     }
 }
 
-/// The missing part at the end.
+/// State of the parser at the end of the input: what is missing, if anything.
 enum EndState {
     Whole,
     Cut(String),
-    /// The input is not a recording from some point on.
+    /// The input is not a recording from some point on; the text describes the problem.
     Unknown(String),
 }
 
-/// Reports the parts that have arrived.
+/// Reports the complete parts of a recording to the server.
 struct PartReporter<'a> {
     agent: u32,
     events: &'a SyncSender<ListenEvent>,
@@ -378,7 +378,7 @@ impl PartReporter<'_> {
     }
 }
 
-/// Parses the records of a binary recording. Returns their number and the missing part.
+/// Parses the records of a binary recording. Returns their number and the state at the end.
 fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
@@ -406,7 +406,7 @@ fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     (scanner.records(), open)
 }
 
-/// Parses the lines of a text. Returns the missing part.
+/// Parses the lines of a text recording. Returns the state at the end.
 fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
     let mut open = None;
     let mut reader = TextReader::new(&mut *tee);
@@ -446,8 +446,7 @@ mod tests {
 
     const HEADER: &[u8; 31] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
 
-    /// Returns the outcome of a connection that sends these bytes, with this much free space at the first and second
-    /// check.
+    /// Receives these bytes from an agent and returns the outcome; `free` is the free space at the first and second check.
     fn receive_bytes(dir: &Path, bytes: &[u8], free: [u64; 2]) -> ConnectionOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Disk space: recordings leave some of it free for others.
+//! Disk space budget: recordings leave a reserve free for other programs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use hprof_report::number::human_bytes;
 
 /// Number of bytes that all recordings together may write before free space is checked again.
 const LOOK_EVERY: u64 = 16 << 20;
-/// Number of bytes that stay free; on a small disk, a twentieth of it.
+/// Number of bytes to leave free; on a small disk, a twentieth of its size.
 const RESERVE: u64 = 256 << 20;
 
-/// Returns the free space of a directory's disk, and the size of the disk.
+/// Function that returns the free space of a directory's disk, and the size of the disk.
 type Free = dyn Fn(&Path) -> Option<(u64, u64)> + Send + Sync;
 
-/// The disk space that the recordings in a directory share.
+/// Disk space budget shared by all recordings in a directory.
 pub(super) struct Room {
     dir: PathBuf,
     free: Box<Free>,
@@ -22,7 +22,7 @@ pub(super) struct Room {
     since: AtomicU64,
 }
 
-/// Number of free bytes left when the reserve was reached.
+/// Error when the reserve is reached: the number of free bytes left.
 #[derive(Debug)]
 pub(super) struct Shortage(u64);
 
@@ -45,7 +45,7 @@ impl Room {
         Self { dir: dir.to_owned(), free: Box::new(free), since: AtomicU64::new(0) }
     }
 
-    /// Checks the free space. If the system does not report it, it counts as sufficient.
+    /// Checks the free space. If the system does not report it, it is assumed to be sufficient.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Room {
         }
     }
 
-    /// Counts written bytes, and checks the free space after many.
+    /// Counts written bytes, and checks the free space after every [`LOOK_EVERY`] bytes.
     ///
     /// # Errors
     ///

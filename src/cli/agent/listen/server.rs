@@ -20,7 +20,7 @@ use super::words::{self, TypedLine};
 
 /// Maximum number of connected agents.
 pub(super) const MAX_AGENTS: usize = 64;
-/// Maximum number of recordings in one run: each is a row of the answer.
+/// Maximum number of recordings in one run: each is a row of the result.
 const MAX_RECORDINGS: usize = 10_000;
 /// Maximum number of reported connections without a recording; more are only counted.
 const MAX_TOLD: u64 = 20;
@@ -36,9 +36,9 @@ struct Agent {
     peer: SocketAddr,
     stream: TcpStream,
     ids: Option<IdSize>,
-    /// Path of its file during writing.
+    /// Path of the recording while it is being written.
     path: Option<PathBuf>,
-    /// Serial number of the last command; `None` if no more can be sent.
+    /// Serial number of the last command; `None` if no more commands can be sent.
     serial: Option<u32>,
     /// `true` if this program closed the connection.
     closed: Arc<AtomicBool>,
@@ -55,16 +55,16 @@ impl Agent {
     }
 }
 
-/// Options of the command line.
+/// Options of the server, from the command line.
 pub(super) struct Options {
-    /// Commands for each agent, and the delay after it connected.
+    /// Commands to send to each agent, and the delay after it connected.
     pub(super) send: Vec<Command>,
     pub(super) after: Duration,
     pub(super) max_bytes: u64,
     pub(super) once: bool,
 }
 
-/// State of the server.
+/// State of the server: its agents, and the recordings so far.
 pub(super) struct Server<'c> {
     cx: &'c RunContext,
     options: Options,
@@ -99,7 +99,7 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Runs until the end; returns the recordings, in the order of agents.
+    /// Runs until the server ends; returns the recordings, ordered by agent.
     pub(super) fn run(mut self, happened: &Receiver<ListenEvent>) -> Vec<Recording> {
         loop {
             let now = Instant::now();
@@ -209,9 +209,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Returns whether another agent can be accepted: if there are too many, the oldest connection without a
-    /// recording is closed. Otherwise such connections stay open: an agent may have nothing to send before its
-    /// program ends.
+    /// Returns whether another agent can be accepted. If there are too many, closes the oldest connection without a
+    /// recording. Otherwise such connections remain open: an agent may have nothing to send before its program ends.
     fn make_room(&self) -> bool {
         if self.agents.values().filter(|agent| !agent.is_closed()).count() < MAX_AGENTS {
             return true;

@@ -14,7 +14,7 @@ use super::receive::{self, AgentConnection, ConnectionOutcome, ListenEvent, Stre
 use super::room::Room;
 use super::{RecordingState, words};
 
-/// Blocks that have not arrived yet.
+/// A substitute for a socket: the blocks that have not arrived yet.
 struct Blocks(VecDeque<Vec<u8>>);
 
 impl Read for Blocks {
@@ -36,17 +36,17 @@ impl Stream for Blocks {
 /// A received recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedRecording {
-    /// Path of its file.
+    /// Path of the file that contains the recording.
     pub file: PathBuf,
-    /// `true` if it is binary.
+    /// `true` if the recording is binary.
     pub is_binary: bool,
     /// Number of bytes in the file.
     pub bytes: u64,
     /// Number of complete records of a binary recording.
     pub records: Option<u64>,
-    /// Reason why it is incomplete; `None` if it is complete.
+    /// Reason why the recording is incomplete; `None` if it is complete.
     pub wrong: Option<String>,
-    /// Parts that were reported as they arrived.
+    /// Descriptions of the recording's parts, as they were reported.
     pub parts: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct ReceivedRecording {
 ///
 /// # Errors
 ///
-/// The reason why there is no recording.
+/// The reason why nothing was recorded.
 pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<ReceivedRecording, String> {
     // A read of no bytes means the end of a connection, so no block may be empty.
     let blocks = blocks.into_iter().filter(|block| !block.is_empty()).collect();
@@ -104,7 +104,7 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
 ///
 /// # Errors
 ///
-/// The reason why it is not valid.
+/// The reason why the command is not valid.
 pub(crate) fn is_command(line: &str) -> Result<bool, String> {
     words::parse(line).map(|line| matches!(line, words::TypedLine::Command { .. }))
 }

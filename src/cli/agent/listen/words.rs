@@ -20,7 +20,7 @@ pub(super) const HELP: &str = "commands, for all agents, or for one with its num
   list                        show the agents
   help                        show this";
 
-/// A parsed line.
+/// A parsed line of stdin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TypedLine {
     /// An empty line.
@@ -33,14 +33,14 @@ pub(super) enum TypedLine {
     Command { agent: Option<u32>, command: Command },
 }
 
-/// The agent's own default.
+/// Default cutoff ratio of the agent.
 const CUTOFF: f64 = 0.0001;
 
-/// Parses a line.
+/// Parses a line of stdin.
 ///
 /// # Errors
 ///
-/// The reason why it is not valid.
+/// The reason why the line is not valid.
 pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let agent = match words.first() {
@@ -61,7 +61,7 @@ pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
 ///
 /// # Errors
 ///
-/// The reason why it is not valid.
+/// The reason why the command is not valid.
 pub(super) fn command(words: &[&str]) -> Result<Command, String> {
     let cutoff = |word: Option<&&str>| {
         #[allow(clippy::cast_possible_truncation)]

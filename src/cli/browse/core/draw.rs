@@ -79,7 +79,7 @@ impl Browser {
         put(cells, 0, 0, &format!("{title}{:gap$}{right} ", ""), REVERSED.patch(BOLD));
     }
 
-    /// Draws a line of the view.
+    /// Draws a line of the view; `titles` is the index of the line with the column titles.
     fn line(&self, cells: &mut Buffer, number: u16, titles: Option<usize>, has_color: bool) {
         let (now, y) = (&self.now, number + 1);
         let at = now.first + usize::from(number);
@@ -188,7 +188,7 @@ impl Browser {
     }
 }
 
-/// Returns the end (exclusive) of the rows in the window.
+/// Returns the end (exclusive) of the window's rows.
 fn end(place: WindowPlace) -> u64 {
     (place.start + place.rows) as u64
 }
@@ -200,7 +200,7 @@ fn object(target: &CellTarget) -> Option<ObjectId> {
     }
 }
 
-/// Writes a text, as much of it as fits.
+/// Writes a text, truncated at the edge of the screen.
 fn put(cells: &mut Buffer, y: u16, x: u16, text: &str, style: Style) {
     let area = cells.area;
     if x < area.width && y < area.height {
@@ -208,7 +208,7 @@ fn put(cells: &mut Buffer, y: u16, x: u16, text: &str, style: Style) {
     }
 }
 
-/// Makes sizes bold and object IDs dim, as in tables; the chosen one is underlined.
+/// Makes sizes bold and object IDs dim, as in tables; underlines the ID `chosen`.
 fn decorate(cells: &mut Buffer, y: u16, line: &ScreenLine, chosen: Option<ObjectId>) {
     let mut style = |from: usize, to: usize, modifier: Modifier| {
         let column = |at: usize| 1 + fit::width(line.text.get(..at).unwrap_or_default());
@@ -230,7 +230,7 @@ fn decorate(cells: &mut Buffer, y: u16, line: &ScreenLine, chosen: Option<Object
     }
 }
 
-/// Returns the line of keys: with names as far as there is room, else letters only.
+/// Returns the line of keys: with names if they fit, otherwise only letters.
 fn menu(width: usize, has_baseline: bool) -> String {
     let views = || keys::views(has_baseline);
     let named: Vec<String> = views().map(|view| format!("{} {}", view.letter, view.title)).collect();

@@ -33,7 +33,7 @@ pub(super) struct Menu {
     pub(super) title: &'static str,
     pub(super) command: &'static str,
     pub(super) rest: &'static [&'static str],
-    /// Explanation for `?`.
+    /// Explanation that `?` shows.
     pub(super) about: &'static str,
 }
 
@@ -98,15 +98,15 @@ pub(super) const VIEWS: &[Menu] = &[
     },
 ];
 
-/// Returns the views that can be opened.
+/// Returns the views that can be opened: those that compare only if there is a baseline.
 pub(super) fn views(has_baseline: bool) -> impl Iterator<Item = &'static Menu> {
     VIEWS.iter().filter(move |view| has_baseline || !super::takes_two(view.command))
 }
 
-/// Other keys, for the line at the bottom: most important first.
+/// Other keys shown in the line at the bottom, most important first.
 pub(super) const OTHERS: &[&str] = &["/ filter", ": command", "? help", "q quit"];
 
-/// Keys, for `?`.
+/// List of all keys, shown by `?`.
 pub(super) const HELP: &str = "
 Moving
   ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll

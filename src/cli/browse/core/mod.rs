@@ -1,4 +1,4 @@
-//! The browser without a terminal: keys, sizes and answers go in; questions and a screen of cells come out.
+//! The browser without a terminal: keys, sizes and results go in; requests and a screen of cells come out.
 
 mod draw;
 mod keys;
@@ -27,7 +27,7 @@ use visit::{Early, Goal, Visit};
 
 /// Maximum number of earlier views that Esc returns to.
 const MAX_PAST: usize = 100;
-/// Number of rows that are requested at a time.
+/// Number of rows requested at a time.
 const ROWS: usize = 400;
 
 /// Message in a view without links.
@@ -36,23 +36,23 @@ const NOTHING: &str = "nothing to open in this view";
 /// Message when the overview arrives after the user has started to use the early lines.
 const LATE: &str = "the overview is ready: o shows it";
 
-/// A question for the process that answers.
+/// A request to the worker: a command line, and the rows to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Number, which the answer repeats.
+    /// Number of the request, which the result repeats.
     pub(super) number: u64,
     /// Command line, without the dump.
     pub(super) words: Vec<String>,
-    /// Dominator trees that replace the row of an object.
+    /// Open nodes, and the command lines of their dominator trees.
     pub(super) trees: Vec<(ObjectId, Vec<String>)>,
-    /// Width of the lines.
+    /// Width to lay out the lines for.
     pub(super) width: u16,
-    /// Requested rows, if rows are requested while scrolling.
+    /// Requested rows; `None` if the view does not load rows while scrolling.
     pub(super) window: Option<RowWindow>,
 }
 
 impl Question {
-    /// Returns the command line, which requests no more rows than needed, and the rows to take from its answer.
+    /// Returns the command line, which requests no more rows than needed, and the rows to take from its result.
     pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
         let mut words = self.words.clone();
         let Some(window) = &self.window else { return (words, RowWindow::ALL) };
@@ -68,7 +68,7 @@ impl Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     Ask(Question),
-    /// Cancels the question that is being answered.
+    /// Cancels the pending request.
     Cancel,
     /// Copies a text to the clipboard.
     Copy(String),
@@ -76,7 +76,7 @@ pub(super) enum Effect {
     Quit,
 }
 
-/// The options of commands.
+/// The commands of this program and their options.
 pub(super) trait Catalog {
     /// Returns what a command does.
     fn description(&self, command: &str) -> Option<String>;
@@ -84,7 +84,7 @@ pub(super) trait Catalog {
     fn values(&self, command: &str, option: &str) -> Vec<String>;
     /// Returns the options of a command.
     fn options(&self, command: &str) -> Vec<String>;
-    /// Returns the words of the language of a command: keywords, tables and columns. Empty if it takes no query.
+    /// Returns the keywords, tables and columns of a command's query language; empty if it takes no query.
     fn query_words(&self, command: &str) -> Vec<String>;
 }
 
@@ -92,7 +92,7 @@ pub(super) trait Catalog {
 pub(super) struct Browser {
     dump: PathBuf,
     baseline: Option<PathBuf>,
-    /// Options for a shell that every command repeats.
+    /// Options that every command repeats when it is shown for use in a shell.
     options: Vec<OsString>,
     catalog: Box<dyn Catalog>,
     size: (u16, u16),
@@ -102,16 +102,16 @@ pub(super) struct Browser {
     prompt: Option<Prompt>,
     /// Commands that were typed.
     history: Vec<String>,
-    /// Number of the last question.
+    /// Number of the last request.
     number: u64,
-    /// Current stage of the question.
+    /// Current stage of the pending request.
     progress: String,
     message: String,
     marked: Vec<ObjectId>,
     effects: Vec<Effect>,
     /// Text of the last error.
     failure: Option<String>,
-    /// `true` if a question had an answer other than an error.
+    /// `true` if a request had a result other than an error.
     has_answer: bool,
 }
 
@@ -147,12 +147,12 @@ impl Browser {
         new
     }
 
-    /// Returns the effects since the last call.
+    /// Removes and returns the pending effects.
     pub(super) fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Returns whether an answer is pending.
+    /// Returns whether a result is pending.
     pub(super) fn is_asking(&self) -> bool {
         self.now.asking.is_some()
     }
@@ -170,14 +170,14 @@ impl Browser {
         self.now.scroll(self.height());
     }
 
-    /// Updates the stage of a question.
+    /// Updates the stage of a request.
     pub(super) fn progress(&mut self, number: u64, stage: &str) {
         if self.now.asking == Some(number) {
             stage.clone_into(&mut self.progress);
         }
     }
 
-    /// Stores an answer, even for a view that was left. Answers to cancelled questions are ignored.
+    /// Stores a result, including one for a view that was left. Results of cancelled requests are ignored.
     pub(super) fn answer(&mut self, number: u64, answer: ScreenAnswer) {
         let height = self.height();
         let others = self.past.iter_mut().chain(&mut self.future);
@@ -200,7 +200,7 @@ impl Browser {
         }
     }
 
-    /// Shows lines until the answer arrives.
+    /// Shows preliminary lines until the result arrives.
     pub(super) fn early(&mut self, number: u64, answer: ScreenAnswer) {
         let height = self.height();
         if self.now.asking == Some(number) {
@@ -209,7 +209,7 @@ impl Browser {
         }
     }
 
-    /// Repeats the question if the answer was laid out for another width. A pending question is not restarted.
+    /// Repeats the request if the result was laid out for another width. A pending request is not restarted.
     fn ask_for_width(&mut self) {
         let is_other = self.now.width().is_some_and(|width| width != self.width());
         if is_other && !self.is_asking() && !self.now.view.command().is_empty() {
@@ -217,17 +217,17 @@ impl Browser {
         }
     }
 
-    /// Width of the lines: the first column shows marks.
+    /// Returns the width of the lines: the screen without its first column, which shows marks.
     fn width(&self) -> u16 {
         self.size.0.saturating_sub(1).max(1)
     }
 
-    /// Returns the last error, if no question had another answer.
+    /// Returns the last error, if no request had another result.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.clone().filter(|_| !self.has_answer)
     }
 
-    /// Number of lines between the title and the last two.
+    /// Returns the number of lines between the title and the last two lines.
     fn height(&self) -> usize {
         usize::from(self.size.1).saturating_sub(3).max(1)
     }
@@ -257,12 +257,12 @@ impl Browser {
             trees: self.now.view.trees(),
             width: self.width(),
         };
-        // Only the last question counts.
+        // Only the last request counts.
         self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
         self.effects.push(Effect::Ask(question));
     }
 
-    /// Number of rows that are requested at a time: several screens.
+    /// Returns the number of rows requested at a time: several screens.
     fn row_count(&self) -> usize {
         ROWS.max(8 * self.height())
     }
@@ -278,7 +278,7 @@ impl Browser {
         }
     }
 
-    /// Goes to the first or last row, which may have to be requested.
+    /// Moves the cursor to the first or last row, and requests the row if necessary.
     fn go_to_end(&mut self, goal: Goal) {
         let place = self.now.answer.as_ref().and_then(|answer| answer.place).unwrap_or_default();
         let is_there = if goal == Goal::First { place.start == 0 } else { !place.has_more };
@@ -291,7 +291,7 @@ impl Browser {
         self.ask();
     }
 
-    /// Goes to a view.
+    /// Opens a view, and puts the current one into the history.
     fn go(&mut self, view: View) {
         if view == self.now.view && self.now.answer.as_ref().is_some_and(|answer| !answer.is_failed) {
             if self.now.show_late(self.height()) || !self.now.is_early() {
@@ -300,11 +300,11 @@ impl Browser {
             if self.is_asking() {
                 return self.now.want_late();
             }
-            // The question of that view was cancelled.
+            // The request of that view was cancelled.
             return self.replace(view);
         }
         let last = std::mem::replace(&mut self.now, Visit::new(view));
-        // A view that was left before its answer came is not worth going back to.
+        // A view that was left before its result came is not worth going back to.
         if last.answer.is_some() {
             self.past.push(last);
             if self.past.len() > MAX_PAST {
@@ -315,13 +315,13 @@ impl Browser {
         self.ask();
     }
 
-    /// Replaces the current view.
+    /// Replaces the current view, without changing the history.
     fn replace(&mut self, view: View) {
         self.now = Visit::new(view);
         self.ask();
     }
 
-    /// Goes back or forward.
+    /// Goes back or forward in the history.
     fn turn(&mut self, is_back: bool) {
         let (from, to) =
             if is_back { (&mut self.past, &mut self.future) } else { (&mut self.future, &mut self.past) };
@@ -343,7 +343,7 @@ impl Browser {
         self.now.scroll(self.height());
     }
 
-    /// Cancels the question.
+    /// Cancels the pending request.
     fn cancel(&mut self) {
         self.now.asking = None;
         self.now.goal = Goal::Stay;
@@ -458,7 +458,7 @@ impl Browser {
         }
     }
 
-    /// Returns the next line with other links; after the last line, the first.
+    /// Returns the next line with other links than the current line; after the last line, the first one.
     fn next_linked_line(&self) -> Option<usize> {
         let (count, cursor) = (self.now.shown.len(), self.now.cursor);
         let here = self.now.line(cursor).map(|line| &line.links);
@@ -576,7 +576,7 @@ impl Browser {
         self.effects.push(Effect::Copy(text));
     }
 
-    /// Shows a description of the current view, and the keys, as a view.
+    /// Opens a view with a description of the current view, and the keys.
     fn help(&mut self) {
         let command = self.now.view.command().to_owned();
         if command.is_empty() {

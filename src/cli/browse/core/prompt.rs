@@ -9,7 +9,7 @@ use super::{Browser, Key};
 /// Purpose of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromptKind {
-    /// Text that shown lines contain.
+    /// A filter: only lines that contain the text are shown.
     Filter,
     /// A command line.
     Command,
@@ -23,20 +23,22 @@ const MAX_LENGTH: usize = 4096;
 pub(super) struct Prompt {
     pub(super) kind: PromptKind,
     pub(super) text: String,
-    /// Position in the history, from the end; 0 is the line itself.
+    /// Position in the history, counted from the end; 0 is the line that is being typed.
     back: usize,
 }
 
 impl Prompt {
+    /// Opens a prompt with an initial text.
     pub(super) fn new(kind: PromptKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), back: 0 }
     }
 
-    /// Returns the character before the text.
+    /// Returns the character that is shown before the text.
     pub(super) fn mark(&self) -> char {
         if self.kind == PromptKind::Filter { '/' } else { ':' }
     }
 
+    /// Appends a character, unless the text has the maximum length.
     pub(super) fn push(&mut self, c: char) {
         if self.text.len() < MAX_LENGTH && !c.is_control() {
             self.text.push(c);
@@ -53,8 +55,8 @@ impl Prompt {
         }
     }
 
-    /// Completes the last word to the longest common prefix of the words that start with it, ignoring case. Returns these words
-    /// if there are several.
+    /// Completes the last word to the longest common prefix of the words that start with it, ignoring case. Returns the
+    /// matching words if there are several.
     pub(super) fn complete(&mut self, words: &[String]) -> Vec<String> {
         let start = self.text.rfind(|c: char| c.is_whitespace() || matches!(c, '(' | ','));
         let start = start.map_or(0, |at| at + 1);
@@ -129,8 +131,8 @@ impl Browser {
         }
     }
 
-    /// Shows only lines that contain a text, at once among the loaded lines. The cursor stays on its line, or moves to another
-    /// while that one is hidden.
+    /// Shows only loaded lines that contain the text. The cursor stays on its line, or moves to another one while that line is
+    /// hidden.
     pub(super) fn filter(&mut self, text: &str) {
         if self.now.filter == text {
             return;

@@ -1,4 +1,4 @@
-//! A view: the command line whose answer it shows.
+//! A view of the browser: a command line whose result it shows.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::cli::pages::listings::Listing;
 use crate::cli::shared::commands::{matches_itself, quoted, quoted_path};
 use crate::cli::shared::spool;
 
-/// Rows requested first below a node of the dominator tree.
+/// Number of rows first requested below a node of the dominator tree.
 const FIRST_CHILDREN: usize = 50;
-/// Maximum number of rows below a node: the tree that starts at the node scrolls.
+/// Maximum number of rows below a node; the separate view of the node's tree loads more.
 const MAX_CHILDREN: usize = 3_200;
-/// Commands whose rows are requested as they are scrolled to.
+/// Commands whose rows are loaded while scrolling.
 const SCROLLING: &[&str] = &[
     "histo",
     "dominators",
@@ -32,7 +32,7 @@ const SCROLLING: &[&str] = &[
     "cpu",
     "diff",
 ];
-/// Commands of `:`: they only read, and need no terminal.
+/// Commands that can be typed after `:`: they only read, and need no terminal.
 pub(in crate::cli::browse) const READING: &[&str] = &[
     "overview",
     "leaks",
@@ -70,7 +70,7 @@ pub(in crate::cli::browse) const READING: &[&str] = &[
 pub(in crate::cli::browse) struct View {
     command: String,
     rest: Vec<String>,
-    /// `true` if rows are requested while scrolling.
+    /// `true` if rows are loaded while scrolling.
     scrolls: bool,
     /// Nodes of the dominator tree that are open, with the number of objects requested below each.
     opened: Vec<(ObjectId, usize)>,
@@ -100,7 +100,7 @@ impl View {
         new
     }
 
-    /// Returns the view for a command typed after `:`.
+    /// Parses a command typed after `:`, and returns its view.
     ///
     /// # Errors
     /// If the command is unknown or does more than read, or the line is incomplete.
@@ -160,7 +160,7 @@ impl View {
         Some(Self::new(command, words.chain([name])))
     }
 
-    /// Returns the view with the same answer as a page.
+    /// Returns the view with the same result as a page of `serve`.
     fn of_page(path: &str) -> Option<Self> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let listing = Listing::for_path(path)?;
@@ -178,6 +178,7 @@ impl View {
         Some(Self::new(listing.command, words))
     }
 
+    /// Returns the name of the command.
     pub(super) fn command(&self) -> &str {
         &self.command
     }
@@ -206,7 +207,7 @@ impl View {
         std::iter::once(&self.command).chain(&self.rest).cloned().collect()
     }
 
-    /// Returns whether rows are requested while scrolling.
+    /// Returns whether rows are loaded while scrolling.
     pub(super) fn scrolls(&self) -> bool {
         self.scrolls
     }
@@ -216,7 +217,7 @@ impl View {
         !self.opened.is_empty()
     }
 
-    /// Returns the trees that are inserted below open nodes.
+    /// Returns the open nodes, and the command lines of the trees that are inserted below them.
     pub(super) fn trees(&self) -> Vec<(ObjectId, Vec<String>)> {
         let tree = |(id, top): &(ObjectId, usize)| {
             let words = ["dominators".to_owned(), format!("--of={id:#x}"), format!("--top={top}")];
@@ -250,7 +251,7 @@ impl View {
         self.is_tree() && self.has("--of") && self.subject() == Some(CellTarget::Object(id))
     }
 
-    /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if the view is not such a tree.
+    /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if the view is not a tree.
     pub(super) fn open(&mut self, id: ObjectId) -> bool {
         if !self.is_tree() {
             return false;
@@ -262,7 +263,7 @@ impl View {
         true
     }
 
-    /// Closes a node of the dominator tree; returns `false` if it was not open.
+    /// Closes a node of the dominator tree. Returns `false` if it was not open.
     pub(super) fn close(&mut self, id: ObjectId) -> bool {
         let before = self.opened.len();
         self.opened.retain(|(opened, _)| *opened != id);
@@ -274,7 +275,7 @@ impl View {
         self.command == "dominators" && !self.has("--group-by") && !self.has("--chain")
     }
 
-    /// Returns the view with the next of these values of an option; after the last value, without the option.
+    /// Returns the view with the option set to the next of the values; after the last value, without the option.
     pub(super) fn with_next(&self, option: &str, values: &[String]) -> Option<Self> {
         let (at, current) = self.value_of(option);
         let next = match current {
@@ -289,7 +290,7 @@ impl View {
         Some(Self::new(&self.command, rest))
     }
 
-    /// Returns the range of words of an option, and its value.
+    /// Returns the range of the words that form an option, and the option's value.
     fn value_of(&self, option: &str) -> (std::ops::Range<usize>, Option<String>) {
         for (at, word) in self.rest.iter().enumerate() {
             match word.strip_prefix(option) {
@@ -304,12 +305,12 @@ impl View {
     }
 }
 
-/// Returns whether a command compares with another dump.
+/// Returns whether a command compares the dump with another one.
 pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
     command == "diff"
 }
 
-/// Returns the message about a command that does not only read.
+/// Returns the error message for a command that is not available in the browser because it does more than read.
 pub(super) fn only_in_shell(command: &str) -> String {
     format!("{command}: only in a shell")
 }

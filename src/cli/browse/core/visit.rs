@@ -9,24 +9,24 @@ use hprof_report::window::WindowPlace;
 
 use super::view::View;
 
-/// Lines of an answer.
+/// Result of a request: lines to show on the screen.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cli::browse) struct ScreenAnswer {
-    /// Lines, followed by notes.
+    /// Lines of the result, followed by notes.
     pub(in crate::cli::browse) lines: Vec<ScreenLine>,
     /// Number of notes at the end of the lines.
     pub(in crate::cli::browse) notes: usize,
-    /// Range of its rows, if rows are requested while scrolling.
+    /// Range of the rows in the lines, if rows are loaded while scrolling.
     pub(in crate::cli::browse) place: Option<WindowPlace>,
     /// Filter text with which the rows were requested.
     pub(in crate::cli::browse) text: String,
     /// Width that the lines were laid out for.
     pub(in crate::cli::browse) width: u16,
-    /// `true` if it is an error.
+    /// `true` if the result is an error.
     pub(in crate::cli::browse) is_failed: bool,
 }
 
-/// Line that the cursor moves to when an answer arrives.
+/// Line that the cursor moves to when a result arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Goal {
     /// The current line.
@@ -38,15 +38,15 @@ pub(super) enum Goal {
     Chosen,
 }
 
-/// State of the lines that are shown until the answer arrives.
+/// State of the preliminary lines that are shown until the result arrives.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Early {
-    /// The lines are those of the answer.
+    /// No preliminary lines are shown.
     #[default]
     No,
-    /// The user has only looked at them.
+    /// Preliminary lines are shown; the user has not moved in them.
     Shown,
-    /// The user has used them: they stay when the answer arrives, which is stored here.
+    /// The user has moved in the preliminary lines: they stay when the result arrives, which is stored here.
     Used(Option<Arc<ScreenAnswer>>),
 }
 
@@ -55,21 +55,21 @@ pub(super) enum Early {
 pub(super) struct Chosen {
     /// Links of its row in the result, which differ if the line is a node of an open tree below that row.
     pub(super) row: Arc<[CellTarget]>,
-    /// Links of the line.
+    /// Links in the line.
     links: Arc<[CellTarget]>,
-    /// Text of the line: several may have the same links.
+    /// Text of the line: several lines may have the same links.
     text: String,
 }
 
-/// A view with its answer.
+/// A view with its result, and the position of the cursor.
 #[derive(Debug, Clone)]
 pub(super) struct Visit {
     pub(super) view: View,
-    /// `None` until the first answer.
+    /// Result; `None` until the first one arrives.
     pub(super) answer: Option<Arc<ScreenAnswer>>,
-    /// Number of the pending question.
+    /// Number of the pending request.
     pub(super) asking: Option<u64>,
-    /// State of lines that are shown until the answer arrives.
+    /// State of the lines that are shown until the result arrives.
     pub(super) early: Early,
     /// Indices of the lines that the filter shows.
     pub(super) shown: Vec<usize>,
@@ -80,7 +80,7 @@ pub(super) struct Visit {
     pub(super) filter: String,
     /// Line to keep under the cursor if the filter shows it.
     pub(super) chosen: Option<Chosen>,
-    /// Index of the chosen link of the line.
+    /// Index of the chosen link in the line under the cursor.
     pub(super) link: usize,
     /// First requested row.
     pub(super) start: usize,
@@ -88,6 +88,7 @@ pub(super) struct Visit {
 }
 
 impl Visit {
+    /// Creates a visit without a result.
     pub(super) fn new(view: View) -> Self {
         Self {
             view,
@@ -105,11 +106,11 @@ impl Visit {
         }
     }
 
-    /// Stores an answer. The cursor stays on its row, on the same line of the screen; after the first answer it is on the first
+    /// Stores a result. The cursor stays on its row, at the same line of the screen; after the first result it is on the first
     /// line with a link, if that is among the first `height` lines.
     pub(super) fn take(&mut self, answer: ScreenAnswer, height: usize) {
         if self.goal == Goal::Chosen {
-            // The cursor may have moved since the question.
+            // The cursor may have moved since the request.
             self.choose();
         }
         let is_first = self.answer.is_none();
@@ -135,37 +136,37 @@ impl Visit {
         }
     }
 
-    /// Returns whether its lines are only shown until the answer arrives.
+    /// Returns whether the lines are preliminary.
     pub(super) fn is_early(&self) -> bool {
         !matches!(self.early, Early::No)
     }
 
-    /// Returns whether the answer has arrived while the early lines are in use.
+    /// Returns whether the result has arrived while the preliminary lines are in use.
     pub(super) fn has_late(&self) -> bool {
         matches!(self.early, Early::Used(Some(_)))
     }
 
-    /// Requests that the answer is shown as soon as it arrives.
+    /// Requests that the result is shown as soon as it arrives.
     pub(super) fn want_late(&mut self) {
         if matches!(self.early, Early::Used(None)) {
             self.early = Early::Shown;
         }
     }
 
-    /// Returns the state that keys change: if a key changes it, early lines are in use.
+    /// Returns the view, the positions and the filter text. If a key changes any of them, the preliminary lines are in use.
     pub(super) fn reading(&self) -> (View, usize, usize, String) {
         (self.view.clone(), self.cursor, self.link, self.filter.clone())
     }
 
-    /// Marks early lines as in use.
+    /// Marks the preliminary lines as in use.
     pub(super) fn use_early(&mut self) {
         if matches!(self.early, Early::Shown) {
             self.early = Early::Used(None);
         }
     }
 
-    /// Returns the width that the answer was laid out for; `None` if it has not arrived. Early lines have no width, as a
-    /// question for their width would repeat one that may have been cancelled.
+    /// Returns the width that the result was laid out for; `None` if it has not arrived. Preliminary lines have no width, as a
+    /// request for another width would repeat one that may have been cancelled.
     pub(super) fn width(&self) -> Option<u16> {
         let answer = match &self.early {
             Early::No => self.answer.as_ref(),
@@ -175,7 +176,7 @@ impl Visit {
         (!answer.is_failed).then_some(answer.width)
     }
 
-    /// Stores lines that are shown until the answer arrives.
+    /// Stores preliminary lines, which are shown until the result arrives.
     pub(super) fn take_early(&mut self, answer: ScreenAnswer, height: usize) {
         if self.answer.is_none() {
             self.take(answer, height);
@@ -183,7 +184,7 @@ impl Visit {
         }
     }
 
-    /// Stores the answer, hidden while early lines are in use. Returns whether it is shown.
+    /// Stores the result, hidden while preliminary lines are in use. Returns whether the result is shown.
     pub(super) fn take_late(&mut self, answer: ScreenAnswer, height: usize) -> bool {
         match &mut self.early {
             Early::Used(late) if !answer.is_failed => {
@@ -191,7 +192,7 @@ impl Visit {
                 return false;
             }
             Early::No => {}
-            // It is the first answer.
+            // It is the first result.
             Early::Shown | Early::Used(_) => {
                 *self = Self { asking: self.asking, ..Self::new(self.view.clone()) };
             }
@@ -200,7 +201,7 @@ impl Visit {
         true
     }
 
-    /// Replaces the early lines with the answer. Returns `false` if it has not arrived.
+    /// Replaces the preliminary lines with the result. Returns `false` if it has not arrived.
     pub(super) fn show_late(&mut self, height: usize) -> bool {
         let Early::Used(Some(answer)) = &mut self.early else { return false };
         let answer = std::mem::take(answer);
@@ -215,7 +216,7 @@ impl Visit {
         (0..self.shown.len().min(height)).find(linked).unwrap_or(0)
     }
 
-    /// Records the line under the cursor, unless one is recorded since it moved.
+    /// Records the line under the cursor, unless a line was recorded since the cursor moved.
     pub(super) fn choose(&mut self) {
         if self.chosen.is_some() {
             return;
@@ -241,7 +242,7 @@ impl Visit {
         find(&is_same).or_else(|| find(&is_linked)).or_else(|| find(&is_row))
     }
 
-    /// Returns the row of the cursor's line or the nearest above, and the number of lines from its first line to the cursor.
+    /// Returns the row that contains the cursor, or the nearest row above it, and the number of lines from there to the cursor.
     pub(super) fn row(&self) -> Option<(usize, usize)> {
         let at = (0..=self.cursor).rev().find(|at| self.line(*at).is_some_and(|line| line.row.is_some()))?;
         let row = self.line(at)?.row?;
@@ -250,7 +251,7 @@ impl Visit {
         Some((row, self.cursor - first))
     }
 
-    /// Returns the first row to request, if rows near the cursor are not loaded: `count` rows are requested at a time.
+    /// Returns the first row to request if rows near the cursor are not loaded; `count` rows are requested at a time.
     pub(super) fn missing(&self, count: usize) -> Option<usize> {
         let place = self.answer.as_ref()?.place?;
         let row = self.row().map_or(place.start, |(row, _)| row);
@@ -315,7 +316,7 @@ impl Visit {
         self.first = self.first.saturating_add_signed(lines).min(last);
     }
 
-    /// Returns the index of the first row; without rows, of the first line that is not a heading.
+    /// Returns the index of the first row; if there are no rows, of the first line that is not a heading.
     pub(super) fn first_row(&self) -> usize {
         let find = |is_wanted: fn(&ScreenLine) -> bool| {
             (0..self.shown.len()).find(|at| self.line(*at).is_some_and(is_wanted))
@@ -333,6 +334,7 @@ impl Visit {
         (below <= place.rows || !is_all).then_some(place)
     }
 
+    /// Moves the cursor to a shown line.
     pub(super) fn go_to(&mut self, to: usize) {
         if to != self.cursor {
             self.link = 0;
@@ -350,14 +352,14 @@ impl Visit {
         self.first = self.first.clamp((self.cursor + 1).saturating_sub(height), self.cursor);
     }
 
-    /// Returns the index of the line with the titles of the rows, which stays above them while they scroll.
+    /// Returns the index of the line with the column titles, which stays visible while the rows scroll.
     pub(super) fn titles(&self) -> Option<usize> {
         let lines = &self.answer.as_ref()?.lines;
         let row = lines.iter().position(|line| line.row.is_some())?;
         row.checked_sub(1).filter(|at| lines.get(*at).is_some_and(|line| line.is_heading))
     }
 
-    /// Returns the names of the classes that its lines link to.
+    /// Returns the class names that the lines link to.
     pub(super) fn class_names(&self) -> impl Iterator<Item = String> {
         let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
         lines.iter().flat_map(|line| line.links.iter()).filter_map(|target| match target {
@@ -366,7 +368,7 @@ impl Visit {
         })
     }
 
-    /// Returns the object or class of the line under the cursor: the chosen link, or else the first link to one.
+    /// Returns the object or class of the line under the cursor: the chosen link, or else the first link to an object or class.
     pub(super) fn object_target(&self) -> Option<&CellTarget> {
         let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
         let first = || self.line(self.cursor)?.links.iter().find(is_one);

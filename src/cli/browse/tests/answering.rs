@@ -1,4 +1,4 @@
-//! Answers to questions, without a browser.
+//! Results of requests, without a browser.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -177,7 +177,7 @@ fn trees_of_open_nodes_are_asked_for_once() {
         Some(CellTarget::Object(id)) if line.row.is_some() => Some(*id),
         _ => None,
     };
-    // More answers than the cache can hold.
+    // More results than the cache can hold.
     let ids: Vec<ObjectId> = all.lines.iter().filter_map(id).take(100).collect();
     let tree =
         |id: &ObjectId| (*id, vec!["dominators".to_owned(), format!("--of={id:#x}"), "--top=50".to_owned()]);
@@ -221,14 +221,14 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
     let texts: Vec<&str> = early.lines.iter().map(|line| line.text.as_str()).collect();
     assert!(texts[0].contains("until the overview is ready") && early.notes == 0, "{texts:?}");
     assert!(texts[2].contains("0xffe56098") && texts.len() == 54, "{texts:?}");
-    // The overview is another answer, and the same as before.
+    // The overview is another result, and the same as before.
     let is_early = |line: &ScreenLine| line.text.contains("until the overview is ready");
     assert!(
         !first.lines.iter().any(is_early)
             && first.lines.iter().any(|line| line.text.contains("ProductService"))
     );
     assert_eq!(answerer.answer(&overview).lines, first.lines);
-    // Its places link to an object, and commands to their answers.
+    // Its places link to an object, and commands to their results.
     let links = |start: &str| {
         let line = first.lines.iter().find(|line| line.text.trim_start().starts_with(start));
         line.map(|line| line.links.to_vec())

@@ -1,4 +1,4 @@
-//! Questions that keys ask, and the handling of the answers.
+//! Requests that keys cause, and the handling of the results.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -194,7 +194,7 @@ fn enter_says_where_it_leads() {
         assert_eq!(asked.unwrap_or_default(), words);
         assert_eq!(last(&browser) == message, !message.is_empty(), "{}", last(&browser));
     }
-    // The object that is shown already.
+    // The object is already shown.
     let mut browser = browser((80, 24));
     for key in keys(": s h o w Space 0 x 1 0 Space - - i n c o m i n g Enter") {
         browser.key(key);
@@ -295,7 +295,7 @@ fn early_lines_that_are_used_stay_until_the_answer_is_wanted() {
     let shown = text(&screen(&browser, (80, 24)));
     assert_eq!((browser.chosen_text(), browser.effects()), (chosen.clone(), Vec::new()));
     assert!(shown.contains("the overview is ready: o shows it") && shown.contains("early 0x1"), "{shown}");
-    // Also after another view.
+    // The same after another view was opened.
     browser.key(Key::Enter);
     browser.key(Key::Backspace);
     let shown = text(&screen(&browser, (80, 24)));
@@ -322,7 +322,7 @@ fn an_overview_that_was_cancelled_or_lost_is_asked_for_again() {
     let [Effect::Ask(object)] = &browser.effects()[..] else { panic!("no question") };
     browser.answer(object.number, ScreenAnswer { width: 79, ..ScreenAnswer::default() });
     browser.key(Key::Backspace);
-    // The process that received the question may be gone.
+    // The process that received the request may be gone.
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.words, ["overview"]);
     browser.resize((60, 24));

@@ -59,7 +59,7 @@ fn a_filter_shows_only_rows_with_its_text_in_a_table_that_is_no_tree() {
     }
 }
 
-/// Returns an answer with these texts; all are about one object.
+/// Returns a result with these texts, whose lines all link to the same object.
 fn about_one_object(question: &Question, texts: &[&str]) -> ScreenAnswer {
     let line = |(row, text): (usize, &&str)| ScreenLine {
         row: Some(row),
@@ -101,7 +101,7 @@ fn a_key_while_a_filter_is_asked_for_keeps_its_place() {
     }
     let effects = browser.effects();
     let [.., Effect::Ask(question)] = &effects[..] else { panic!("no question") };
-    // Rows 7 and 17 are shown until the answer arrives.
+    // Rows 7 and 17 are shown until the result arrives.
     for key in keys("Enter Down Down") {
         browser.key(key);
     }

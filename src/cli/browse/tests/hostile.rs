@@ -1,4 +1,4 @@
-//! Keys and sizes at random, hostile names.
+//! Random keys and sizes, and hostile names.
 
 use hprof_report::column::CellTarget;
 use hprof_report::screen::ScreenLine;
@@ -8,7 +8,7 @@ use hprof_values::ObjectId;
 use super::{browser, screen, settle};
 use crate::cli::browse::core::{Effect, Key, Question, ScreenAnswer};
 
-/// Pseudorandom numbers, the same in each run.
+/// Generator of pseudorandom numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -33,7 +33,7 @@ const HOSTILE: &[&str] = &[
     "x/../%3f&kind=\n\r\t",
 ];
 
-/// Returns an answer with hostile texts and links of all kinds.
+/// Returns a result with hostile texts and links of all kinds.
 fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
     let count = numbers.below(60);
     let mut lines: Vec<ScreenLine> = vec![ScreenLine { is_heading: true, ..ScreenLine::of_text("titles") }];
@@ -118,7 +118,7 @@ fn no_keys_and_sizes_panic_and_nothing_hostile_is_drawn() {
                 }
             }
             match numbers.below(6) {
-                // An answer that arrives too late, or never.
+                // A result that arrives too late, or never.
                 0 => {}
                 1 => browser.answer(question.number.wrapping_sub(1), any_answer(&question, &mut numbers)),
                 _ => browser.answer(question.number, any_answer(&question, &mut numbers)),

@@ -1,4 +1,4 @@
-//! Questions to a process that ends.
+//! Requests to a process that ends.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::cli::browse::wire::{ScreenMessage, WireAnswer};
 use crate::cli::shared::context::lock;
 use crate::cli::shared::worker::{WorkerMessage, WorkerProgress};
 
-/// Longer than a shell takes on any machine.
+/// Time limit: longer than a shell takes on any machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn numbered(number: u64) -> Question {
@@ -58,7 +58,7 @@ fn a_question_that_a_process_did_not_read_goes_to_another() {
         cat answer2; cat > rest";
     let (mut link, heard) = link(dir.path(), script);
     link.ask(numbered(1)).expect("a process");
-    // Before the first answer, as a key that is pressed early.
+    // Before the first result, as a key that is pressed early.
     link.ask(numbered(2)).expect("a process");
     assert_eq!(next(&heard), "answer 1");
     link.note_answer(1);

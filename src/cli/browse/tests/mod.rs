@@ -1,4 +1,4 @@
-//! The browser without a terminal.
+//! Tests of the browser without a terminal.
 
 mod answering;
 mod asking;
@@ -51,7 +51,7 @@ fn text(cells: &Buffer) -> String {
     text
 }
 
-/// Answers all questions of a browser; returns its other effects.
+/// Handles all requests of a browser; returns its other effects.
 fn settle(browser: &mut Browser, answer: impl Fn(&Question) -> ScreenAnswer) -> Vec<Effect> {
     let mut others = Vec::new();
     loop {
@@ -83,7 +83,7 @@ fn keys(text: &str) -> Vec<Key> {
     text.split(' ').flat_map(key).collect()
 }
 
-/// Returns an answerer for a sample, without a child process; its indexes are in the directory.
+/// Returns an answerer for a sample, without a child process; indexes are written to the directory.
 fn answerer(indexes: &Path) -> Answerer {
     answerer_with(indexes, vec!["--quiet".into()])
 }
@@ -102,7 +102,7 @@ fn question(words: &[&str], window: Option<RowWindow>) -> Question {
     Question { number: 1, words, trees: Vec::new(), width: 200, window }
 }
 
-/// Returns the rows of a window among a million; those with a number that contains its text.
+/// Returns the requested rows of a million; if a filter text is given, of those whose number contains it.
 fn million(question: &Question) -> ScreenAnswer {
     const ALL: usize = 1_000_000;
     let Some(RowWindow { start, count, is_last, around, text, .. }) = question.window.clone() else {

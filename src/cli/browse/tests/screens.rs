@@ -1,4 +1,4 @@
-//! Screens of a sample, as goldens.
+//! Golden files of the screens for a sample.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::cli::browse::answers::Answerer;
 use crate::cli::browse::core::Question;
 use crate::cli::shared::context::RunContext;
 
-/// Screens of a sample, at two sizes, after these keys.
+/// Screens: name and keys. Each is drawn at two sizes.
 const SCREENS: &[&str] = &[
     "",
     "l",

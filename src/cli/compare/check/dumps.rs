@@ -10,14 +10,14 @@ use hprof_query::check::{MeasuredDump, Measurement, RequiredData, Rule, measure}
 use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
 
-/// A checked dump.
+/// A dump that was checked, and the result.
 pub(super) struct CheckSubject {
-    /// Path as given.
+    /// Path of the dump, as given.
     pub(super) path: String,
     pub(super) state: CheckedState,
 }
 
-/// Result for a dump.
+/// Result of measuring a dump.
 pub(super) enum CheckedState {
     /// The dump was read.
     Read {
@@ -84,7 +84,7 @@ fn read(
     })
 }
 
-/// A file without a heap would pass every rule, which nobody intends.
+/// Returns an error for a file without a heap: it would pass every rule, which nobody intends.
 fn ensure_heap(heap: &Heap) -> anyhow::Result<()> {
     anyhow::ensure!(
         heap.summary().facts().heap_dumps.get() > 0,
@@ -115,7 +115,7 @@ fn owned_header(heap: &Heap, dump: DumpHeader<'_>) -> DumpHeader<'static> {
     }
 }
 
-/// Returns the `dump` key of JSON if only the path is known, or if there are several dumps.
+/// Returns the `dump` key of a JSON document, with only the path: the dump is not read, or one of several.
 pub(super) fn only_path(path: &Path) -> DumpHeader<'static> {
     DumpHeader { path: path.to_string_lossy().into_owned().into(), ..DumpHeader::default() }
 }

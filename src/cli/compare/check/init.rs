@@ -1,5 +1,5 @@
-//! `check --init`: a rules file generated from a dump, with each measure and with limits that the dump passes with a
-//! margin.
+//! `check --init`: generates a rules file from a dump, with one example of each measure, and limits that the dump passes with
+//! a margin.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -23,19 +23,19 @@ use hprof_query::naming::pattern::ClassPattern;
 use hprof_report::escape;
 use hprof_report::number;
 
-/// Packages of the JDK: rules cover the program.
+/// Packages of the JDK, whose classes are not used as examples.
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
-/// Maximum number of classes examined to find one of the program.
+/// Maximum number of classes examined to find a class of the program.
 const MAX_LOOKED_AT: usize = 10_000;
-/// Longest prefix of the name of a rule about a class.
+/// Longest prefix of a generated rule name that ends with a class name.
 const INSTANCES: &str = "instances of ";
 /// Maximum length of a class name: longer ones do not fit into a rule's name.
 const MAX_CLASS: usize = rules::MAX_NAME - INSTANCES.len();
-/// Maximum length of a place that makes a good example.
+/// Maximum length of a place (path of fields) that is used as an example.
 const MAX_PLACE: usize = 200;
-/// Divisor of the current value that gives the margin: a quarter.
+/// Divisor of the current value; the quotient is the margin of the limit.
 const ROOM: u64 = 4;
-/// Step of percentages for suspects.
+/// Step to which percentages are rounded.
 const STEP: u64 = 5;
 
 pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
@@ -67,17 +67,17 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
     Ok(session.outcome(true))
 }
 
-/// A rule of the file, before it has a limit.
+/// A rule of the generated file, before its limit is known.
 struct Example {
     about: &'static str,
     name: String,
-    /// Lines after `of`.
+    /// Lines of the rule after its key `of`.
     more: &'static str,
     measure: Measure,
 }
 
 impl Example {
-    /// Example of a measure; there must be one of this name.
+    /// Creates an example of a measure; `None` if there is no measure of this name.
     fn new(about: &'static str, name: impl Into<String>, measure: &str, of: Option<&str>) -> Option<Self> {
         let kind = MEASURES.into_iter().find(|kind| kind.name == measure)?;
         Some(Self { about, name: name.into(), more: "", measure: Measure::new(kind, of.map(str::to_owned)) })
@@ -181,7 +181,7 @@ fn text_of(dump: &Dump<'_>) -> anyhow::Result<String> {
 const PLACE: &str =
     "Retained size of a place, as shown by `hprof-cli diff --group-by place`; `*` matches anything.";
 
-/// Returns the static field that retains most.
+/// Returns the static field that retains the most memory.
 fn largest_static(places: &DumpPlaces) -> Option<String> {
     let aligned = AlignedPlaces::new(std::slice::from_ref(places));
     let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
@@ -217,7 +217,7 @@ fn head(heap: &Heap) -> String {
     )
 }
 
-/// Returns the class of the program whose objects take most bytes; if there is none, any class.
+/// Returns the class of the program whose objects have the largest total size; if there is none, any class.
 fn class_of_the_program(summary: &Summary) -> String {
     let question =
         histogram::HistogramQuery { top: Some(MAX_LOOKED_AT), ..histogram::HistogramQuery::default() };
@@ -249,7 +249,7 @@ fn any_limits() -> RuleLimits {
     RuleLimits::Number(Range::Max(u64::MAX))
 }
 
-/// Returns a limit with a margin, and the current value.
+/// Returns a limit with a margin above the measured value, and the measured value.
 fn with_room(measured: &Measurement, unit: Unit) -> (String, String) {
     let now = measured.amount.unsigned_abs();
     let limit = now.saturating_add(now.div_ceil(ROOM));
@@ -262,7 +262,7 @@ fn with_room(measured: &Measurement, unit: Unit) -> (String, String) {
     }
 }
 
-/// Returns the limit and value in percent, in coarse steps.
+/// Returns a limit with a margin above the measured percentage, and the percentage, both in coarse steps.
 fn percent_with_room(measured: &Measurement) -> (String, String) {
     let (now, whole) = (measured.amount.unsigned_abs(), measured.whole);
     let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;

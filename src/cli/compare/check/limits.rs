@@ -4,7 +4,7 @@ use hprof_query::check::{Percent, Range, RuleLimits, Unit};
 use hprof_query::naming::toml_file::{DeValue, quoted};
 use hprof_query::objects::condition::size;
 
-/// A limit as given.
+/// A limit, as written in the rules file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LimitValue {
     Number(u64),
@@ -42,7 +42,8 @@ pub(super) fn parse(value: &DeValue<'_>, unit: Unit) -> Result<LimitValue, Strin
 }
 
 impl LimitValue {
-    /// Returns the range; at least one limit must be given. Otherwise describes the error.
+    /// Returns the range of allowed values, or a description of the error if both limits are missing or they contradict
+    /// each other.
     pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<RuleLimits, String> {
         let number = |given: Option<Self>| match given {
             Some(Self::Number(number)) => Some(number),

@@ -1,5 +1,5 @@
-//! `check`: checks dumps against the rules of a file. One file per step: [`rules`] are read, [`dumps`] measured,
-//! [`rows`] created and shown, [`reports`] written.
+//! `check`: checks dumps against the rules of a file. One file per step: [`rules`] reads the rules, [`dumps`] measures the
+//! dumps, [`rows`] creates the result, [`reports`] writes it as files for CI servers.
 
 mod dumps;
 mod init;
@@ -120,19 +120,19 @@ pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> 
     }
 }
 
-/// A run, as far as it got.
+/// The rules, the checked dumps and the errors of a run of `check`.
 struct CheckRun {
     rules: Rules,
     /// Rules about frameworks.
     frameworks: Frameworks,
-    /// The baseline, if a rule needs it; its only row reports damage.
+    /// The baseline, if a rule needs it. It has at most one row, which reports damage.
     baseline: Option<CheckedDump>,
     subjects: Vec<CheckedDump>,
     /// Errors that cause exit code 2.
     errors: Vec<anyhow::Error>,
 }
 
-/// A checked dump.
+/// A checked dump and its rows.
 struct CheckedDump {
     dump: DumpHeader<'static>,
     one: OneDump,
@@ -189,7 +189,7 @@ impl CheckRun {
     }
 }
 
-/// `dump` key of JSON: complete if there is only one dump.
+/// The `dump` key of a JSON document: all properties if there is only one dump.
 struct CheckSource<'a>(&'a CheckRun);
 
 impl AnswerSource for CheckSource<'_> {
@@ -282,7 +282,7 @@ fn summary(run: &CheckRun) -> String {
     format!("{rules}, {dumps}: {}", parts.join(", "))
 }
 
-/// Ends the run: invalid rules and unreadable dumps take precedence over a failed rule, and that over allowed damage.
+/// Ends the run. Invalid rules and unreadable dumps take precedence over a failed rule, and a failed rule over allowed damage.
 fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
     let has_failed = run.rows().any(RuleRow::fails);
     let is_damaged = CheckSource(&run).is_damaged();

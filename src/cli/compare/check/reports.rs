@@ -1,4 +1,4 @@
-//! Results as files for CI servers: JUnit XML and SARIF.
+//! Writes results as files for CI servers: JUnit XML and SARIF.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use hprof_report::ci::junit;
 use hprof_report::ci::sarif::{self, Level};
 use hprof_report::value::Value;
 
-/// The files to be written.
+/// The report files to be written.
 pub(super) struct Reports {
     junit: Option<OutFile>,
     sarif: Option<OutFile>,
 }
 
 impl Reports {
-    /// Creates the files; files in `read` must not be replaced.
+    /// Creates the files. Fails if one of them is a file in `read`.
     pub(super) fn create(junit: Option<&Path>, sarif: Option<&Path>, read: &[&Path]) -> anyhow::Result<Self> {
         let create = |path: Option<&Path>| path.map(|path| OutFile::create(path, read)).transpose();
         let reports = Self { junit: create(junit)?, sarif: create(sarif)? };
@@ -106,7 +106,7 @@ fn level(severity: Severity) -> Level {
     }
 }
 
-/// Returns the failures, each at its rule; others at the beginning of the rules file.
+/// Returns the run, and its failures; each refers to the line of its rule, or else to the beginning of the rules file.
 fn results(run: &CheckRun) -> (sarif::SarifRun<'_>, Vec<sarif::Failure<'_>>) {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {

@@ -1,4 +1,4 @@
-//! Results of each rule for each dump as rows.
+//! Result rows: one per rule and dump.
 
 use super::dumps::{CheckSubject, CheckedState};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
@@ -21,22 +21,22 @@ pub(super) struct RuleRow {
     pub(super) limit: Value<'static>,
     pub(super) bound: Option<&'static str>,
     pub(super) unit: Option<&'static str>,
-    /// The value and its limit, for people.
+    /// The value and its limit, formatted for people.
     shown: [String; 2],
     pub(super) message: String,
     /// `true` if nothing matches the name in the rule.
     pub(super) is_unmatched: bool,
-    /// Line of the rule.
+    /// Line number of the rule in the rules file.
     pub(super) line: Option<u64>,
 }
 
-/// The baseline, as far as rules need it.
+/// State of the baseline.
 pub(super) enum Baseline {
-    /// No rule needs it.
+    /// No rule needs the baseline.
     None,
-    /// Measured values of the rules that need it, in their order.
+    /// Measured values of the rules that need the baseline, in their order.
     Measured(Vec<Measurement>),
-    /// It cannot be read, and why.
+    /// The baseline cannot be read; the text is the reason.
     Unreadable(String),
 }
 
@@ -158,12 +158,12 @@ impl RuleRow {
         })
     }
 
-    /// Returns whether it makes the check fail.
+    /// Returns whether this row makes the check fail.
     pub(super) fn fails(&self) -> bool {
         self.status == Status::Failed && self.severity == Severity::Error
     }
 
-    /// Returns whether a table shows more than its values.
+    /// Returns whether a table shows a sentence for this row in addition to its values.
     pub(super) fn is_told(&self) -> bool {
         self.status != Status::Passed || self.number.is_none() || self.is_unmatched
     }
@@ -199,7 +199,7 @@ impl RuleRow {
     }
 }
 
-/// Number of dumps in a table.
+/// Number of dumps that a table is about: one or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DumpCount {
     One,

@@ -16,17 +16,18 @@ use hprof_query::naming::toml_file::{self, TomlTable, quoted};
 const MAX_RULES: usize = 1000;
 /// Maximum length of a name: longer ones do not fit into reports.
 pub(super) const MAX_NAME: usize = 200;
-/// Maximum length of a pattern or path.
+/// Maximum length of the key `of`: a pattern or path.
 const MAX_OF: usize = 1000;
 const MAX_PATH: usize = 4096;
 
-/// Keys of the file.
+/// Keys that are valid at the top level of a rules file.
 const TOP: &[&str] = &["baseline", "optional", "rule"];
-/// Keys of a rule.
+/// Keys that are valid in a rule.
 const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "optional"];
 
-/// Names of results that are not about rules.
+/// Name of results about a damaged dump.
 pub(super) const DAMAGED: &str = "damaged";
+/// Name of results about a dump that cannot be read.
 pub(super) const UNREADABLE: &str = "unreadable";
 
 /// The rules of a file.
@@ -34,18 +35,18 @@ pub(super) const UNREADABLE: &str = "unreadable";
 pub(super) struct Rules {
     /// Path of the file.
     pub(super) path: PathBuf,
-    /// Dump to compare with, if the file names one.
+    /// Path of the rules file.
     pub(super) baseline: Option<PathBuf>,
-    /// The rules, in their order; at least one.
+    /// The rules in the order of the file; at least one.
     pub(super) rules: Vec<Rule>,
-    /// The line of each rule, from 1.
+    /// The line number of each rule, counted from 1.
     pub(super) lines: Vec<u64>,
 }
 
 /// Reads a rules file.
 ///
 /// # Errors
-/// If it cannot be read or contains errors. All but the last were printed.
+/// If the file cannot be read or contains errors. All errors except the last were printed.
 pub(super) fn read(cx: &RunContext, path: &Path) -> anyhow::Result<Rules> {
     let hint = "`hprof-cli check --init DUMP` writes one";
     rules_file::read(cx, path, hint, |text, file| toml_file::read(text, file, |root| rules(root, path)))
@@ -79,7 +80,7 @@ fn rules(root: &TomlTable<'_>, path: &Path) -> Rules {
             format!("there are no rules; a rule begins with [[rule]], for example: {example}"),
         );
     }
-    // Names of all rules, also of those with errors, and their lines.
+    // Names of all rules, including those with errors, and their lines.
     let mut names = Vec::new();
     for table in tables {
         let line = table.line();

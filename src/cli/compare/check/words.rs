@@ -1,4 +1,4 @@
-//! Descriptions of rules and values in sentences.
+//! Sentences that describe rules and values.
 
 use hprof_query::check::{
     LeftOut, Limit, LimitKind, Measure, MeasureDetails, Measurement, NamedKind, Rule, RuleVerdict, Unit,
@@ -10,7 +10,7 @@ use hprof_report::value::Value;
 
 use crate::cli::retention::leaks::words as leak_words;
 
-/// Example of a rule.
+/// Example of a rule, for error messages.
 pub(super) const EXAMPLE: &str =
     "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
 
@@ -27,8 +27,8 @@ pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
     }
 }
 
-/// Converts a value to the unit of its limit, for programs; `null` for a percentage of zero. Rounded, unless that
-/// would hide the violation.
+/// Converts a value to the unit of its limit, for programs; `null` for a percentage of zero. The value is rounded, unless
+/// that would hide the violation.
 pub(super) fn value(measured: &Measurement, verdict: &RuleVerdict) -> Value<'static> {
     match verdict.limit {
         Limit::Percent(_, limit) => match (percent(measured), exact_percent(measured)) {
@@ -41,7 +41,7 @@ pub(super) fn value(measured: &Measurement, verdict: &RuleVerdict) -> Value<'sta
     }
 }
 
-/// Converts a limit for programs.
+/// Converts a limit to a value for programs.
 pub(super) fn limit(limit: Limit) -> Value<'static> {
     match limit {
         Limit::Percent(_, percent) => percent.percent().into(),
@@ -64,7 +64,7 @@ fn exact_percent(measured: &Measurement) -> Option<f64> {
     }
 }
 
-/// Formats a value and its limit for people: rounded, unless that would hide the violation.
+/// Formats a value and its limit for people; rounded, unless that would hide the violation.
 pub(super) fn figures(measure: &Measure, measured: &Measurement, verdict: &RuleVerdict) -> [String; 2] {
     let amount = measured.amount;
     let is_failed = verdict.exceeds_limit();

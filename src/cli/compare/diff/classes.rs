@@ -22,18 +22,18 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts};
 
-/// A file whose objects were counted.
+/// A dump or text report whose objects are counted.
 enum CountedFile {
     Heap(Arc<Heap>),
     Graph(Box<Session>),
     Text(Box<RecordedProfile>),
 }
 
-/// Description of the positional arguments.
+/// Description of the positional arguments, for hints.
 const TAKES: &str = "the command takes two dumps, then patterns";
 
 impl CountedFile {
-    /// Returns the names of all its classes.
+    /// Returns the names of all classes in the file.
     fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
             Self::Heap(heap) => names_of(heap),
@@ -158,7 +158,7 @@ fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::R
     Ok(outcome)
 }
 
-/// Counts the objects of a file.
+/// Counts the objects of a file by class.
 fn census(
     cx: &RunContext,
     input: &RecordedInput,
@@ -196,7 +196,7 @@ fn census(
     Ok((CountedFile::Heap(heap), census))
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 struct ClassesDiffSummary {
     old: Old,
     before: ComparedFigures,

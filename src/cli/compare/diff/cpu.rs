@@ -19,7 +19,7 @@ use super::kind::DiffKind;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-/// Definition of the kind.
+/// Definition of the kind `cpu`.
 pub(super) const SAMPLES: DiffKind = DiffKind {
     name: "cpu",
     summary: "CPU SAMPLES of recordings, by stack",
@@ -78,7 +78,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Definition of the kind.
+/// Definition of the kind `cputime`.
 pub(super) const TIMES: DiffKind = DiffKind {
     name: "cputime",
     summary: "CPU TIME of text reports, by stack",
@@ -115,7 +115,7 @@ fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Opens a file; `missing` describes missing data.
+/// Opens a file. Fails if `missing` returns a description of missing data.
 fn open(
     cx: &RunContext,
     input: &RecordedInput,
@@ -132,7 +132,7 @@ fn filter(args: &DiffArgs) -> StackFilter {
     StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
 }
 
-/// Shows rows that are stacks, with these `counts`; an answer is made for each format.
+/// Shows rows that are stacks. `counts` are the numbers of all and of changed rows.
 fn show<'a, R: 'a>(
     cx: &RunContext,
     args: &'a DiffArgs,
@@ -203,7 +203,7 @@ fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a Co
     Columns::new(columns).table(shown)
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 struct CpuDiffSummary<T> {
     old: Old,
     changed: u64,
@@ -218,13 +218,13 @@ fn common_columns<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
     columns
 }
 
-/// Samples of both runs.
+/// Total numbers of samples of both runs.
 struct SampleDiffTotals {
-    /// Number of samples.
+    /// Number of samples in the old and in the new run.
     samples: Change,
-    /// Events that were counted, if recordings of Flight Recorder were read.
+    /// Events that were counted, if the runs are recordings of Flight Recorder.
     event: Option<SampleEvent>,
-    /// Number of samples that the JVM reports as lost, of the old and the new run.
+    /// Number of samples that the JVM reports as lost, in the old and the new run.
     lost: [u64; 2],
 }
 

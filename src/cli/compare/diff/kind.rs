@@ -1,7 +1,7 @@
-//! Definition of a kind of comparison.
+//! The definition of a kind of comparison of `diff`.
 //!
-//! Each kind has a definition in the file that compares. `--group-by`, its help, the options that a kind takes and the
-//! reference are read from it.
+//! Each kind has a definition in the file that implements it. `--group-by`, its help, the options that a kind accepts and
+//! the reference are derived from the definition.
 
 use crate::cli::prelude::*;
 use hprof_report::column::JsonField;
@@ -19,18 +19,18 @@ pub(super) struct DiffKind {
     pub(super) about: &'static str,
     /// Noun for rows, in the plural.
     pub(super) unit: &'static str,
-    /// Options that it accepts, of those that only some kinds accept.
+    /// Options that this kind accepts, of those that only some kinds accept.
     pub(super) options: &'static [&'static str],
-    /// Compares two files and shows the answer.
+    /// Compares two files and shows the result.
     pub(super) compare: fn(&RunContext, &DiffArgs) -> anyhow::Result<Outcome>,
-    /// Returns the keys of a row.
+    /// Returns the JSON keys of a row.
     pub(super) rows: fn() -> Vec<JsonField>,
-    /// Returns the keys besides the rows.
+    /// Returns the JSON keys in addition to the rows.
     pub(super) summary_fields: fn() -> Vec<JsonField>,
 }
 
 impl DiffKind {
-    /// Returns the declaration for the reference.
+    /// Returns the schema of the result, for the reference.
     pub(super) fn row_schema(&self) -> ResultSchema {
         ResultSchema {
             command: "diff",

@@ -1,4 +1,4 @@
-//! `diff --group-by place`: growth by place in the program.
+//! `diff --group-by place`: growth by place (path of fields to the memory).
 
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::compare::place_lines;
@@ -15,7 +15,7 @@ use hprof_report::value::{id, list};
 use super::kind::DiffKind;
 use super::{DiffArgs, shown};
 
-/// Definition of the kind.
+/// Definition of the kind `place`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "place",
     summary: "Places in the program: chains of fields, from static fields and threads down",
@@ -71,14 +71,14 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     Ok(source.outcome(!changes.rows.is_empty()))
 }
 
-/// A place and the total growth.
+/// Growth of a place, and the total growth.
 struct PlaceDiffLine<'a> {
     change: &'a PlaceChange,
     grown: u64,
 }
 
 impl PlaceDiffLine<'_> {
-    /// Returns the growth in percent of all growth, to two decimals; negative for places that shrank.
+    /// Returns the growth in percent of the total growth, to two decimals; negative for places that shrank.
     fn growth_percent(&self) -> f64 {
         let delta = self.change.retained_bytes.delta();
         #[allow(clippy::cast_precision_loss)]
@@ -127,7 +127,7 @@ fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
     ]
 }
 
-/// Returns the columns; `width` is the width of places below their rows.
+/// Returns the columns; `width` is the maximum width of a place below its row, `None` if places are in a column.
 fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
     let objects = ChangeColumns::new(names::OBJECTS, |row: &PlaceDiffLine<'a>| Some(row.change.objects));
     let retained =

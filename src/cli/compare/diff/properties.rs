@@ -1,4 +1,4 @@
-//! `diff --group-by properties`.
+//! `diff --group-by properties`: differences between the system properties.
 
 use crate::cli::compare::pair::{Old, Pair};
 use crate::cli::prelude::*;
@@ -9,7 +9,7 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-/// Definition of the kind.
+/// Definition of the kind `properties`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "properties",
     summary: "System properties of the JVM",

@@ -10,10 +10,10 @@ use hprof_query::recordings::compare::Percent;
 use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
 
-/// Two recordings.
+/// The old and the new recording.
 pub(super) type Recordings = Pair<RecordedProfile, RecordedProfile>;
 
-/// Opens both files.
+/// Opens the old and the new file.
 pub(super) fn open(
     args: &DiffArgs,
     open: impl Fn(&RecordedInput) -> anyhow::Result<RecordedProfile>,
@@ -29,7 +29,7 @@ pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     }
 }
 
-/// Shows the answer, made for each of its formats, and returns the outcome; `names` are matched against patterns.
+/// Shows the result in each of its formats, and returns the outcome. Patterns that match none of the `names` are noted.
 pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     cx: &RunContext,
     args: &DiffArgs,
@@ -54,10 +54,10 @@ pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// Description of the positional arguments.
+/// Description of the positional arguments, for hints.
 const TAKES: &str = "the command takes two files, then patterns";
 
-/// Returns the columns of a row's share of its run: `self_percent_old`, `_new`, `_delta`.
+/// Returns the columns of a row's share of its run: `self_percent_old`, `self_percent_new`, `self_percent_delta`.
 pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
     let column = |side, value: fn(Percent) -> f64| {
         Column::new(names::SELF_PERCENT.for_side(side), move |row: &R| value(of(row)).into())
@@ -69,7 +69,7 @@ pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent) -> [Column<'a, R>; 3] {
     ]
 }
 
-/// Returns the columns of a table: the difference, and the new share.
+/// Returns the table's columns of a row's share of its run: the difference, and the new share.
 pub(super) fn percents_in_table<'a, R: 'a>(of: fn(&R) -> Percent) -> [TableColumn<'a, R>; 2] {
     let column = |side, title: &'static str| {
         TableColumn::new(names::SELF_PERCENT.for_side(side), title).align(Align::Right)

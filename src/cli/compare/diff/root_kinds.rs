@@ -1,4 +1,4 @@
-//! `diff --group-by roots`.
+//! `diff --group-by roots`: differences between the numbers of GC roots of each kind.
 
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::prelude::*;
@@ -8,7 +8,7 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-/// Definition of the kind.
+/// Definition of the kind `roots`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "roots",
     summary: "GC roots, by kind",

@@ -1,4 +1,4 @@
-//! Code shared by answers whose rows are new, gone, changed, or the same in both dumps.
+//! Code shared by comparisons whose rows are new, gone, changed, or the same in both dumps.
 
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::prelude::*;
@@ -7,16 +7,16 @@ use hprof_query::dictionary::Name;
 
 use super::DiffArgs;
 
-/// Numbers of rows.
+/// Numbers of compared rows, by whether they differ.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) all: u64,
-    /// Rows that are not the same in both dumps.
+    /// Number of rows that are not the same in both dumps.
     pub(super) changed: u64,
 }
 
 impl Counts {
-    /// Counts these rows.
+    /// Counts rows by their statuses.
     pub(super) fn from_statuses(statuses: impl IntoIterator<Item = Status>) -> Self {
         statuses.into_iter().fold(Self { all: 0, changed: 0 }, |counts, status| Self {
             all: counts.all + 1,
@@ -24,7 +24,7 @@ impl Counts {
         })
     }
 
-    /// Returns the number of rows that an answer has without `--top`.
+    /// Returns the number of rows that a format shows without `--top`.
     pub(super) fn matching(self, format: Format) -> u64 {
         if leaves_out_same(format) { self.changed } else { self.all }
     }
@@ -35,7 +35,7 @@ pub(super) fn leaves_out_same(format: Format) -> bool {
     format == Format::Table
 }
 
-/// Returns the rows that are shown in a format.
+/// Returns the rows that are shown in a format, limited by `--top`.
 pub(super) fn rows<'r, R>(
     args: &DiffArgs,
     format: Format,
@@ -46,10 +46,10 @@ pub(super) fn rows<'r, R>(
     rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows(format))
 }
 
-/// Note about dumps that are the same.
+/// Note if the dumps are the same.
 pub(super) const NOTHING: &str = "nothing has changed";
 
-/// Shows an answer, made for each of its formats, prints `notes`, also if nothing has changed, and returns the outcome.
+/// Shows the result in each of its formats, and returns the outcome. Prints `notes` even if nothing has changed.
 pub(super) fn show<'a, R>(
     cx: &RunContext,
     args: &DiffArgs,
@@ -71,12 +71,12 @@ pub(super) fn show<'a, R>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// Returns the status column.
+/// Returns the column with the status of a row.
 pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status) -> Column<'c, R> {
     Column::new(names::STATUS, move |row: &R| of(row).name().into())
 }
 
-/// Returns the status column of a table, which contains only what the figures do not say.
+/// Returns the status column of a table, which contains only what the numbers do not show.
 pub(super) fn status_in_table<'c, R: 'c>(of: fn(&R) -> Status) -> TableColumn<'c, R> {
     TableColumn::new(names::STATUS, "").cell(move |row| match of(row) {
         status @ (Status::New | Status::Gone) => status.name().to_owned(),
@@ -84,20 +84,20 @@ pub(super) fn status_in_table<'c, R: 'c>(of: fn(&R) -> Status) -> TableColumn<'c
     })
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 pub(super) struct DiffSummary {
     pub(super) old: Old,
     pub(super) changed: u64,
 }
 
-/// Source of the keys besides the rows of an answer with a total.
+/// Source of the JSON keys in addition to the rows, for a comparison with a total.
 pub(super) struct DiffTotal {
     pub(super) summary: DiffSummary,
     pub(super) total: Change,
 }
 
 impl DiffTotal {
-    /// Returns the keys, with the total of `name`.
+    /// Returns the keys in addition to the rows, with the total of `name`.
     pub(super) fn columns<'c>(name: Name) -> Columns<'c, Self> {
         let mut columns = summary_columns(|all: &Self| &all.summary, |all| &all.summary.old);
         columns.extend(ChangeColumns::new(names::TOTAL.dot(name), |all: &Self| Some(all.total)).columns());
@@ -105,7 +105,7 @@ impl DiffTotal {
     }
 }
 
-/// Returns the keys besides the rows of an answer that contains a [`DiffSummary`].
+/// Returns the keys in addition to the rows, for a source that contains a [`DiffSummary`].
 pub(super) fn summary_columns<'c, B: 'c>(
     of: fn(&B) -> &DiffSummary,
     old: fn(&B) -> &Old,
@@ -115,7 +115,7 @@ pub(super) fn summary_columns<'c, B: 'c>(
     columns
 }
 
-/// Like [`summary_columns`], for an answer with no other keys.
+/// Returns the keys in addition to the rows, for a source that is a [`DiffSummary`].
 pub(super) fn only_summary_columns<'c>() -> Columns<'c, DiffSummary> {
     Columns::new(summary_columns(|beside: &DiffSummary| beside, |beside| &beside.old))
 }

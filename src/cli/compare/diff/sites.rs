@@ -18,7 +18,7 @@ use super::kind::DiffKind;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-/// Definition of the kind.
+/// Definition of the kind `sites`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "sites",
     summary: "Allocation sites of recordings, by class and stack",
@@ -71,7 +71,7 @@ fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Opens a file that contains sites, or objects to count them over.
+/// Opens a file that contains allocation sites, or objects from which they can be counted.
 fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<RecordedProfile> {
     let mut recorded = input.open(cx, Want { sites: true, traces: true, ..Want::default() })?;
     input.count_sites(cx, &mut recorded)?;
@@ -83,10 +83,10 @@ fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<RecordedProfil
     Ok(recorded)
 }
 
-/// Origin of the sites of the old and the new file.
+/// Origin of the sites in the old and in the new file.
 type Origins = [Option<Origin>; 2];
 
-/// Notes figures that are not recorded.
+/// Prints notes about data that is not recorded, and returns the origins of the sites.
 fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
     let origin = |recorded: &RecordedProfile| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
@@ -114,7 +114,7 @@ fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &RecordedProfile) {
     );
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows.
 struct SitesDiffSummary {
     old: Old,
     origins: Origins,
@@ -147,7 +147,7 @@ impl SitesDiffSummary {
 /// Title of the name column.
 const NAME: &str = "class and method";
 
-/// Reason why allocated figures are missing.
+/// Condition under which allocated bytes and instances are missing.
 const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
@@ -168,9 +168,9 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
             .or_null(NOT_RECORDED);
     let figures = [&live, &instances, &allocated, &allocated_instances];
     columns.extend(figures.into_iter().flat_map(ChangeColumns::columns));
-    // Counted over objects, allocated equals live: the columns would repeat each other.
+    // Counted from objects, allocated equals live: the columns would repeat each other.
     let is_recorded = origins == [Some(Origin::Recorded); 2];
-    // Of samples, only allocated bytes are known.
+    // For samples, only allocated bytes are known.
     let is_sampled = origins == [Some(Origin::Sampled); 2];
     let mut shown = Vec::new();
     if !is_sampled {

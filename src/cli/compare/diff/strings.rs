@@ -1,4 +1,4 @@
-//! `diff --group-by strings`.
+//! `diff --group-by strings`: differences between String contents.
 
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
@@ -16,7 +16,7 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary};
 
-/// Definition of the kind.
+/// Definition of the kind `strings`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "strings",
     summary: "Duplicate strings, by number of copies",
@@ -85,13 +85,13 @@ fn show(
     })
 }
 
-/// A row and its text.
+/// A row of the comparison, and the text of the Strings.
 struct StringDiffLine {
     row: StringChange,
     text: Text,
 }
 
-/// Source of the keys besides the rows.
+/// Source of the JSON keys in addition to the rows: totals over all Strings.
 struct All {
     beside: DiffSummary,
     totals: [StringTotals; 2],

@@ -1,4 +1,4 @@
-//! `diff --group-by threads`.
+//! `diff --group-by threads`: new, ended and changed threads.
 
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::prelude::*;
@@ -13,7 +13,7 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
-/// Definition of the kind.
+/// Definition of the kind `threads`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "threads",
     summary: "Threads, by name; names that differ only in numbers are one",
@@ -97,7 +97,7 @@ fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
     Columns::new(columns).table(shown)
 }
 
-/// Formats the old and new states of threads.
+/// Formats the old and the new state of a thread.
 fn states(row: &ThreadChange) -> String {
     match (row.state_old, row.state_new) {
         (Some(old), Some(new)) if old != new => format!("{} -> {}", old.name(), new.name()),

@@ -1,4 +1,4 @@
-//! `diff --group-by waste`.
+//! `diff --group-by waste`: differences between the wasted memory of each kind.
 
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::prelude::*;
@@ -11,7 +11,7 @@ use super::DiffArgs;
 use super::kind::DiffKind;
 use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
-/// Definition of the kind.
+/// Definition of the kind `waste`.
 pub(super) const DEFINITION: DiffKind = DiffKind {
     name: "waste",
     summary: "Wasted memory, by kind; see `waste`",

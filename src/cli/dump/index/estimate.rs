@@ -1,4 +1,4 @@
-//! `index --estimate`: the resources that building an index takes, and whether they are available.
+//! `index --estimate`: the resources that building an index needs, and whether they are available.
 
 use std::io::IsTerminal;
 
@@ -72,6 +72,7 @@ fn table(estimate: &Estimate) -> TableBuilder {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Estimate> {
+    /// The only row of the result.
     type EstimateRow<'a> = &'a Estimate;
     let integer = |name: Name, value: fn(&Estimate) -> u64| {
         Column::new(name, move |of: &EstimateRow<'a>| value(of).into())
@@ -119,7 +120,7 @@ pub(super) fn row_schema() -> ResultSchema {
     }
 }
 
-/// Announces a long build on a terminal. Problems are reported by the build itself.
+/// Prints a note before a long build, if stderr is a terminal. Problems are reported by the build itself.
 pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
     if input.quiet || !std::io::stderr().is_terminal() {
         return;

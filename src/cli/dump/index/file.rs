@@ -1,11 +1,11 @@
-//! A file that is named but not opened: the answer is about its index.
+//! The source of a result about an index: the dump is named but not opened.
 
 use std::path::Path;
 
 use crate::cli::shared::session::AnswerSource;
 use hprof_report::json::DumpHeader;
 
-/// A dump by its path.
+/// A dump that is not opened, only its path is known.
 pub(super) struct File<'a>(pub(super) &'a Path);
 
 impl AnswerSource for File<'_> {

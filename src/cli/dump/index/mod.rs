@@ -47,7 +47,7 @@ pub(crate) struct IndexArgs {
     output: Output,
 }
 
-/// A stage of the index, or of the index that was removed.
+/// A stage of the index, or of the index that was removed, as a row of the result.
 struct StageRow {
     stage: &'static str,
     state: &'static str,
@@ -81,7 +81,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
     }
     let mut reports = args.input.with_threads(|| verify(thorough))??;
     if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
-        // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
+        // Opening did not detect the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(cx, args.input.quiet);
         args.input.with_threads(|| build(args.input.path(), &options, &bar).map(drop))??;
@@ -106,7 +106,7 @@ fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
     Ok(heap)
 }
 
-/// Warns about index directories that are not used.
+/// Warns about existing index directories that cannot be used.
 fn warn_refused(cx: &RunContext, args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);

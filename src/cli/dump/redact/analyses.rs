@@ -1,4 +1,4 @@
-//! Analyses that `--prove` compares on the dump and the redacted one.
+//! Analyses that `--prove` runs on the dump and the redacted one, to compare the results.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use hprof_query::redact::proof::{FoundCredential, ProofAnalyses};
 use hprof_query::secrets::{SecretQuery, SecretRow, SecretRules, secrets};
 use hprof_query::waste::{FieldGroupBy, WasteQuery, WasteRow, waste};
 
-/// The analyses of the commands `leaks`, `waste` and `secrets`.
+/// Runs the analyses of the commands `leaks`, `waste` and `secrets` for the proof.
 pub(super) struct CommandAnalyses;
 
 impl ProofAnalyses for CommandAnalyses {

@@ -1,4 +1,4 @@
-//! The answer of `redact`: what was done, and the rows of the proof.
+//! The result of `redact`: counts of redacted values, and the rows of the proof.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{RedactArgs, RedactionResult, mapping};
 use crate::cli::dump::account::exact;
 use crate::cli::prelude::*;
 
-/// The redacted dump, as the file of the answer.
+/// The redacted dump, as the source file of the result.
 pub(super) struct RedactedDump<'a> {
     pub(super) args: &'a RedactArgs,
     pub(super) output: &'a Path,
@@ -20,12 +20,12 @@ pub(super) struct RedactedDump<'a> {
     pub(super) output_bytes: u64,
     pub(super) output_hash: String,
     pub(super) manifest: &'a Path,
-    /// `None` if no proof was requested.
+    /// Rows of the proof; `None` if no proof was requested.
     pub(super) proof: Option<Vec<ProofRow>>,
 }
 
 impl RedactedDump<'_> {
-    /// Returns the reason why nothing is written, if any.
+    /// Returns the reason why the redacted dump is discarded, if any.
     pub(super) fn unwritten(&self) -> Option<&'static str> {
         if !self.done.redacted.renames.unmatched_patterns().is_empty() {
             return Some("a pattern of --classes matches no class");
@@ -34,6 +34,7 @@ impl RedactedDump<'_> {
         (!is_proved).then_some("the proof does not hold")
     }
 
+    /// Returns the data for the manifest.
     pub(super) fn manifest(&self) -> Manifest<'_> {
         Manifest {
             input: self.args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
@@ -62,6 +63,7 @@ impl AnswerSource for RedactedDump<'_> {
     }
 }
 
+/// Shows the result.
 pub(super) fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>) -> anyhow::Result<()> {
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     table_lines(result, &mut |key, value| table.row([key, value]));
@@ -130,6 +132,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
+/// Calls `line` with the name and the verdict of each row of the proof.
 pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
     for row in rows {
         let is_search = row.what.starts_with("texts") || row.what == "secrets";
@@ -148,7 +151,7 @@ pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Returns the sums of the numbers that stay.
+/// Describes how many numbers and booleans are not redacted.
 fn numbers_that_stay(row: &ProofRow) -> String {
     let sum = |is_boolean: bool, word: &str| {
         let kept = || row.kept.iter().filter(|kept| kept.is_boolean == is_boolean);
@@ -158,7 +161,7 @@ fn numbers_that_stay(row: &ProofRow) -> String {
     format!("{} and {} stay: see docs/redact.md", sum(false, "number"), sum(true, "boolean"))
 }
 
-/// Case in which nothing was written.
+/// Condition under which nothing was written.
 const UNWRITTEN: &str = "the proof does not hold, or a pattern of `--classes` matches no class";
 
 fn summary_columns<'a>() -> Columns<'a, RedactedDump<'a>> {
@@ -174,7 +177,7 @@ fn summary_columns<'a>() -> Columns<'a, RedactedDump<'a>> {
     ])
 }
 
-/// Case in which a row has no `allowed_because`.
+/// Condition under which a row has no `allowed_because`.
 const NOTHING_STAYS: &str = "nothing may stay";
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a ProofRow> {

@@ -1,4 +1,4 @@
-//! The manifest beside a redacted dump.
+//! The manifest: a JSON file next to a redacted dump that describes the redaction.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,16 +10,16 @@ use hprof_query::redact::proof::ProofRow;
 
 use super::{RedactionResult, WhatGoes};
 
-/// Facts of a manifest.
+/// Data of a manifest.
 pub(crate) struct Manifest<'a> {
-    /// Name of the input.
+    /// Name of the input file.
     pub(crate) input: Cow<'a, str>,
     pub(crate) done: &'a RedactionResult,
     pub(crate) output: &'a Path,
     pub(crate) output_bytes: u64,
     pub(crate) output_hash: &'a str,
     pub(crate) what: &'a WhatGoes,
-    /// `None` if no proof was requested.
+    /// Rows of the proof; `None` if no proof was requested.
     pub(crate) proof: Option<&'a [ProofRow]>,
 }
 

@@ -1,4 +1,4 @@
-//! The file with the old names of renamed classes, beside a redacted dump.
+//! The file with the old names of renamed classes, next to a redacted dump.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use hprof_query::redact::ClassRenames;
 use super::{WhatGoes, with_suffix};
 use crate::cli::shared::output::file::{Existing, OldFile, OutFile};
 
-/// Suffix of the file, after the name of the redacted dump.
+/// Suffix of the file's name, appended to the name of the redacted dump.
 pub(crate) const SUFFIX: &str = ".classes.json";
 
 /// Returns the contents of the file.
@@ -25,7 +25,7 @@ pub(crate) fn path(output: &Path) -> PathBuf {
     with_suffix(output, SUFFIX)
 }
 
-/// The file during the redaction. Only its owner may read it.
+/// The file with old class names, while the redaction runs. Only its owner may read it.
 pub(crate) enum ClassMapping {
     /// Classes are to be renamed.
     New(OutFile),
@@ -35,7 +35,7 @@ pub(crate) enum ClassMapping {
 }
 
 impl ClassMapping {
-    /// Creates the file if classes are to be renamed. Otherwise finds that of a replaced dump, which must not remain.
+    /// Creates the file if classes are to be renamed. Otherwise finds the file of a replaced dump, which has to be removed.
     pub(crate) fn create(
         what: &WhatGoes,
         output: &Path,
@@ -49,7 +49,7 @@ impl ClassMapping {
         Self::find_old(output, existing)
     }
 
-    /// Finds the file of the dump that is replaced.
+    /// Finds the file with old class names of the dump that is replaced.
     pub(crate) fn find_old(output: &Path, existing: Existing) -> anyhow::Result<Self> {
         let path = path(output);
         let Some(old) = OldFile::find(&path) else { return Ok(Self::None) };
@@ -62,7 +62,7 @@ impl ClassMapping {
         Ok(Self::Old(old))
     }
 
-    /// Writes the names.
+    /// Writes the old and new class names.
     pub(crate) fn write(self, what: &WhatGoes, renames: &ClassRenames) -> anyhow::Result<Self> {
         let Self::New(mut file) = self else { return Ok(self) };
         let written = file.write_all(text(what, renames).as_bytes());
@@ -71,7 +71,7 @@ impl ClassMapping {
         Ok(Self::None)
     }
 
-    /// Removes the names of a dump that was replaced.
+    /// Removes the file with old class names of a dump that was replaced.
     pub(crate) fn remove_old(self) -> anyhow::Result<()> {
         let Self::Old(old) = self else { return Ok(()) };
         old.remove()

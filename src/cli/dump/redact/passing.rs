@@ -1,4 +1,4 @@
-//! Streams over the bytes of a dump: a hash of them, the release of pages that were read, an end at the first error.
+//! Streams over the bytes of a dump: hashing them, releasing pages that were read, ending at the first error.
 
 use std::io::{self, Read, Write};
 
@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use hprof_query::recover::RecoverSource;
 
-/// A reader or writer that hashes and counts the bytes that pass.
+/// A reader or writer that computes a hash and the number of the bytes read or written.
 pub(crate) struct HashingStream<T> {
     pub(crate) inner: T,
     hash: Xxh3,
@@ -14,15 +14,18 @@ pub(crate) struct HashingStream<T> {
 }
 
 impl<T> HashingStream<T> {
+    /// Creates a stream with an empty hash.
     pub(crate) fn new(inner: T) -> Self {
         Self { inner, hash: Xxh3::new(), bytes: 0 }
     }
 
+    /// Adds bytes to the hash and the count.
     pub(super) fn pass(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
     }
 
+    /// Returns the hash in hexadecimal.
     pub(crate) fn hash(&self) -> String {
         format!("{:032x}", self.hash.digest128())
     }
@@ -51,7 +54,7 @@ impl<R: Read> Read for HashingStream<R> {
 /// Number of bytes after which pages of the file are released.
 const RELEASED: usize = 32 << 20;
 
-/// Position in a file that is read once from the start: pages that were read are released.
+/// Position in a mapped file that is read once from the start: releases the pages that were read.
 pub(super) struct FilePosition<'s> {
     source: &'s RecoverSource,
     at: usize,
@@ -59,6 +62,7 @@ pub(super) struct FilePosition<'s> {
 }
 
 impl<'s> FilePosition<'s> {
+    /// Creates a position at the start of a file.
     pub(super) fn new(source: &'s RecoverSource) -> Self {
         Self { source, at: 0, released: 0 }
     }
@@ -73,7 +77,7 @@ impl<'s> FilePosition<'s> {
     }
 }
 
-/// A decompressor whose errors end the stream.
+/// A reader that ends at the first error of a decompressor, and stores its text.
 pub(super) struct UntilError<'e, R> {
     pub(super) from: R,
     pub(super) is_packed: bool,

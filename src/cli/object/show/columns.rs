@@ -1,4 +1,4 @@
-//! Columns of an object, its parts and its referrers.
+//! Columns for an object, its fields and elements, and its referrers.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use hprof_values::ObjectId;
 
 use crate::cli::shared::{frameworks, object};
 
-/// An object.
+/// An object with everything that is shown about it.
 pub(super) struct Object<'a> {
-    /// The object without its elements.
+    /// The object without its fields and elements.
     pub(super) shown: ShownObject,
-    /// Fields, then elements.
+    /// Fields, followed by elements.
     pub(super) parts: Items<'a, PartLine>,
     /// Referrers, with `--incoming`.
     pub(super) referrers: Option<Items<'a, Referrer>>,
-    /// Encoded array, with `--as`.
+    /// Array as a text, with `--as`.
     pub(super) data: Option<ArrayText>,
-    /// If a rule of a framework is about it.
+    /// Description by a framework's rule, if one matches.
     pub(super) known: Option<FrameworkDescription>,
 }
 
-/// Lazily computed items.
+/// Function that returns items, which are computed as they are needed.
 pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
-/// A row of the table of parts.
+/// A row in the table of fields or elements.
 pub(super) enum PartLine {
     /// A field, an element, or other contents of an object.
     Part(ShownPart),
@@ -50,20 +50,20 @@ impl PartLine {
     }
 }
 
-/// The bytes of an array as one text.
+/// The bytes of an array, formatted as one text.
 #[derive(Debug, Clone)]
 pub(super) struct ArrayText {
     pub(super) text: String,
-    /// `hex`, or the detected encoding.
+    /// Form of the text: `hex`, or the detected encoding.
     pub(super) form: &'static str,
 }
 
-/// Converts a UTF-16 unit; an unpaired surrogate becomes an escape.
+/// Converts a UTF-16 code unit to text; an unpaired surrogate becomes an escape.
 fn character(unit: u16) -> String {
     char::from_u32(u32::from(unit)).map_or_else(|| format!("\\u{unit:04x}"), String::from)
 }
 
-/// Converts a value for programs: a reference becomes its class, with the label in quotes.
+/// Converts a value for programs: a reference becomes the class of the object, with its label in quotes.
 fn value(shows: &ShownValue) -> Value<'static> {
     match shows {
         ShownValue::Boolean(value) => (*value).into(),
@@ -121,7 +121,7 @@ fn loader_object(loader: &ShownLoader) -> Value<'static> {
     }
 }
 
-/// Returns a list of records that are computed while they are written.
+/// Returns a JSON list of records that are computed while they are written.
 fn lazy_records<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
     let columns = columns.clone();
     Value::LazyList(LazyList::new(move || {
@@ -288,7 +288,7 @@ fn content_columns() -> Columns<'static, Contents> {
     ])
 }
 
-/// Returns the columns of the elements of a collection of this kind.
+/// Returns the columns for the elements of a collection of the given kind.
 pub(super) fn entry_columns(kind: collections::CollectionKind) -> Columns<'static, ContentEntry> {
     let is_map = kind == collections::CollectionKind::Map;
     let key = Column::new(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
@@ -310,6 +310,7 @@ pub(super) fn entry_columns(kind: collections::CollectionKind) -> Columns<'stati
     ])
 }
 
+/// Returns the columns for the referrers of an object.
 pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
     Columns::new([
         Column::new(names::OBJECT, |referrer: &Referrer| id(referrer.object)).header("referrer"),
@@ -353,6 +354,7 @@ fn class_columns() -> Columns<'static, ClassShown> {
     ])
 }
 
+/// Returns the columns for the fields that a class declares.
 pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
     Columns::new([
         Column::new(names::NAME, |field: &DeclaredField| Value::from(&field.name)).header("declared field"),
@@ -362,7 +364,7 @@ pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
     ])
 }
 
-/// Returns the columns of suggested IDs or names if the object does not exist.
+/// Returns the columns for suggested IDs or names if the object does not exist.
 pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
     Columns::new([Column::new(names::NEAR, |near: &Vec<String>| list(near))])
 }

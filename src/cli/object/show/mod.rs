@@ -38,12 +38,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Default number of array elements in a table.
 const DEFAULT_ELEMENTS: u64 = 20;
-/// Default number of elements of a collection for programs: unlike array elements they are collected first.
+/// Default number of elements of a collection in JSON and CSV: unlike array elements, they are collected before any is shown.
 const MAX_CONTENTS: u64 = 10_000;
 
-/// Maximum number of characters of a value for programs.
+/// Maximum number of characters of a value in JSON and CSV.
 const MAX_CHARS: usize = 1 << 20;
-/// Maximum number of stack frames for programs.
+/// Maximum number of stack frames in JSON and CSV.
 const MAX_FRAMES: usize = 10_000;
 /// Maximum number of bytes of an array shown as one text.
 const MAX_BYTES: u64 = 16 << 20;
@@ -103,7 +103,7 @@ enum As {
 }
 
 impl ShowArgs {
-    /// Returns the range, if one was given.
+    /// Returns the range that was given with the target or with `--range`, if any.
     fn given_range(&self) -> Option<Range<u64>> {
         self.range.clone().or_else(|| self.object.range.clone())
     }
@@ -160,13 +160,13 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
 
 /// Reason why there is nothing to show.
 enum Missing {
-    /// No such object; with the nearest IDs.
+    /// The object does not exist; with the nearest IDs.
     Object(ObjectId, Vec<ObjectId>),
-    /// No such class; with similar names.
+    /// The class does not exist; with similar names.
     Class(Vec<String>),
-    /// Several classes have that name: the first of them, and their number.
+    /// Several classes have the name: the first of them, and their number.
     Ambiguous(Vec<NamedClass>, u64),
-    /// A class without a class object.
+    /// The class has no class object in the dump.
     NotDumped(String),
 }
 
@@ -204,13 +204,13 @@ fn encode_array(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<ArrayText> {
     Ok(ArrayText { text, form: form.name() })
 }
 
-/// The part of an object that is read before anything is shown: of its elements and referrers the first [`KEPT`].
+/// An object as read before anything is shown: at most [`KEPT`] of its elements and referrers.
 struct ObjectPreview {
-    /// The object without fields.
+    /// The object without its fields and elements.
     shown: ShownObject,
-    /// Fields, then elements.
+    /// Fields, followed by elements.
     parts: Vec<ShownPart>,
-    /// Elements that are not computed yet.
+    /// Range of elements that are not computed yet.
     rest: Range<u64>,
     referrers: Vec<Referrer>,
     more_referrers: usize,
@@ -293,7 +293,7 @@ fn of_binary(
     Ok(outcome(cx, args, session, length))
 }
 
-/// Returns the elements that `--as` shows as one text, and whether there are more than that may contain.
+/// Returns the elements that `--as` shows as one text, and whether some are left out because of the size limit.
 fn data<'a>(
     args: &ShowArgs,
     format: Format,
@@ -401,7 +401,7 @@ fn write(
     Ok(())
 }
 
-/// Returns the outcome for an object of this length, with a note if the range begins after it.
+/// Returns the outcome for an object of this length; prints a note if the range begins after its end.
 fn outcome(cx: &RunContext, args: &ShowArgs, source: &impl AnswerSource, length: Option<u64>) -> Outcome {
     let beyond = args.given_range().zip(length).filter(|(range, length)| range.start >= *length);
     if let Some((range, length)) = &beyond {

@@ -1,4 +1,4 @@
-//! An object as text for people: the lines above and below the table of its fields or elements.
+//! An object in a table: the lines above and below the table of its fields or elements.
 
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::show::{
@@ -17,20 +17,20 @@ use super::columns::{
 
 /// Maximum number of characters shown of a value. JSON contains all of them.
 pub(super) const SHOWN_CHARS: usize = 1000;
-/// Maximum number of frames shown of a stack.
+/// Maximum number of stack frames shown.
 pub(super) const SHOWN_FRAMES: usize = 20;
-/// Maximum number of characters of a value that share a line with its name. A terminal would shorten longer ones.
+/// Maximum number of characters of a value on the line of its name. A terminal would shorten longer ones.
 const LINE_CHARS: usize = 60;
-/// Bytes per line of hexadecimal.
+/// Number of bytes per line of hexadecimal output.
 const LINE: usize = 16;
 
-/// Data that a table shows besides the object.
+/// Data that a table shows in addition to the object.
 pub(super) struct TableDetails<'a> {
     /// First requested element of an array or collection.
     pub(super) start: u64,
     /// Default end of the elements shown; `None` if a range was given.
     pub(super) default_end: Option<u64>,
-    /// Bytes of an array, with `--as hex`.
+    /// Bytes of the array, with `--as hex`.
     pub(super) hex: Option<Data<'a>>,
     /// Number of referrers that are not shown.
     pub(super) more_referrers: usize,
@@ -117,7 +117,7 @@ fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
     Section::Table(TableBuilder::pairs(rows))
 }
 
-/// Returns the sections that every object has.
+/// Returns the sections that all kinds of objects have.
 fn head(shown: &ShownObject, known: Option<&FrameworkDescription>) -> Vec<Section> {
     let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", group_digits(bytes)));
     let class = shown.class.as_deref().unwrap_or("<unknown class>");
@@ -164,7 +164,7 @@ fn head(shown: &ShownObject, known: Option<&FrameworkDescription>) -> Vec<Sectio
     sections
 }
 
-/// Returns the sections about the class of a class object.
+/// Returns the sections about the class that a class object represents.
 fn of_class(class: &ClassShown) -> Vec<Section> {
     let rows = [
         ("of class", Some(class.name.clone())),
@@ -195,7 +195,7 @@ fn hexdump(data: &Data<'_>) -> Option<Section> {
     (!lines.is_empty()).then(|| Section::Text(lines.join("\n")))
 }
 
-/// Returns the elements of a collection from `start` on.
+/// Returns the sections with the elements of a collection from index `start` on.
 fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
     let (kind, shown) = (contents.kind.name(), contents.entries.len() as u64);
     let mut sections = vec![line("")];

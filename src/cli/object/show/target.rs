@@ -1,4 +1,4 @@
-//! The target of `show`: an object by ID or a class by name, optionally with a range.
+//! The argument of `show`: an object by ID or a class by name, optionally with a range.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use hprof_query::naming::pattern::ClassPattern;
 use hprof_query::objects::selection;
 use hprof_values::ObjectId;
 
-/// Parsed target.
+/// The parsed argument of `show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShowTarget {
     /// The argument without its range.
@@ -52,7 +52,7 @@ impl ShowTarget {
         Self { text: text.to_owned(), what: ShowSubject::Class(pattern), range: None }
     }
 
-    /// Resolves the target in this dump: an ID that is also a class name selects the class.
+    /// Resolves the argument in this dump: an ID that is also a class name selects the class.
     pub(super) fn resolve(&self, summary: &Summary) -> Self {
         let is_class = matches!(self.what, ShowSubject::Object(_))
             && object_id::is_ambiguous(&self.text)

@@ -1,4 +1,4 @@
-//! Columns of the answer to a query.
+//! Columns of the result of a query.
 
 use crate::cli::prelude::*;
 use crate::cli::shared::object;
@@ -12,7 +12,7 @@ use hprof_values::ObjectId;
 /// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
 
-/// Returns the columns of rows; in a table, columns whose first rows contain only numbers are right-aligned.
+/// Returns the columns for rows. In a table, columns whose first rows contain only numbers are right-aligned.
 pub(super) fn of_rows(named: &[SqlColumn], first: &[SqlRow]) -> Columns<'static, SqlRow> {
     let column = |(at, named): (usize, &SqlColumn)| {
         let kind = named.kind;
@@ -86,13 +86,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Keys of the document besides its rows.
+/// Keys of the JSON document in addition to its rows.
 pub(super) struct SqlSummary {
     names: Vec<Value<'static>>,
     attached: Vec<Value<'static>>,
 }
 
 impl SqlSummary {
+    /// Creates the keys from the columns and the further dumps.
     pub(super) fn new(columns: &[SqlColumn], others: &[(String, Session)]) -> Self {
         let attached = |(name, session): &(String, Session)| {
             let dump = session.header();
@@ -111,6 +112,7 @@ impl SqlSummary {
     }
 }
 
+/// Returns the keys in addition to the rows.
 pub(super) fn summary_columns() -> Columns<'static, SqlSummary> {
     let attached = vec![
         JsonField::new(names::NAME),

@@ -1,4 +1,4 @@
-//! Completion in the shell: finds the end of a query and completes words.
+//! Completion in the SQL shell: finds the end of a query and completes words.
 
 use std::sync::Arc;
 
@@ -68,14 +68,15 @@ const COMMANDS: &[&str] = &[".tables", ".schema", ".timing", ".help", ".quit"];
 /// Maximum number of words offered at once.
 const MAX_OFFERED: usize = 100;
 
-/// Completes words and detects the end of a query.
+/// Completes words and detects the end of a query, for the line editor.
 pub(super) struct Helper {
-    /// Tables, columns and functions.
+    /// Names of tables, columns and functions.
     names: Vec<String>,
     classes: Vec<ColumnNames>,
 }
 
 impl Helper {
+    /// Creates a helper that completes the names in these dumps.
     pub(super) fn new(dumps: &[Arc<SqlDump>]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (number, dump) in dumps.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Helper {
         Self { names, classes: dumps.iter().map(|dump| dump.class_names()).collect() }
     }
 
-    /// Returns the completions at the end of a text, and where the completed word starts.
+    /// Returns the completions at the end of a text, and the offset of the completed word.
     fn words(&self, text: &str) -> (usize, Vec<String>) {
         if text.starts_with('.') && !text.contains(char::is_whitespace) {
             return (0, starting(COMMANDS.iter().copied(), text));
@@ -177,7 +178,7 @@ pub(super) fn statement(text: &str) -> Option<&str> {
     Some(query).filter(|query| !query.is_empty())
 }
 
-/// Returns whether a text ends with a `;` outside literals, quoted names and comments.
+/// Returns whether a text ends with a `;` that is not in a literal, quoted name or comment.
 fn ends(text: &str) -> bool {
     let mut rest = text;
     let mut is_end = false;

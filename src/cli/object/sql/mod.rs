@@ -37,10 +37,10 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
 
 /// Default number of rows in a table.
 const DEFAULT_TOP: usize = 25;
-/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// Maximum size in bytes of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
 /// more.
 const KEPT_BYTES: usize = 16 << 20;
-/// Minimum memory of SQLite: it works with less, but slowly.
+/// Minimum memory for SQLite in bytes: it works with less, but slowly.
 const LEAST_MEMORY: u64 = 32 << 20;
 
 /// Query the dump as SQL tables
@@ -88,7 +88,7 @@ pub(crate) struct SqlArgs {
     output: Output,
 }
 
-/// A time limit, or none.
+/// Value of the option for a time limit: a duration, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeLimit(Option<Duration>);
 
@@ -102,7 +102,7 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
     Ok(TimeLimit(Some(duration).filter(|duration| !duration.is_zero())))
 }
 
-/// Schema of the dump named first.
+/// Schema name of the dump that is named first.
 const MAIN: &str = "main";
 /// Schema names reserved by SQLite.
 const TAKEN: [&str; 2] = [MAIN, "temp"];
@@ -149,7 +149,7 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Runs the query and computes the first rows.
+/// Runs the query, and computes the first rows.
 fn answer(args: &SqlArgs, dumps: &[Arc<SqlDump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
@@ -173,7 +173,7 @@ fn limits(args: &SqlArgs) -> SqlLimits {
     }
 }
 
-/// An open dump.
+/// An open dump: the heap and its graph.
 type OpenHeap = (Arc<Heap>, Arc<ObjectGraph>);
 
 /// Opens dumps and queries them together. A dump whose index turns out to be damaged is reopened and queried again.
@@ -192,13 +192,13 @@ fn with_all<T: Send>(
     Ok(answer)
 }
 
-/// The recording beside the dump.
+/// The recording that was given with the dump.
 struct OpenRecording {
     file: Arc<FlightFile>,
     is_damaged: bool,
 }
 
-/// Opens the recording beside the dump.
+/// Opens the recording that was given with the dump, if any.
 fn recording(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Option<OpenRecording>> {
     let Some(path) = &args.recording else { return Ok(None) };
     let (file, is_damaged) = RecordedInput::flight_beside(cx, &args.input, path)?;
@@ -229,8 +229,8 @@ fn report_error(cx: &RunContext, query: &str, error: SqlError) -> anyhow::Error 
     error.into()
 }
 
-/// Rows computed while the query runs, when a damaged index can still be noticed. Later rows are computed while they
-/// are written.
+/// The first rows, computed while the query runs, when a damaged index can still be noticed, and the query for the rows that
+/// are computed while they are written.
 struct First {
     rows: Vec<SqlRow>,
     found: sql::SqlResult,
@@ -254,8 +254,8 @@ fn max_rows(args: &SqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
-/// rows were omitted.
+/// Returns the maximum number of rows computed before anything is shown: for a table, one more than it shows, to know
+/// whether rows were omitted.
 fn max_first_rows(args: &SqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     max_rows(args).saturating_add(is_table.into()).min(KEPT)
@@ -274,7 +274,7 @@ fn row_bytes(row: &SqlRow) -> usize {
     row.iter().map(of_cell).sum()
 }
 
-/// The queried dumps, and the error that occurred while rows were written.
+/// Source of the result: the queried dumps, and the error that occurred while rows were written, if any.
 struct Sessions {
     first: Session,
     others: Vec<(String, Session)>,
@@ -317,7 +317,7 @@ impl AnswerSource for Sessions {
     }
 }
 
-/// Rows after the first ones, computed on demand.
+/// Iterator over the rows after the first ones, which are computed on demand.
 struct RemainingRows<'s> {
     found: sql::SqlResult,
     sessions: &'s Sessions,

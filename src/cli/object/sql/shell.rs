@@ -1,4 +1,4 @@
-//! The shell: `hprof-cli sql DUMP` on a terminal.
+//! The interactive SQL shell: `hprof-cli sql DUMP` on a terminal.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -99,6 +99,7 @@ enum Next {
     Quit,
 }
 
+/// The SQL shell: the open dumps and the settings.
 struct Shell<'a> {
     cx: &'a RunContext,
     args: &'a SqlArgs,
@@ -140,7 +141,7 @@ impl Shell<'_> {
         Ok(Next::GoOn)
     }
 
-    /// Returns the tables of all dumps, with their schemas.
+    /// Returns the names and definitions of the tables of all dumps.
     fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
         self.dumps.iter().enumerate().flat_map(|(number, dump)| {
             let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };

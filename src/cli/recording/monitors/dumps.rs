@@ -16,7 +16,7 @@ use hprof_values::{ObjectId, TraceSerial};
 /// Maximum number of threads in a table cell.
 const LISTED: usize = 6;
 
-/// Shows MONITOR DUMPs: those of their monitors whose classes match.
+/// Shows the MONITOR DUMPs, limited to monitors whose classes match.
 pub(super) fn show(
     cx: &RunContext,
     recorded: &RecordedProfile,
@@ -54,14 +54,14 @@ pub(super) fn show(
     Ok(recorded.outcome(shown > 0 && is_any))
 }
 
-/// A MONITOR DUMP.
+/// A MONITOR DUMP, as a row of the result.
 struct ShownDump<'a> {
     number: u64,
     threads: Vec<ShownThread<'a>>,
     monitors: Vec<ShownMonitor<'a>>,
 }
 
-/// A thread in a dump.
+/// A thread in a MONITOR DUMP.
 struct ShownThread<'a> {
     serial: u32,
     name: Option<&'a str>,
@@ -69,13 +69,13 @@ struct ShownThread<'a> {
     trace: TraceSerial,
 }
 
-/// A monitor in a dump, and the name of its owner.
+/// A monitor in a MONITOR DUMP, and the name of its owner.
 struct ShownMonitor<'a> {
     monitor: &'a Monitor,
     owner_name: Option<&'a str>,
 }
 
-/// A line of CSV: a thread, or a monitor and its owner.
+/// A row of CSV: a thread, or a monitor and its owner.
 struct MonitorDumpLine<'a> {
     number: u64,
     serial: Option<u32>,
@@ -129,7 +129,7 @@ impl<'a> ShownDump<'a> {
         self.threads.into_iter().map(thread).chain(self.monitors.into_iter().map(monitor))
     }
 
-    /// Returns the dump as tables.
+    /// Returns the MONITOR DUMP as tables.
     fn sections(self, traces: &'a Traces, stack: &StackArgs) -> Vec<Section> {
         let blank = || Section::Line(String::new());
         let mut sections = Vec::new();
@@ -167,7 +167,7 @@ impl MonitorDumpLine<'_> {
     }
 }
 
-/// Returns the serial number of a thread, if the agent knew it.
+/// Returns the serial number of a thread; `None` if the agent did not know it.
 fn known_thread(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
 }

@@ -167,7 +167,7 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
     }
 }
 
-/// Notes which events of a recording of Flight Recorder are shown, and which are not.
+/// Prints notes about the events of a Flight Recorder recording that are shown, and those that are not.
 fn note_events(
     cx: &RunContext,
     args: &MonitorsArgs,
@@ -201,7 +201,7 @@ fn note_events(
     }
 }
 
-/// Explains that the file lacks the requested data.
+/// Returns the message that the file lacks the requested data; `first` is other data that it contains.
 fn missing(what: MonitorView, first: Option<MonitorView>) -> String {
     let missing = match (what, first) {
         (_, None) => {

@@ -8,7 +8,7 @@ use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use hprof_query::recordings::traces;
 use hprof_report::escape;
 
-/// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
+/// Shows totals of WAIT, WAITED, SLEEP and EXIT lines.
 pub(super) fn show(
     cx: &RunContext,
     recorded: &RecordedProfile,
@@ -31,7 +31,7 @@ pub(super) fn show(
     Ok(recorded.outcome(rows > 0))
 }
 
-/// A row and the name of its thread.
+/// A row of the result, and the name of its thread.
 struct WaitLine<'a> {
     waits: WaitRow,
     name: Option<&'a str>,

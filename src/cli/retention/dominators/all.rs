@@ -1,4 +1,4 @@
-//! `dominators --all`: every reachable object, written as it is computed.
+//! `dominators --all`: every reachable object, written while the rows are computed.
 
 use std::io::{self, Write};
 
@@ -13,14 +13,14 @@ use crate::cli::prelude::*;
 use crate::cli::shared::object_columns;
 use crate::cli::shared::unreachable::{self, ReachableScope};
 
-/// A row and its class.
+/// An object and its class, as a row of the result.
 struct DominatorLine<'a> {
     row: ReachableRow,
     class: Option<&'a str>,
 }
 
-/// Opens the dump. The index is checked first, and again as it is read: a chunk of rows is written only if no damage
-/// was found.
+/// Opens the dump and writes all rows. The index is checked first, and again as it is read: a chunk of rows is written only if
+/// no damage was found.
 pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let (session, ()) = Session::ask_graph(cx, &args.input, |dump| {
         dump.graph.check_tree();
@@ -55,7 +55,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     Ok(session.outcome(rows > 0))
 }
 
-/// Returns class names by class number.
+/// Returns the class names, indexed by class number.
 fn class_names(session: &Session) -> Vec<&str> {
     let summary = session.heap.summary();
     summary.classes().iter().map(|class| summary.class_name(class)).collect()

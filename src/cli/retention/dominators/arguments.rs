@@ -15,7 +15,7 @@ use crate::cli::shared::keys::word_of;
 use crate::cli::shared::limit::DEFAULT_TOP_OBJECTS;
 use crate::cli::shared::messages;
 
-/// Grouping of objects.
+/// Value of `--group-by`: how objects are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
     /// Groups the objects of one level.
@@ -40,18 +40,18 @@ const GROUP_BY: &[Keyword<Grouping>] = &[
 const DEFAULT_DEPTH: u32 = 1;
 const DEFAULT_DEPTH_MERGED: u32 = 5;
 
-/// Starting points of an answer.
+/// Starting points of a listing of the dominator tree.
 pub(in crate::cli::retention) enum From {
     /// The objects that no other object dominates.
     Roots,
-    /// An object.
+    /// A single object.
     Object(TreePosition),
-    /// The topmost instances of given classes: those that no other of them dominates.
+    /// The topmost instances of the given classes: those that no other instance dominates.
     Tops(Vec<TreePosition>),
 }
 
 impl From {
-    /// Returns the starting points.
+    /// Returns the starting points as starts of queries.
     pub(super) fn starts(&self) -> Vec<Start> {
         match self {
             Self::Roots => vec![Start::Roots],
@@ -112,7 +112,7 @@ pub(crate) struct DominatorsArgs {
 }
 
 impl DominatorsArgs {
-    /// Returns the depth of the tree.
+    /// Returns the number of levels to show.
     pub(super) fn depth(&self) -> u32 {
         match (self.depth, self.group_by) {
             (Some(0), _) => u32::MAX,
@@ -122,7 +122,7 @@ impl DominatorsArgs {
         }
     }
 
-    /// Returns an error if an option was given that cannot be used with the objects of one level.
+    /// Returns an error if an option was given that cannot be combined with grouping the objects of one level.
     pub(super) fn refuse_levels(&self) -> anyhow::Result<()> {
         let given = [("--depth", self.depth.is_some()), ("--min-retained", self.min_retained > 0)];
         match (self.group_by, given.into_iter().find(|(_, given)| *given)) {
@@ -134,12 +134,12 @@ impl DominatorsArgs {
         }
     }
 
-    /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
+    /// Resolves the starting points; `None` if the object does not exist or none of the objects is reachable.
     pub(super) fn from(&self, dump: &DumpGraph<'_>) -> Option<From> {
         from(self.of.as_ref(), dump)
     }
 
-    /// Notes that no object retains enough.
+    /// Prints a note that no object retains enough.
     pub(super) fn note_too_small(&self, cx: &RunContext) {
         if self.min_retained > 0 && !self.input.quiet {
             let bytes = human_bytes(self.min_retained);
@@ -147,7 +147,7 @@ impl DominatorsArgs {
         }
     }
 
-    /// Returns the answer without rows if there is no starting point.
+    /// Returns an empty result, and prints a note, if there is no starting point.
     pub(super) fn without_start<R>(
         &self,
         cx: &RunContext,
@@ -162,13 +162,13 @@ impl DominatorsArgs {
         Ok(session.outcome(false))
     }
 
-    /// Notes why there is no answer.
+    /// Prints a note why there is no starting point.
     pub(super) fn note_no_start(&self, cx: &RunContext, dump: &DumpGraph<'_>) {
         note_no_start(cx, &self.input, self.of.as_ref(), dump);
     }
 }
 
-/// Returns the start of an answer; `None` if there is no such object, or none of them is reachable.
+/// Resolves the starting points for a selection; `None` if the object does not exist or none of the objects is reachable.
 pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'_>) -> Option<From> {
     let Some(of) = of.map(|of| of.resolve(dump.summary)) else { return Some(From::Roots) };
     if let SelectionKind::Object(id) = &of.what {
@@ -183,7 +183,7 @@ pub(in crate::cli::retention) fn from(of: Option<&Selection>, dump: &DumpGraph<'
     if tops.is_empty() { None } else { Some(From::Tops(tops)) }
 }
 
-/// Notes why there is no starting point.
+/// Prints a note why there is no starting point for a selection.
 pub(in crate::cli::retention) fn note_no_start(
     cx: &RunContext,
     input: &Input,

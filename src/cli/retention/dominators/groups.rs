@@ -46,7 +46,7 @@ fn retained_bytes(row: &DominatedGroupRow) -> u64 {
     row.group.retained_bytes.unwrap_or(0)
 }
 
-/// Returns the name of a class or package.
+/// Returns the name of a group's class or package.
 fn name(row: &DominatedGroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
 }

@@ -115,7 +115,7 @@ fn with_totals<'a>(
     answer
 }
 
-/// Returns the depth of each row below the starting row of its subtree.
+/// Returns the depth of each row, relative to the starting row of its subtree.
 fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> {
     let is_of_several = matches!(from, From::Tops(_));
     let mut top: Option<(Range<TreePosition>, u32)> = None;
@@ -131,15 +131,15 @@ fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> 
     places.iter().map(one).collect()
 }
 
-/// A row, its class, and data for drawing the tree.
+/// A row with its class, and data for drawing the tree.
 struct DominatorTreeLine<'a> {
     row: ListingRow,
     class: Option<&'a str>,
     /// Branch lines drawn before the object.
     branch: Branch,
-    /// Number of dominated objects that are shown, if some are not.
+    /// Number of dominated objects that are shown, if some are not shown.
     shown: Option<u64>,
-    /// `true` if no object dominates it although it is not a root: it is reachable from several roots.
+    /// `true` if no object dominates this one although it is not a root: it is reachable from several roots.
     is_held_by_several: bool,
 }
 

@@ -83,22 +83,22 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     Ok(session.outcome(nodes > 0))
 }
 
-/// Content of a row.
+/// Content of a row of the tree.
 #[derive(Debug, Clone)]
 enum MergedTreeItem {
     Node(MergedNode),
-    /// The nodes omitted below the row above: only in tables.
+    /// The nodes omitted below the row above; only in tables.
     Others(OmittedNodes),
 }
 
-/// A row, with the branch lines of a table.
+/// A row of the tree, and the branch lines of a table.
 #[derive(Debug, Clone)]
 struct MergedTreeRow {
     of: MergedTreeItem,
     branch: Branch,
 }
 
-/// Returns all nodes, for programs.
+/// Returns a row for each node, for programs.
 fn plain_rows(nodes: &[MergedNode]) -> Vec<MergedTreeRow> {
     nodes
         .iter()
@@ -106,7 +106,7 @@ fn plain_rows(nodes: &[MergedNode]) -> Vec<MergedTreeRow> {
         .collect()
 }
 
-/// Returns all nodes, with a line for omitted ones after the last shown node of each level.
+/// Returns a row for each node, with a row for omitted nodes after the last shown node of each level.
 fn table_rows(nodes: &[MergedNode], others: OmittedNodes) -> Vec<MergedTreeRow> {
     let mut rows: Vec<(MergedTreeItem, u32)> = Vec::new();
     // Nodes that the pass is inside of; their omitted siblings follow everything below them.
@@ -134,7 +134,7 @@ fn table_rows(nodes: &[MergedNode], others: OmittedNodes) -> Vec<MergedTreeRow> 
         .collect()
 }
 
-/// Builds rows.
+/// Builder of rows with names.
 struct MergedTreeMaker<'a> {
     summary: &'a Summary,
     edges: Edges<'a>,
@@ -185,7 +185,7 @@ impl<'a> MergedTreeMaker<'a> {
     }
 }
 
-/// A row with its name.
+/// A row of the tree, with the names of its class, object and field.
 struct MergedTreeLine {
     drawn: MergedTreeRow,
     class: Option<String>,
@@ -220,7 +220,7 @@ impl MergedTreeLine {
         }
     }
 
-    /// Returns a figure of a node.
+    /// Returns a number of the node; `null` for a row about omitted nodes.
     fn figure(&self, figure: fn(&MergedNode) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }

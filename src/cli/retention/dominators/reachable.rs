@@ -1,4 +1,4 @@
-//! Totals of all reachable objects: keys besides the rows, and shares of rows as percentages and bars.
+//! Totals of all reachable objects: JSON keys in addition to the rows, and shares of rows as percentages and bars.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::tree::Tree;
@@ -7,10 +7,10 @@ use hprof_report::tree;
 use crate::cli::prelude::*;
 use crate::cli::shared::output;
 
-/// Minimum width of a terminal for bars; in narrower ones names need the space.
+/// Minimum width of a terminal for bars; in a narrower one, names need the space.
 const ROOM_FOR_BARS: u16 = 100;
 
-/// Returns the keys besides the rows.
+/// Returns the keys in addition to the rows.
 pub(in crate::cli::retention) fn summary_columns() -> Columns<'static, Tree> {
     Columns::new([
         Column::new(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
@@ -18,7 +18,7 @@ pub(in crate::cli::retention) fn summary_columns() -> Columns<'static, Tree> {
     ])
 }
 
-/// Total that retained sizes are a share of.
+/// Total size of all reachable objects, of which retained sizes are a share.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::cli::retention) struct ReachableTotal {
     /// Total size of all reachable objects in bytes.
@@ -36,17 +36,17 @@ impl ReachableTotal {
         }
     }
 
-    /// Formats `part` as a percentage of the whole.
+    /// Formats `part` as a percentage of the total.
     pub(in crate::cli::retention) fn percent(self, part: u64) -> String {
         percent(part, self.bytes)
     }
 
-    /// Formats `part` of the whole as a bar.
+    /// Formats `part` of the total as a bar.
     pub(in crate::cli::retention) fn bar(self, part: u64) -> String {
         if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
     }
 
-    /// Returns the columns of the percentage and the bar, to follow the size itself.
+    /// Returns the table columns with the percentage and the bar, to follow the column of the size.
     pub(in crate::cli::retention) fn columns<'c, R: 'c>(
         self,
         retained_bytes: fn(&R) -> u64,

@@ -1,4 +1,4 @@
-//! Lines that allocated what accumulates, from a recording of Flight Recorder: in a sentence, and as columns.
+//! Lines of code that allocated what accumulates, from a recording of Flight Recorder: in a sentence, and as columns.
 
 use crate::cli::prelude::*;
 use crate::cli::shared::facts;
@@ -8,10 +8,10 @@ use hprof_query::recordings::allocation_sites::{AllocationRate, AllocationSite};
 use hprof_report::number::{format_count, hundredths};
 use hprof_report::value::list;
 
-/// Maximum number of lines that the evidence describes.
+/// Maximum number of lines of code that the evidence describes.
 const SHOWN_SITES: usize = 3;
 
-/// A line, and the total to which its share refers.
+/// A line of code that allocated a suspect's objects, and the total of which its bytes are a share.
 #[derive(Debug, Clone)]
 pub(crate) struct AllocatingLine {
     class: String,
@@ -20,13 +20,13 @@ pub(crate) struct AllocatingLine {
 }
 
 impl AllocatingLine {
-    /// Names the line.
+    /// Formats the line of code.
     pub(crate) fn frame(&self) -> String {
         frame(&self.line)
     }
 }
 
-/// Returns the lines of a suspect.
+/// Returns the lines of code that allocated a suspect's objects.
 pub(crate) fn lines(suspect: &Suspect) -> Vec<AllocatingLine> {
     let Some(of) = &suspect.allocated_in else { return Vec::new() };
     let line = |line: &LeakSite| AllocatingLine {
@@ -37,7 +37,7 @@ pub(crate) fn lines(suspect: &Suspect) -> Vec<AllocatingLine> {
     of.sites.iter().map(line).collect()
 }
 
-/// Returns the sentence about the allocation of what accumulates.
+/// Returns a sentence about the lines of code that allocated what accumulates.
 pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let of = suspect.allocated_in.as_ref()?;
     let class = &of.class;
@@ -111,7 +111,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     Some(format!("{class} {how} in {line}: {share}; {why}."))
 }
 
-/// Describes the first lines, each in a few words.
+/// Describes the first lines of code, each in a few words.
 pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
     let Some(of) = &suspect.allocated_in else { return Vec::new() };
     let text = |line: &LeakSite| {
@@ -126,13 +126,13 @@ pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
     of.sites.iter().take(SHOWN_SITES).map(text).collect()
 }
 
-/// Names a line and, if known, the caller that allocated the objects that stayed alive.
+/// Formats a line of code and, if known, the caller that allocated the objects that stayed alive.
 fn line_with_caller(line: &LeakSite) -> String {
     let caller = line.caller.as_ref().map(|caller| format!(", called by {caller}"));
     frame(line) + &caller.unwrap_or_default()
 }
 
-/// Names a line.
+/// Formats a line of code; an unknown one gets a placeholder.
 fn frame(line: &LeakSite) -> String {
     line.site.frame.as_ref().map_or_else(|| "an unknown method".to_owned(), ToString::to_string)
 }
@@ -145,7 +145,7 @@ fn rate(rate: AllocationRate) -> &'static str {
     }
 }
 
-/// Returns the columns of a line.
+/// Returns the columns for a line of code.
 pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
     let mut columns = facts::columns(AllocationSite::facts(), None, |site: &AllocatingLine| &site.line.site);
     // The retained part is placed between the line and its rate.
@@ -174,13 +174,13 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
     Columns::new(columns)
 }
 
-/// Returns the lines of a suspect in one CSV cell.
+/// Formats the lines of code of a suspect for one CSV cell.
 pub(crate) fn cell(suspect: &Suspect) -> Value<'static> {
     let sites = suspect.allocated_in.iter().flat_map(|of| &of.sites);
     sites.map(frame).collect::<Vec<_>>().join("; ").into()
 }
 
-/// Returns the columns of the samples of a class.
+/// Returns the columns for the allocation samples of a class.
 pub(crate) fn sample_columns<'c>() -> Columns<'c, AllocatedIn> {
     Columns::new([
         Column::new(names::CLASS, |of: &AllocatedIn| (&of.class).into()),

@@ -1,4 +1,4 @@
-//! Keys besides the suspects in JSON: class loaders, finalizers, memory outside the heap.
+//! JSON keys in addition to the suspects: class loaders, finalizers, memory outside the heap.
 
 use crate::cli::prelude::*;
 use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
@@ -16,6 +16,7 @@ use crate::cli::shared::paths;
 
 use super::{LeaksReport, facts, loaders, words};
 
+/// Returns the keys in addition to the suspects.
 pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
     let lines = |told: &&'a LeaksReport| facts::lines(told);
     Columns::new([
@@ -87,7 +88,7 @@ fn loader_groups<'c>() -> Columns<'c, LoaderGroup> {
     ])
 }
 
-/// Columns of the holders of class loaders.
+/// Returns the columns for the holders of class loaders.
 pub(super) fn loader_holders<'c>() -> Columns<'c, LoaderHolder> {
     Columns::new([
         Column::new(names::HOLDER_KIND, |holder: &LoaderHolder| holder.kind.name().into()),
@@ -109,6 +110,7 @@ pub(super) fn loader_holders<'c>() -> Columns<'c, LoaderHolder> {
 }
 
 fn loader_paths<'c>() -> Columns<'c, (ObjectId, LoaderHolderKind, RootPath)> {
+    /// A class loader, the kind of its holder, and a path from a GC root to it.
     type LoaderPath = (ObjectId, LoaderHolderKind, RootPath);
     Columns::new([
         Column::new(names::LOADER_OBJECT, |(loader, ..): &LoaderPath| id(*loader)),
@@ -142,6 +144,7 @@ fn buffer_owners<'c>() -> Columns<'c, BufferOwner> {
     ])
 }
 
+/// Returns the fields of a step of a path.
 pub(super) fn path_fields() -> Vec<JsonField> {
     vec![
         JsonField::new(names::OBJECT),
@@ -153,6 +156,7 @@ pub(super) fn path_fields() -> Vec<JsonField> {
     ]
 }
 
+/// Converts a step of a path to a JSON record.
 pub(super) fn step(step: &ObjectStep) -> Value<'_> {
     let is_class_object = step.class.as_deref() == Some("java.lang.Class");
     let (class, label) = match (&step.class, &step.label) {

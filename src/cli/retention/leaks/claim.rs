@@ -1,4 +1,4 @@
-//! Statements about what accumulates and how much: a headline uses the parts, a sentence all of it.
+//! Statements about what accumulates and how much: a headline uses the parts of a statement, a sentence all of it.
 
 use hprof_query::leaks::Leaks;
 use hprof_report::number::{human_bytes, percent};
@@ -7,9 +7,9 @@ use hprof_report::number::{human_bytes, percent};
 pub(super) struct Claim {
     /// Description of what accumulates and where, as in the headline.
     pub(super) what: String,
-    /// Text between that and the amount.
+    /// Text between `what` and the amount.
     pub(super) joint: &'static str,
-    /// Amount in bytes; `None` if it is not in the heap.
+    /// Amount in bytes; `None` if the memory is not in the heap.
     pub(super) bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Suspects in JSON and CSV.
+//! Columns for suspects in JSON and CSV.
 
 use crate::cli::prelude::*;
 use hprof_query::containers::{Container, ContainerRow};
@@ -17,18 +17,19 @@ use crate::cli::shared::{containers, facts, frameworks, paths};
 use super::beside::{path_fields, step};
 use super::{LeaksReport, allocated, beside, loaders, parts, words};
 
-/// A suspect.
+/// A suspect, and the report that contains it, as a row of the result.
 pub(super) struct SuspectLine<'a> {
     told: &'a LeaksReport,
     suspect: &'a Suspect,
 }
 
 impl<'a> SuspectLine<'a> {
+    /// Returns the suspect with this index, if there is one.
     pub(super) fn new(told: &'a LeaksReport, at: usize) -> Option<Self> {
         Some(Self { told, suspect: told.leaks.suspects.get(at)? })
     }
 
-    /// Returns the holders, if the suspect is class loaders.
+    /// Returns the holders of the class loaders, if the suspect consists of class loaders.
     fn loader_holders(&self) -> &'a [LoaderHolder] {
         let group = self.suspect.loader_group.and_then(|group| self.told.leaks.loaders.get(group));
         group.map_or(&[], |group| &group.holders)

@@ -1,4 +1,4 @@
-//! Facts about the heap besides the suspects, in sentences.
+//! Sentences about facts of the heap other than the suspects.
 
 use hprof_query::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::Leaks;
@@ -8,10 +8,10 @@ use hprof_report::number::{format_count, human_bytes, percent};
 
 use super::{LeaksReport, claim, loaders, words};
 
-/// A thread that retains less than the heap divided by this (1 percent) is not the reason that memory ran out.
+/// Divisor of the heap: a thread that retains less than this part (1 percent) is not the reason that memory ran out.
 const LITTLE_OF_HEAP: u64 = 100;
 
-/// Returns facts about the heap besides the suspects.
+/// Returns sentences about facts of the heap other than the suspects.
 pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
     let LeaksReport { leaks, facts, unreachable, recording, .. } = told;
     let mut all = Vec::new();

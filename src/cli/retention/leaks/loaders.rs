@@ -1,4 +1,4 @@
-//! Descriptions of class loaders of one application: number, reasons why they are alive, retained size.
+//! Descriptions of the class loaders of an application: number, reasons why they are alive, retained size.
 
 use hprof_query::leaks::loader_holders::{LoaderHolder, LoaderHolderKind};
 use hprof_query::leaks::loaders::LoaderGroup;
@@ -17,7 +17,7 @@ const SHOWN_HOLDERS: usize = 6;
 /// Maximum number of holders of a kind that a sentence names.
 const NAMED: usize = 3;
 
-/// Returns the words for one holder of a kind, and for several.
+/// Returns the noun for a holder of the given kind, in the singular and plural.
 const fn words_of(kind: LoaderHolderKind) -> [&'static str; 2] {
     match kind {
         LoaderHolderKind::Thread => ["a thread", "threads"],
@@ -38,7 +38,7 @@ const fn words_of(kind: LoaderHolderKind) -> [&'static str; 2] {
     }
 }
 
-/// Returns the usual term for a holder of a class loader.
+/// Returns the usual term for a holder of a class loader of the given kind.
 pub(super) const fn keeper(kind: LoaderHolderKind) -> &'static str {
     let [one, _] = words_of(kind);
     one
@@ -68,8 +68,8 @@ const fn is_of_thread(kind: LoaderHolderKind) -> bool {
     matches!(kind, LoaderHolderKind::Thread | LoaderHolderKind::ThreadLocal)
 }
 
-/// Describes the holders of the loaders of a group, with the number of loaders that each kind holds if there are several.
-/// `None` if no path is known.
+/// Describes the holders of the loaders in a group, with the number of loaders that each kind of holder keeps alive if there
+/// are several. `None` if no path is known.
 fn holders(group: &LoaderGroup) -> Option<String> {
     match group.holders.as_slice() {
         [] => None,
@@ -82,7 +82,7 @@ fn holders(group: &LoaderGroup) -> Option<String> {
     }
 }
 
-/// Formats a list of `count` names, of which the first few are named.
+/// Formats a list of `count` names; `first` are those that are named.
 fn name_list(first: &[String], count: u64) -> String {
     let named = first.get(..NAMED).unwrap_or(first);
     let others = count.saturating_sub(named.len() as u64);
@@ -93,7 +93,7 @@ fn name_list(first: &[String], count: u64) -> String {
     }
 }
 
-/// Returns the statement about the loaders of a group and their holders.
+/// Returns the statement about the loaders in a group and their holders.
 pub(super) fn claim(group: &LoaderGroup) -> Claim {
     let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
     let loaders = group_digits(group.loaders);
@@ -112,7 +112,7 @@ pub(super) fn claim(group: &LoaderGroup) -> Claim {
     Claim { what, joint: ": ", bytes: Some(group.retained_bytes) }
 }
 
-/// Describes groups that are not conclusions.
+/// Describes the groups that are not conclusions.
 pub(super) fn other_groups(leaks: &Leaks) -> impl Iterator<Item = String> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).map(|(_, group)| fact(leaks, group))
@@ -138,13 +138,13 @@ fn fact(leaks: &Leaks, group: &LoaderGroup) -> String {
     )
 }
 
-/// Returns the paths of groups that are not conclusions.
+/// Returns the paths to the loaders in groups that are not conclusions.
 pub(super) fn other_paths(leaks: &Leaks) -> Vec<Section> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).flat_map(|(_, group)| paths_of(group)).collect()
 }
 
-/// Shows why class loaders of one application are alive: a path for each kind of holder.
+/// Shows why the class loaders in a group are alive: one path for each kind of holder.
 pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
     let mut all = Vec::new();
     for holder in group.holders.iter().take(SHOWN_HOLDERS) {

@@ -1,4 +1,4 @@
-//! Suspects as Markdown, to be pasted into a ticket.
+//! Suspects as Markdown, to paste into a ticket.
 
 use std::io::{self, Write};
 
@@ -101,7 +101,7 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Escapes text of the dump for Markdown and shortens it to a line.
+/// Escapes text from the dump for Markdown and shortens it to a line.
 fn text(text: &str) -> String {
     markdown::text(&words::line(text))
 }

@@ -31,10 +31,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
 
-/// Output format of suspects.
+/// Value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaksFormat {
-    /// A format that every command has.
+    /// A format that all commands have.
     Rows(Format),
     /// Markdown, to paste into a ticket.
     Markdown,
@@ -95,11 +95,11 @@ pub(crate) struct LeaksArgs {
     color: ColorArg,
 }
 
-/// Data of an answer.
+/// Suspects and other findings that the command shows.
 struct LeaksReport {
     leaks: Leaks,
     facts: HeapFacts,
-    /// Shallow bytes of unreachable objects, and of all objects.
+    /// Shallow size in bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
     /// `true` if part of the dump is missing.
     is_damaged: bool,
@@ -139,7 +139,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
     Ok(ComparedRecording::outcome(told.recording.as_ref(), outcome))
 }
 
-/// Shows suspects as rows, or as text in place of a table.
+/// Shows suspects as rows; in place of a table, as text.
 fn show(
     cx: &RunContext,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Words for the place of a suspect, for what accumulates there, and for the parts of a holder.
+//! Descriptions of the place (path of fields) of a suspect, of what accumulates there, and of the parts of a holder.
 
 use hprof_query::leaks::contents::{ContentsLevel, Reason};
 use hprof_query::leaks::evidence::{Owner, RetainedPart};
@@ -11,13 +11,13 @@ use hprof_values::names;
 
 use crate::cli::shared::{containers, holder};
 
-/// Class of the objects that represent objects with a finalizer.
+/// Class of the objects that the JVM creates for objects with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
-/// Maximum number of parts that a sentence names.
+/// Maximum number of parts of a holder that a sentence names.
 pub(super) const NAMED_PARTS: usize = 3;
 
-/// Describes its place: the collection and the field that references it, and the application's field above it if that field is
-/// the JDK's.
+/// Describes the place of a suspect: the collection and the field that references it, and the application's field above it if
+/// that field belongs to the JDK.
 pub(super) fn place(suspect: &Suspect) -> Option<String> {
     if let Some(named) = &suspect.named {
         return Some(named.clone());
@@ -84,7 +84,7 @@ pub(super) fn elements(suspect: &Suspect) -> Option<String> {
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
 }
 
-/// Describes a level of what accumulates.
+/// Describes a level of the objects that accumulate.
 fn level(level: &ContentsLevel) -> String {
     let kind = if level.is_class_object { "class " } else { "" };
     match level.objects {
@@ -98,7 +98,7 @@ pub(super) fn accumulation_text(suspect: &Suspect) -> String {
     suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
 }
 
-/// Describes the largest parts of a holder.
+/// Describes the largest parts that a holder retains.
 pub(super) fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
     let text = |part: &RetainedPart| {
@@ -107,7 +107,7 @@ pub(super) fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Describes a part of a holder.
+/// Describes a part that a holder retains.
 pub(super) fn part_text(part: &RetainedPart) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
@@ -117,7 +117,7 @@ pub(super) fn part_text(part: &RetainedPart) -> String {
     }
 }
 
-/// Returns the pool of the threads, if it has `wanted` threads.
+/// Returns the name of the suspect's thread pool, if the pool has `wanted` threads.
 pub(super) fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
         Some(Reason::Threads { place, threads, .. }) if *threads == wanted => place.name.as_deref(),

@@ -1,4 +1,4 @@
-//! Suspects as text: sentences, path, contents, and the commands to type next.
+//! Suspects as text: sentences, path, contents, and suggested commands.
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::contents::Reason;
@@ -15,12 +15,12 @@ use crate::cli::shared::{holder, object, paths};
 
 use super::{LeaksReport, allocated, facts, loaders, parts, words};
 
-/// Frames shown of the thread that ran out of memory.
+/// Number of frames shown of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
 /// Maximum number of suggested commands.
 const STEPS: usize = 3;
 
-/// Returns the sections of the answer, without the commands.
+/// Returns the sections of the output, without the commands.
 pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
     let summary = session.heap.summary();
     let mut all = vec![Section::Line(words::headline(&told.leaks))];
@@ -81,7 +81,7 @@ fn conclusion_sections(
     }
 }
 
-/// Names the suspects that are parts of a conclusion.
+/// Returns a sentence with the numbers of the suspects that are parts of a conclusion.
 pub(super) fn parts_of_it(leaks: &Leaks, suspects: &[usize]) -> Option<String> {
     let titles: Vec<String> = suspects.iter().map(|at| words::title(leaks, *at)).collect();
     match titles.as_slice() {
@@ -124,7 +124,7 @@ fn made_of(told: &LeaksReport) -> Section {
     Section::Table(table)
 }
 
-/// Returns the parts of a holder.
+/// Returns the section about the parts of a holder.
 fn parts(told: &LeaksReport, suspect: &Suspect) -> Section {
     let mut table =
         TableBuilder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);

@@ -1,4 +1,4 @@
-//! Descriptions of suspects in sentences, and of their evidence in a few words.
+//! Sentences that describe suspects, and short descriptions of the evidence.
 
 use hprof_query::compare::places::library;
 use hprof_query::leaks::contents::Reason;
@@ -23,20 +23,20 @@ use super::claim::{Claim, amount};
 use super::loaders;
 use super::parts::{NAMED_PARTS, elements, local_text, parts, place, pool};
 
-/// Suffix for what accumulates behind soft references.
+/// Suffix if only soft references lead to what accumulates.
 const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
 /// Maximum number of threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 
-/// Maximum number of characters of a line, exceeded only by names made to fill the screen.
+/// Maximum number of characters of a line, exceeded only by hostile names.
 const LONGEST_LINE: usize = 1 << 12;
 
-/// Shortens a line for people.
+/// Shortens a line of text for people.
 pub(crate) fn line(text: &str) -> String {
     fit::middle(text, LONGEST_LINE)
 }
 
-/// Returns the one-line verdict on the heap: the same wherever it is shown.
+/// Returns the verdict on the heap in one line, the same in all results.
 pub(crate) fn headline(leaks: &Leaks) -> String {
     let heap = format!("the reachable heap of {}", human_bytes(leaks.reachable_bytes));
     let share = |bytes: u64| percent(bytes, leaks.reachable_bytes);
@@ -81,7 +81,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             };
             Some(format!("No leak suspect: {subject} {retains} {share} of {heap}, {but}"))
         }
-        // Besides garbage, the rest needs no mention.
+        // If there is garbage, the rest needs no mention.
         ([], []) if garbage.is_some() => None,
         ([], []) if leaks.reachable_bytes == 0 => {
             Some("No leak suspect: there are no reachable objects".to_owned())
@@ -97,22 +97,22 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
 
 /// Maximum number of causes that the headline names.
 const NAMED_CAUSES: usize = 3;
-/// Minimum part of the heap that a further cause retains to be named, as 1/N.
+/// Divisor of the heap: a further cause is named if it retains at least this part.
 const PART_OF_CAUSE: u64 = 10;
 
-/// Returns the conclusions that the headline names: the first, and two more that retain a tenth of the heap.
+/// Returns the conclusions that the headline names: the first, and up to two more that retain a tenth of the heap.
 pub(crate) fn conclusions_in_headline(leaks: &Leaks) -> impl Iterator<Item = &Conclusion> {
     let is_large = |one: &Conclusion| one.retained_bytes >= leaks.reachable_bytes / PART_OF_CAUSE;
     let named = leaks.conclusions.iter().enumerate().take(NAMED_CAUSES);
     named.filter(move |(at, one)| *at == 0 || is_large(one)).map(|(_, one)| one)
 }
 
-/// Returns a conclusion as a sentence.
+/// Describes a conclusion in a sentence.
 pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
     format!("{}.", claim(leaks, one).text(leaks))
 }
 
-/// Returns a conclusion as a sentence, and one about its allocation if there is a recording.
+/// Describes a conclusion in a sentence, followed by a sentence about its allocation if there is a recording.
 pub(crate) fn with_allocation(leaks: &Leaks, one: &Conclusion) -> String {
     let suspect = match one.cause {
         Cause::Suspect(at) => leaks.suspects.get(at),
@@ -145,8 +145,8 @@ pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
     matches!(leaks.largest(), Some(LargestFinding::Conclusion(_)))
 }
 
-/// Describes the biggest object, without a full stop. If it is not a leak suspect, this is said first, with a
-/// reference to the conclusions.
+/// Describes the biggest object, without a full stop. If the object is not a leak suspect, the text begins by saying so, and
+/// refers to the conclusions.
 pub(crate) fn largest(leaks: &Leaks) -> String {
     match leaks.largest() {
         Some(LargestFinding::Conclusion(one)) => claim(leaks, one).text(leaks),
@@ -181,8 +181,8 @@ pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
         .join(" ")
 }
 
-/// Returns the title of a row's evidence: conclusions are numbered as in the headline, other rows by their own
-/// number.
+/// Returns the title of the evidence for a suspect: conclusions are numbered as in the headline, other suspects by their own
+/// numbers.
 pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     let is_it = |one: &Conclusion| one.suspect() == at;
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
@@ -201,7 +201,7 @@ pub(super) fn suspect_title(number: usize) -> String {
     format!("Suspect {}", number + 1)
 }
 
-/// Returns the first sentence: what accumulates, where, and how much.
+/// Returns the first sentence about a suspect: what accumulates, where, and how much.
 pub(crate) fn first_sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == LeakVerdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
@@ -217,7 +217,7 @@ pub(crate) fn first_sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     format!("{}.", accumulation(suspect).text(leaks))
 }
 
-/// Names another holder of what accumulates.
+/// Describes another holder of what accumulates.
 pub(super) fn other_holder(other: &OtherHolder) -> String {
     other.called.clone().unwrap_or_else(|| holder::text(&other.holder, [false, false]))
 }
@@ -269,7 +269,8 @@ pub(crate) fn describe_accumulation(suspect: &Suspect) -> String {
     accumulation(suspect).what
 }
 
-/// Returns whether [`describe_accumulation`] says more than the place: the words of a framework's rule, or what threads do.
+/// Returns whether [`describe_accumulation`] contains more than the place: the text of a framework's rule, or a description
+/// of elements, threads or class loaders.
 pub(crate) fn says_more(suspect: &Suspect) -> bool {
     let is_said = suspect.framework.as_ref().is_some_and(|known| known.text.is_some());
     is_said
@@ -277,7 +278,7 @@ pub(crate) fn says_more(suspect: &Suspect) -> bool {
         || matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }))
 }
 
-/// Returns the sentence of a framework's rule.
+/// Returns the sentence that a framework's rule has for the suspect, if any.
 fn rule_sentence(suspect: &Suspect) -> Option<&str> {
     suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty())
 }
@@ -295,7 +296,7 @@ fn what_accumulates(suspect: &Suspect) -> String {
         };
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
-        // The words of the rule already describe classes of the framework itself.
+        // The sentence of the rule already describes classes of the framework itself.
         let known = [
             suspect.base.class.as_deref().unwrap_or_default(),
             suspect.framework.as_ref().map_or("", |known| known.class.as_str()),
@@ -471,7 +472,7 @@ fn keeps_alive(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// Returns what the suspect retains, if that is clearly more than what accumulates.
+/// Returns a sentence about the retained size of the suspect, if it is clearly more than what accumulates.
 fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     let beside = suspect.retained_bytes.saturating_sub(suspect.accumulated_bytes);
     (beside > suspect.retained_bytes / 20).then(|| {
@@ -479,7 +480,7 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// Describes threads from whose fields it is reachable, unless the thread itself is the suspect.
+/// Describes the threads from whose fields the suspect is reachable, unless the suspect is a thread.
 fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     let root = paths
         .path
@@ -521,7 +522,7 @@ fn thread(suspect: &Suspect) -> String {
     format!("{}{oom} only has it in a local of {}.", capital(&name), frame_name(&paths.path))
 }
 
-/// Notes that a frame also references it, if the path goes through fields.
+/// Describes the stack frame that references the suspect: as the only holder, or in addition to fields.
 fn frame(paths: &Paths) -> Option<String> {
     if paths.only_frames {
         return Some(format!("Only frames of threads hold it: {}.", paths::describe_root(&paths.path.root)));
@@ -538,7 +539,7 @@ fn frame_of(root: &RootView) -> String {
     root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
 }
 
-/// Describes a queue.
+/// Describes the queue that contains what accumulates: its size, limit and threads.
 fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
@@ -575,7 +576,7 @@ pub(super) fn subject(suspect: &Suspect) -> String {
     object_name(&suspect.object, suspect.what)
 }
 
-/// Describes an object by its name.
+/// Describes an object by its kind or class, and its label or ID.
 fn object_name(named: &NamedObject, what: SuspectObject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
@@ -609,7 +610,7 @@ fn capital(text: &str) -> String {
     }
 }
 
-/// Returns the frames without those of the error itself.
+/// Returns the frames below the constructors of the error.
 pub(crate) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`; if the path is still too
-//! long, its middle is omitted.
+//! Shortening of long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`; if the path is still
+//! too long, its middle is omitted.
 
 use hprof_report::number::group_digits;
 use hprof_values::names;
@@ -7,19 +7,19 @@ use hprof_values::names;
 /// Minimum number of equal steps that become one line.
 const LEAST: usize = 3;
 
-/// Content of a table line.
+/// A line of a table with a shortened path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathSegment {
     /// A step, by its index.
     Step(usize),
-    /// Equal steps.
+    /// Consecutive equal steps, shown in one line.
     Chain {
-        /// Index of the first.
+        /// Index of the first step.
         first: usize,
-        /// Number of them.
+        /// Number of steps.
         steps: usize,
     },
-    /// Number of omitted steps.
+    /// Number of omitted steps between the shown ones.
     Between(usize),
 }
 
@@ -32,7 +32,7 @@ impl PathSegment {
     }
 }
 
-/// Returns at most `most` lines, and one for the middle, for the steps with these ascending indices. Consecutive
+/// Returns at most `most` lines for the steps with these ascending indices, and one for the omitted middle. Consecutive
 /// steps with the same `key` form a chain; the last step, the target, and steps without a key are never part of one.
 pub(super) fn shorten<K: PartialEq>(
     places: impl IntoIterator<Item = usize>,
@@ -73,7 +73,7 @@ pub(super) fn shorten<K: PartialEq>(
     pieces
 }
 
-/// Describes a chain by the class of the object before it and its reference to the first step.
+/// Describes a chain of steps by the class of the object before it and its reference to the first step.
 pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
     let holder = holder.map(names::simple).unwrap_or_default();
     let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };

@@ -21,22 +21,22 @@ use crate::cli::shared::{messages, object, object_columns, paths};
 use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Maximum number of lines without a branch in a table; the middle of more is omitted.
+/// Maximum number of lines of a sequence without a branch in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 12;
 
-/// The trees and the data shown of their objects.
+/// The merged paths, and descriptions of the objects on them.
 struct Trees {
     merged: MergedPaths,
-    /// Steps, parallel to `merged.nodes`.
+    /// Steps, one for each of `merged.nodes`.
     steps: Vec<ObjectStep>,
-    /// Roots, in their order; for each format, as the table shows more of each.
+    /// Roots in their order, separately for each format, as the table shows more data.
     roots: Vec<Vec<RootView>>,
-    /// Indices of selections of classes without objects.
+    /// Indices of the selections whose classes have no objects.
     missing: Vec<usize>,
 }
 
 impl Trees {
-    /// Returns the parent of a node.
+    /// Returns the parent of a node: the object that references it.
     fn holder(&self, at: usize) -> Option<&ObjectStep> {
         self.merged.nodes.get(at)?.parent.and_then(|parent| self.steps.get(parent))
     }
@@ -93,7 +93,7 @@ fn find(
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
-/// Returns the data shown of each node: the children of an object are read together.
+/// Returns the description of each node: the children of an object are read together.
 fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| nodes.get(*at).map(|node| node.parent));
@@ -113,7 +113,7 @@ fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Notes what rows cannot show.
+/// Prints notes about what the rows cannot show.
 fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Exclusions) {
     let note = |text: &str| cx.emit("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
@@ -158,13 +158,13 @@ fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Select
     }
 }
 
-/// An object on the paths.
+/// An object on the merged paths, as a row of the result.
 struct PathObject<'a> {
     node: &'a PathNode,
     step: &'a ObjectStep,
-    /// Object that references it.
+    /// Object that references this one, if it is not a root.
     parent: Option<&'a ObjectStep>,
-    /// Root, if it has no parent.
+    /// GC root, if the object has no parent.
     root: Option<&'a RootView>,
 }
 
@@ -220,11 +220,11 @@ fn summary_columns() -> Columns<'static, MergedPaths> {
 enum MergedPathLine {
     /// A node, by its index.
     Node(usize),
-    /// Consecutive equal steps: index of the first, and number.
+    /// Consecutive equal steps: index of the first step, and number of steps.
     Chain(usize, usize),
     /// Number of omitted steps in between.
     Between(usize),
-    /// Nodes omitted below a node, or omitted roots.
+    /// Number of nodes omitted below a node, or of omitted roots.
     More(More),
 }
 
@@ -241,7 +241,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     }
     let branches =
         |at: usize, node: &PathNode| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
-    // The line about omitted nodes follows all nodes shown there.
+    // The line about omitted nodes follows all nodes that are shown at the same level.
     let mut open: Vec<(u32, u32, More)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
     let mut lines: Vec<(u32, bool, MergedPathLine)> = Vec::new();
@@ -281,7 +281,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     lines
 }
 
-/// Shortens the last lines: a sequence of nodes without a branch.
+/// Shortens the lines of these last nodes, a sequence without a branch.
 fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
     let kept = lines.len().saturating_sub(nodes.len());
     let Some((depth, ..)) = lines.get(kept) else { return };
@@ -303,7 +303,7 @@ fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: R
     }));
 }
 
-/// A line of the table with its texts.
+/// A line of the table, formatted.
 struct MergedTableLine<'a> {
     objects: Option<u64>,
     step: Option<&'a ObjectStep>,
@@ -317,7 +317,7 @@ fn table_lines<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
     let rows: Vec<PathObject<'_>> = rows(trees, roots).collect();
-    // By depth: the start of lines below the last branch.
+    // By depth: the start of the lines below the last branch.
     let mut below: Vec<Branch> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());
     for (depth, starts, line) in lines {

@@ -23,7 +23,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const DEFAULT_BELOW: usize = 5;
 /// Default number of paths to each object.
 const DEFAULT_PATHS: u16 = 3;
-/// Number of branches in total, unless more are requested below a node.
+/// Total number of branches shown, unless more are requested below a node.
 const DEFAULT_BRANCHES: usize = 24;
 
 /// Values of `--exclude`.
@@ -102,16 +102,16 @@ impl PathsToRootArgs {
         references.without_roots(self.exclude_roots.iter().copied())
     }
 
-    /// Returns limits on what is shown of merged paths.
+    /// Returns the limits on how much of the merged paths is shown.
     fn show(&self) -> Show {
         let top = self.top.rows(self.output.format());
-        // A limit below each node alone does not limit the answer: its levels multiply.
+        // A limit below each node alone does not limit the result: its levels multiply.
         let branches = top.map(|top| top.max(DEFAULT_BRANCHES));
         let has_examples = top.is_some() && !self.top.is_given();
         Show { top, depth: self.depth.filter(|depth| *depth > 0), branches, has_examples }
     }
 
-    /// Notes options that have no effect because they apply only to classes or only to objects.
+    /// Prints notes about options that have no effect because they apply only to classes or only to objects.
     fn notes(&self, cx: &RunContext, are_objects: bool) {
         if self.input.quiet {
             return;

@@ -19,15 +19,15 @@ use super::{excluded_references, excluded_roots};
 const MAX_LINES: usize = 40;
 /// Number of steps at either end of a path in which chains are detected for a table.
 const LOOKED_AT: usize = 100_000;
-/// Maximum number of named fields that also reference what a frame references.
+/// Maximum number of named fields that reference the same object as a frame.
 const MAX_HOLDERS: usize = 3;
 
-/// The paths to one object, and how they were found.
+/// The paths to one object, and the outcome of the search.
 struct Paths {
     id: ObjectId,
     what: PathsOutcome,
     paths: Vec<PathView>,
-    /// `true` if there is no other path.
+    /// `true` if there are no more paths.
     are_all: bool,
     /// `true` if all paths go through frames.
     only_frames: bool,
@@ -40,26 +40,26 @@ struct Paths {
 pub(super) struct PathLimits {
     /// Maximum number of paths.
     pub(super) most: u16,
-    /// Maximum number of referrers to search.
+    /// Maximum number of referrers that the search reads.
     pub(super) budget: Option<u64>,
 }
 
-/// Reason for the paths found, or for their absence.
+/// Outcome of the search for paths to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathsOutcome {
     NoSuchObject,
     Unreachable,
-    /// Reachable, but not from the roots that are not excluded; otherwise the roots are inconsistent.
+    /// The object is reachable, but not from the roots that are not excluded; otherwise the roots are inconsistent.
     Nothing,
     Paths,
-    /// Only through excluded references.
+    /// There are only paths through excluded references.
     OnlyExcluded,
-    /// None before the search gave up.
+    /// No path was found before the search gave up.
     GivenUp,
 }
 
 impl PathsOutcome {
-    /// Returns the value in JSON.
+    /// Returns the value in JSON output.
     fn name(self) -> &'static str {
         match self {
             Self::NoSuchObject => "no_such_object",
@@ -72,12 +72,13 @@ impl PathsOutcome {
     }
 }
 
+/// A path to the object, as shown.
 struct PathView {
     root: RootView,
     through_frame: bool,
-    /// Fields that also reference the object at which a path through a frame starts, nearest first.
+    /// Fields that reference, in addition to a frame, the object at which the path starts, nearest first.
     also_held_by: Vec<String>,
-    /// Number of the path that these fields are on.
+    /// Number of the path that contains these fields.
     also_on: usize,
     lines: Vec<StepLine>,
 }
@@ -91,7 +92,7 @@ pub(super) fn run(
     excluded: Exclusions,
 ) -> anyhow::Result<Outcome> {
     let format = output.format();
-    // A table shows other parts of long paths, and more of their roots.
+    // A table shows other segments of long paths, and more about their roots.
     let (session, found) = Session::ask(cx, input, |dump| {
         let view = View::new(dump);
         let find = |format: &Format| -> Vec<Paths> {
@@ -171,8 +172,8 @@ fn find(
     Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames, gave_up }
 }
 
-/// Returns the fields that also reference a root that is one only because of a frame, nearest first, up to a static
-/// one: those of the first path through fields that contains it, with the number of that path.
+/// Returns the fields that reference an object which is a root only because of a frame, nearest first, up to a static field.
+/// They are on the first path through fields that contains the object; returns the number of that path as well.
 fn also_held_by(
     view: &View<'_>,
     root: ObjectIndex,
@@ -203,7 +204,7 @@ fn also_held_by(
     Some((number, holders))
 }
 
-/// Notes what rows cannot show: why there are no paths, whether others exist, and what was excluded.
+/// Prints notes about what the rows cannot show: why there are no paths, whether others exist, and what was excluded.
 fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Exclusions) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
@@ -249,7 +250,7 @@ fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, 
     cx.emit("note", &text);
 }
 
-/// A path and its target object.
+/// A path and its target object, as a row of the result.
 struct PathLine<'a> {
     to: &'a Paths,
     path: &'a PathView,
@@ -298,7 +299,7 @@ fn summary_columns<'a>() -> Columns<'a, &'a [Paths]> {
     })])
 }
 
-/// Returns the sections of a table: a heading and a table for each path.
+/// Returns the sections of the output: a heading and a table for each path.
 fn sections(found: &[Paths]) -> Vec<Section> {
     let mut sections = Vec::new();
     for to in found {
@@ -328,7 +329,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
     sections
 }
 
-/// A line of the table of a path.
+/// A line in the table of a path.
 pub(in crate::cli::retention) enum StepLine {
     Step(ObjectStep),
     /// Description of objects that are shown together.
@@ -338,6 +339,7 @@ pub(in crate::cli::retention) enum StepLine {
 }
 
 impl StepLine {
+    /// Returns the step, unless the line is about several objects.
     pub(in crate::cli::retention) fn step(&self) -> Option<&ObjectStep> {
         match self {
             Self::Step(step) => Some(step),
@@ -345,7 +347,7 @@ impl StepLine {
         }
     }
 
-    /// Returns the text for objects that are shown together or omitted.
+    /// Returns the description of objects that are shown together or omitted; empty for a step.
     pub(in crate::cli::retention) fn between(&self) -> &str {
         match self {
             Self::Step(_) => "",
@@ -353,13 +355,13 @@ impl StepLine {
         }
     }
 
-    /// Formats a step.
+    /// Formats a cell of a step.
     fn of_step(&self, cell: impl Fn(&ObjectStep) -> String) -> String {
         self.step().map(cell).unwrap_or_default()
     }
 }
 
-/// Returns the lines of the table of a path.
+/// Returns the lines in the table of a path.
 fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     let (graph, summary) = (view.edges.dump.graph, view.edges.dump.summary);
     let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
@@ -384,13 +386,13 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
-/// Returns the table of a path that was already read.
+/// Returns the table of a path whose steps were already read. `left_out`: step index and number of omitted objects.
 pub(in crate::cli::retention) fn table_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Section {
     let lines = lines_of(steps, left_out);
     Section::table(&line_columns(), lines.iter())
 }
 
-/// Returns the lines of a path that was already read. `left_out`: step index and number of omitted objects.
+/// Returns the lines of a path whose steps were already read. `left_out`: step index and number of omitted objects.
 pub(in crate::cli::retention) fn lines_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Vec<StepLine> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {

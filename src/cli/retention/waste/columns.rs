@@ -1,4 +1,4 @@
-//! Columns of kinds of waste.
+//! Columns for kinds of waste.
 
 use crate::cli::prelude::*;
 use hprof_query::waste::{Example, FieldGroupBy, FieldSum, FindingPart, Waste, WasteRow};
@@ -10,11 +10,11 @@ use super::WORDS;
 use crate::cli::shared::facts;
 use crate::cli::shared::keys::word_of;
 
-/// A kind of waste.
+/// A kind of waste, as a row of the result.
 pub(super) struct WasteLine<'a> {
     pub(super) waste: &'a Waste,
     pub(super) row: &'a WasteRow,
-    /// Number of fields shown.
+    /// Maximum number of fields shown; `None` for all.
     pub(super) top: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ fn first_fields(row: &WasteRow, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
 }
 
-/// Returns the title of the column that fields are grouped by.
+/// Returns the title of the column with the names of fields, or of the classes, loaders or packages that contain them.
 pub(super) const fn title(by: FieldGroupBy) -> &'static str {
     match by {
         FieldGroupBy::Field => "field",
@@ -49,7 +49,8 @@ pub(super) fn name(field: &FieldSum) -> String {
     }
 }
 
-/// Returns the link of a field: the page of its declaring class; a group by package has none.
+/// Returns the link target of a field: its declaring class or, if fields are grouped by loader, the loader. A package has no
+/// link.
 fn target(field: &FieldSum, by: FieldGroupBy) -> Option<CellTarget> {
     match (by, &field.class, field.loader) {
         (FieldGroupBy::Field | FieldGroupBy::Class, Some(class), _) => {
@@ -60,7 +61,7 @@ fn target(field: &FieldSum, by: FieldGroupBy) -> Option<CellTarget> {
     }
 }
 
-/// Returns the page of a kind.
+/// Returns the link target of a kind of waste: its page.
 fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
     Some(CellTarget::Page(format!("waste?kind={}", word_of(&WORDS, row.row.kind))))
 }
@@ -103,6 +104,7 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
     Columns::new(facts::own_columns(FieldSum::facts()))
 }
 
+/// Returns the columns for the parts of a kind of waste.
 pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
     let columns = Columns::new([
         Column::new(names::WHAT, |part: &FindingPart| (&part.what).into()),
@@ -124,6 +126,7 @@ pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
     ])
 }
 
+/// Returns the columns for example objects.
 pub(super) fn examples<'c>() -> Columns<'c, Example> {
     let columns = Columns::new([
         Column::new(names::OBJECT, |example: &Example| id(example.object)),
@@ -143,6 +146,7 @@ pub(super) fn examples<'c>() -> Columns<'c, Example> {
     ])
 }
 
+/// Returns the keys in addition to the rows.
 pub(super) fn summary_columns<'a>() -> Columns<'a, &'a Waste> {
     Columns::new([
         Column::new(names::TOTAL.dot(names::WASTED_BYTES), |waste: &&'a Waste| waste.wasted_bytes.into()),
@@ -153,13 +157,14 @@ pub(super) fn summary_columns<'a>() -> Columns<'a, &'a Waste> {
     ])
 }
 
-/// A kind and one of its fields: a row of CSV, and of a table of one kind.
+/// A kind of waste and one of its fields: a row of CSV, or of the table of one kind.
 pub(super) struct FlatRow<'a> {
     pub(super) of: &'a WasteRow,
-    /// `None` for a kind without fields.
+    /// Field that references the waste; `None` for a kind without fields.
     pub(super) field: Option<&'a FieldSum>,
 }
 
+/// Returns a row for each field of each kind, and one for each kind without fields.
 pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
     let rows = waste.rows.iter().flat_map(|of| {
         let fields = first_fields(of, top);
@@ -169,6 +174,7 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
     rows.collect()
 }
 
+/// Returns the columns for a kind of waste and one of its fields.
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
         Column::new(names::KIND, |row: &FlatRow<'a>| row.of.kind.name.into()),
@@ -184,7 +190,7 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     ])
 }
 
-/// Returns the columns of the fields of one kind.
+/// Returns the columns for the fields of one kind of waste; `bytes` is the total size of the kind.
 pub(super) fn of_fields<'a>(by: FieldGroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
     Columns::new([]).table([
         TableColumn::table_only("wasted", Align::Right, |field: &&'a FieldSum| {

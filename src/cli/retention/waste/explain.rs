@@ -8,7 +8,7 @@ use hprof_report::fit;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
-/// Prints the explanation of a kind.
+/// Prints the explanation of a kind of waste.
 pub(super) fn show(cx: &RunContext, kind: &WasteKind) -> anyhow::Result<()> {
     let mut out = cx.writer();
     writeln!(out, "{}\n\nWhat it is\n{}\n", kind.name, wrap_paragraph(kind.meaning))?;
@@ -17,7 +17,7 @@ pub(super) fn show(cx: &RunContext, kind: &WasteKind) -> anyhow::Result<()> {
     output::finish_if(out, Ok(()))
 }
 
-/// Maximum line width; a terminal of this width breaks none.
+/// Maximum line width: a terminal of this width does not break lines.
 const WIDTH: usize = 80;
 
 /// Wraps a paragraph into lines of at most [`WIDTH`] columns.

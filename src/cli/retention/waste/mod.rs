@@ -30,7 +30,7 @@ const GROUP_BY: &[Keyword<FieldGroupBy>] = &[
     ("package", FieldGroupBy::Package, "The package of that class"),
 ];
 
-/// Values of `--kind` and `--explain`.
+/// Values of `--kind` and `--explain`: the kinds of waste.
 static WORDS: LazyLock<Vec<Keyword<&WasteKind>>> = LazyLock::new(|| {
     let word = |kind: &'static WasteKind| -> Keyword<&WasteKind> {
         (kind.name.replace('_', "-").leak(), kind, kind.summary)
@@ -83,7 +83,7 @@ pub(crate) struct WasteArgs {
     output: Output,
 }
 
-/// Makes the dump optional, as explaining needs none: the placeholder value is ignored.
+/// Makes the argument for the dump optional, as `--explain` needs none; the placeholder value is ignored.
 fn without_dump(dump: clap::Arg) -> clap::Arg {
     let explains = clap::builder::ArgPredicate::IsPresent;
     dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")

@@ -1,4 +1,4 @@
-//! Waste as text for people.
+//! Text for people about wasted memory.
 
 use hprof_query::waste::{FieldGroupBy, Waste, WasteKind};
 
@@ -10,10 +10,10 @@ use super::{WORDS, columns};
 
 /// Maximum number of suggested commands.
 const STEPS: usize = 2;
-/// Maximum number of parts shown of a kind.
+/// Maximum number of parts shown for a kind of waste.
 const PARTS: usize = 10;
 
-/// Returns the answer in one line.
+/// Describes the wasted memory in one line.
 pub(super) fn headline(waste: &Waste) -> String {
     let Waste { wasted_bytes, all_bytes, .. } = waste;
     if waste.rows.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn headline(waste: &Waste) -> String {
     )
 }
 
-/// Returns the suggested commands, for the kinds with the most additional waste.
+/// Returns the suggested commands, about the kinds with the most additional waste.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::new(input);
     let mut kinds: Vec<(u64, &'static WasteKind)> =
@@ -44,7 +44,7 @@ pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     kinds.into_iter().take(STEPS).map(step).collect()
 }
 
-/// Renders one kind: its fields, its parts, examples.
+/// Renders one kind of waste: its fields, its parts, examples.
 pub(super) fn one_kind(
     cx: &RunContext,
     session: &Session,

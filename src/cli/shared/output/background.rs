@@ -1,4 +1,4 @@
-//! Writing in a thread of its own, while the next bytes are computed.
+//! Writing on a separate thread, while the next bytes are computed.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +9,7 @@ const CHUNK: usize = 1 << 20;
 /// Maximum number of chunks in memory.
 const CHUNKS: usize = 16;
 
-/// Runs `work` with a writer whose bytes another thread writes to `out`. Returns the result of `work`, and that of
+/// Runs `work` with a writer whose bytes another thread writes to `out`. Returns the result of `work`, and the result of
 /// writing.
 pub(crate) fn in_background<T>(
     out: &mut (dyn Write + Send),
@@ -45,10 +45,10 @@ pub(crate) fn in_background<T>(
     })
 }
 
-/// Writer that passes chunks to the thread.
+/// A writer that passes chunks to the writing thread.
 struct Chunks {
     sender: SyncSender<Vec<u8>>,
-    /// Chunks that were written.
+    /// Chunks that were written and can be reused.
     free: Receiver<Vec<u8>>,
     chunk: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! Answers written to a file: it appears complete or not at all.
+//! Output files: a file gets its name when it is complete, or not at all.
 //!
-//! The directory of the file is opened once, and everything is done in that open directory: whoever may rename it, or put a
-//! link in its place, does not make this process write, rename or remove elsewhere.
+//! The directory of the file is opened once, and all operations use that open directory: whoever may rename it, or replace it
+//! with a link, cannot make this process write, rename or remove files in another directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};
@@ -25,7 +25,7 @@ pub(crate) struct OutFile {
     existing: Existing,
 }
 
-/// Treatment of an existing file.
+/// Handling of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
     Replace,
@@ -33,14 +33,14 @@ pub(crate) enum Existing {
 }
 
 impl Existing {
-    /// Returns the treatment that `--force` requests.
+    /// Returns the handling according to `--force`.
     pub(crate) fn new(is_forced: bool) -> Self {
         if is_forced { Self::Replace } else { Self::Keep }
     }
 }
 
 enum To {
-    /// Temporary file beside the file that it will replace.
+    /// Temporary file in the directory of the file that it will replace.
     Temporary(Temporary),
     /// File without a name: nothing is left of it even if this process is killed.
     #[cfg(target_os = "linux")]
@@ -60,17 +60,17 @@ impl To {
     }
 }
 
-/// Maximum number of links that lead to a file, as in Linux.
+/// Maximum number of links that are followed to a file, as in Linux.
 const MAX_LINKS: usize = 40;
 
 /// Maximum number of attempts to lock a temporary file.
 const ATTEMPTS: u32 = 10;
 
-/// A name in an open directory.
+/// A file name in an open directory.
 struct FileTarget {
     dir: Arc<OpenDir>,
     name: OsString,
-    /// Path for messages.
+    /// Path of the file, for messages.
     path: PathBuf,
 }
 
@@ -88,7 +88,7 @@ impl FileTarget {
         Ok(Self { dir: Arc::new(dir), name, path })
     }
 
-    /// Returns the existing entry of that name, if any.
+    /// Returns the existing directory entry of this name, if any.
     fn existing(&self) -> anyhow::Result<Option<Entry>> {
         match self.dir.entry_of(&self.name) {
             Ok(entry) => Ok(Some(entry)),
@@ -172,11 +172,11 @@ impl OutFile {
         Ok(Self { place, to: To::Temporary(file), existing })
     }
 
-    /// Gives the name `path` to a complete private file of the same file system.
+    /// Links a complete private file to the name `path` in the same file system.
     ///
     /// # Errors
     ///
-    /// Those of the system: some file systems have no links.
+    /// Errors of the system: some file systems do not support links.
     #[cfg(target_os = "linux")]
     pub(crate) fn link_private(path: &Path, file: &File, existing: Existing) -> io::Result<()> {
         let place = FileTarget::new(path.to_owned(), path).map_err(io::Error::other)?;
@@ -188,7 +188,7 @@ impl OutFile {
         &self.place.path
     }
 
-    /// Returns a path by which the written data can be read before the file has its name.
+    /// Returns a path at which the written data can be read before the file has its final name.
     pub(crate) fn unnamed_path(&self) -> PathBuf {
         match &self.to {
             #[cfg(target_os = "linux")]
@@ -219,7 +219,8 @@ impl OutFile {
     }
 }
 
-/// A file to remove when another one is complete: in the directory in which it was found, if it is still the same.
+/// A file to remove when another one is complete. It is removed only from the directory where it was found, and if it is the
+/// same file.
 pub(crate) struct OldFile {
     place: FileTarget,
     there: Entry,
@@ -233,7 +234,7 @@ impl OldFile {
         Some(Self { place, there })
     }
 
-    /// Removes it.
+    /// Removes the file.
     pub(crate) fn remove(self) -> anyhow::Result<()> {
         let removed = self.place.dir.remove_made(&self.place.name, self.there.id);
         removed.with_context(|| format!("cannot remove {}", self.place.path.display()))
@@ -246,7 +247,7 @@ fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Exi
     match dir.link(file, name) {
         // An existing file is replaced atomically.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
-            // Others remove what is not locked.
+            // Other processes remove files that are not locked.
             let _ = file.try_lock();
             Temporary::link(dir, PREFIX, SUFFIX, file)?.publish(name)
         }
@@ -254,8 +255,8 @@ fn publish_nameless(file: &File, dir: &Arc<OpenDir>, name: &OsStr, existing: Exi
     }
 }
 
-/// Refuses a link that another user may have made for root, who may write everywhere. Others may only write where the
-/// system lets them.
+/// Returns an error for a link that another user may have made for root, who may write everywhere. Other users may write only
+/// where the system permits it.
 fn refuse_link_of_another(link: &Entry, path: &Path, asked: &Path) -> anyhow::Result<()> {
     #[cfg(unix)]
     anyhow::ensure!(
@@ -270,7 +271,7 @@ fn refuse_link_of_another(link: &Entry, path: &Path, asked: &Path) -> anyhow::Re
     Ok(())
 }
 
-/// Returns `true` if the file `there` at `path` is one of these files.
+/// Returns whether the file `there` at `path` is one of the `inputs`.
 fn is_one_of(path: &Path, there: &Entry, inputs: &[&Path]) -> bool {
     #[cfg(unix)]
     {
@@ -290,9 +291,9 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     parent_of(path)
 }
 
-/// Creates the temporary file that becomes `path`, in its directory, and removes those of killed processes.
+/// Creates the temporary file that becomes `path`, in the same directory, and removes temporary files of killed processes.
 ///
-/// Each is locked by the process that writes it while that process lives.
+/// Each temporary file is locked by the process that writes it, as long as the process lives.
 fn temporary(path: &Path, dir: &Arc<OpenDir>, mode: u32) -> anyhow::Result<Temporary> {
     let create = || Temporary::create(dir, PREFIX, SUFFIX, mode);
     // The system's message names a temporary file, which the user does not know.
@@ -314,8 +315,8 @@ fn temporary(path: &Path, dir: &Arc<OpenDir>, mode: u32) -> anyhow::Result<Tempo
     Ok(file)
 }
 
-/// Returns the maximum permissions of a file in the directory `dir` that is made from these inputs: JVMs write dumps
-/// that only their own user may read, and a file made from one contains its secrets. Missing inputs allow everything.
+/// Returns the maximum permissions of a file in the directory `dir` that is derived from these inputs: JVMs write dumps
+/// that only their own user may read, and a file derived from a dump contains its secrets. Missing inputs allow everything.
 pub(crate) fn mode_of_files(inputs: &[&Path], dir: &OpenDir) -> u32 {
     #[cfg(unix)]
     {
@@ -355,18 +356,18 @@ fn group_in(dir: &OpenDir) -> Option<u32> {
     }
 }
 
-/// Returns the mode of a file that replaces another one.
+/// Returns the permissions of a file that replaces `file`.
 fn mode_of_copy(file: &Entry, group: Option<u32>) -> u32 {
     if cfg!(unix) { mode_in_group(file.mode, file.group, group) } else { 0o666 }
 }
 
-/// Returns the mode of a file for a copy with another group: the members of that group are "others" to the original,
-/// so its group bits do not apply to them.
+/// Returns the permissions for a copy of a file that has another group: the members of that group are "others" to the
+/// original, so its group bits do not apply to them.
 fn mode_in_group(mode: u32, of: u32, group: Option<u32>) -> u32 {
     if group == Some(of) { mode } else { (mode & !0o070) | (mode & 0o007) << 3 }
 }
 
-/// Explains why no file can be created in `dir`, with advice.
+/// Returns the reason why no file can be created in `dir`, with advice.
 fn explain_failure(error: &io::Error, dir: &Path) -> String {
     let place = dir.display();
     #[cfg(unix)]
@@ -528,7 +529,7 @@ mod tests {
         };
         assert_eq!(made(0o640), (own, 0o600));
         assert_eq!(made(0o660), (own, 0o600));
-        // The members of its group are others.
+        // The members of its group are "others".
         assert_eq!(made(0o644), (own, 0o644));
         // The replaced file's group does not matter.
         fs::write(&out, "old").unwrap();
@@ -543,7 +544,7 @@ mod tests {
         assert_eq!(made(0o640), (other, 0o600));
     }
 
-    /// Has another user rename the directory of an output away, and put a link to a directory of ours there.
+    /// Lets another user rename the directory of an output, and replace it with a link to one of our directories.
     #[cfg(unix)]
     #[test]
     fn a_directory_that_is_replaced_leads_nowhere_else() {

@@ -1,4 +1,4 @@
-//! Writing an answer to stdout.
+//! Writing results to stdout.
 
 pub(crate) mod background;
 pub(crate) mod file;
@@ -10,7 +10,7 @@ use hprof_report::table::Style;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::{OutputCapture, RunContext};
 
-/// Destination of answers: standard output, or a capture.
+/// Destination of results: standard output, or a capture.
 pub(crate) enum Sink<'c> {
     Stdout(io::StdoutLock<'static>),
     Capture(&'c OutputCapture),
@@ -42,17 +42,18 @@ impl Write for Sink<'_> {
     }
 }
 
-/// Buffered destination of answers. Flushed by [`finish`].
+/// Buffered writer for results, which [`finish`] flushes.
 pub(crate) type Out<'c> = BufWriter<Sink<'c>>;
 
-/// Writers to standard output, or to the capture.
+/// Methods that create writers to standard output, or to the capture.
 impl RunContext {
+    /// Returns a buffered writer.
     pub(crate) fn writer(&self) -> Out<'_> {
         let sink = self.capture.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Capture);
         BufWriter::with_capacity(1 << 16, sink)
     }
 
-    /// Returns standard output, or the capture, for threads that write in turn. It is not buffered.
+    /// Returns an unbuffered writer for threads that write in turn.
     pub(crate) fn shared_writer(&self) -> Box<dyn Write + Send + '_> {
         match &self.capture {
             None => Box::new(io::stdout()),
@@ -61,7 +62,7 @@ impl RunContext {
     }
 }
 
-/// Flushes the output.
+/// Flushes a writer for results.
 pub(crate) fn finish(mut out: Out<'_>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
@@ -77,12 +78,12 @@ pub(crate) fn finish_if(out: Out<'_>, check: anyhow::Result<()>) -> anyhow::Resu
     }
 }
 
-/// Returns the style of tables where the answer goes. Lines of Markdown are never wrapped.
+/// Returns the style of tables on stdout or in the capture. Lines of Markdown are never wrapped.
 pub(crate) fn style<const MARKDOWN: bool>(cx: &RunContext, output: &Output<MARKDOWN>) -> Style {
     if output.is_markdown() { Style::default() } else { cx.style(output.color) }
 }
 
-/// Formats a time of a dump as RFC 3339; `None` for 0 and for times outside the calendar.
+/// Formats a time in milliseconds since 1970 as RFC 3339; `None` for 0 and for times outside the calendar.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
     hprof_query::recordings::profile::rfc3339(milliseconds, 0)
 }

@@ -1,4 +1,4 @@
-//! The terminal: its width, and whether to use colors.
+//! The terminal: its width, and the use of colors.
 
 pub(crate) mod progress_bar;
 
@@ -9,8 +9,9 @@ use hprof_report::table::Style;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 
-/// Styles of tables on stdout, and of messages on stderr.
+/// Methods that return the styles of tables on stdout and of messages on stderr.
 impl RunContext {
+    /// Returns the style of tables on stdout.
     pub(crate) fn style(&self, color: ColorArg) -> Style {
         if let Some(taken) = &self.capture {
             return Style {
@@ -39,10 +40,10 @@ impl RunContext {
 const ALL_ROWS: &str = "--top 0";
 const ALL_COLUMNS: &str = "--format csv";
 
-/// Returns the style of output; a table knows the size of the terminal, if there is one.
+/// Returns the style of output; it contains the width of the terminal, if there is one.
 ///
-/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query it, and
-/// distinguishes stdout and stderr; drawing by it would take too long (decision 20).
+/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query the width,
+/// separately for stdout and stderr; drawing tables with it would take too long (decision 20).
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

@@ -10,12 +10,12 @@ use hprof_index::Progress;
 
 use crate::cli::shared::context::{RunContext, Watcher};
 
-/// Work shorter than this shows no bar.
+/// Duration before the bar is shown; shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Redraws per second.
+/// Number of redraws per second.
 const RATE: u8 = 10;
 
-/// Shows stages on stderr.
+/// Progress bar that shows the stages of work on stderr.
 pub(crate) struct Bar {
     bar: ProgressBar,
     start: Instant,

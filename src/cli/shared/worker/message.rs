@@ -1,4 +1,4 @@
-//! Messages of workers that answer question after question.
+//! Messages between a worker and the process that started it, for workers that handle several queries.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,45 +12,45 @@ use serde::{Deserialize, Serialize};
 use super::WorkerProcess;
 use crate::cli::shared::context::lock;
 
-/// Maximum length of a line.
+/// Maximum length of a line in bytes.
 const MAX_LINE: u64 = 1 << 20;
-/// Maximum size of a body.
+/// Maximum size of a body in bytes.
 const MAX_BODY: usize = 66 << 20;
 /// Minimum time between two messages about the progress of one stage.
 const RATE: Duration = Duration::from_millis(100);
 
-/// Line from a worker. `M` are the messages of one command.
+/// Line from a worker: progress, or a message of the type `M` of one command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerMessage<M> {
     Progress(WorkerProgress),
-    /// A message, and the size of the body that follows its line.
+    /// A message, and the size in bytes of the body that follows the line.
     Message(M, usize),
 }
 
-/// Progress of a question.
+/// Progress of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerProgress {
-    /// Number of the question, if it has one.
+    /// Number of the query, or 0 if it has none.
     pub(crate) question: u64,
     pub(crate) stage: String,
-    /// Bytes or objects done.
+    /// Number of bytes or objects that are done.
     pub(crate) done: u64,
-    /// Bytes or objects in total.
+    /// Total number of bytes or objects.
     pub(crate) total: u64,
 }
 
-/// Event of a worker.
+/// Event from a worker, for the process that started it.
 #[derive(Debug)]
 pub(crate) enum WorkerEvent<M> {
     Progress(WorkerProgress),
     /// A message and its body.
     Message(M, Vec<u8>),
-    /// The worker has ended, or its output is invalid, with the reason. The last event.
+    /// The worker has ended, or its output is invalid, for this reason. The last event.
     Ended(anyhow::Error),
 }
 
 impl WorkerProcess {
-    /// Sends a question.
+    /// Sends a query to the worker.
     ///
     /// # Errors
     /// If the worker has ended.
@@ -58,7 +58,7 @@ impl WorkerProcess {
         self.stdin.write_all((serde_json::to_string(question)? + "\n").as_bytes())
     }
 
-    /// Passes all events to `take`, on a separate thread, as long as it returns `true`; then the worker is killed.
+    /// Passes all events to `take` on a separate thread, as long as `take` returns `true`; then the worker is killed.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -104,12 +104,12 @@ fn receive<M: DeserializeOwned>(stdout: &mut impl BufRead) -> anyhow::Result<Wor
     })
 }
 
-/// Sends a message with its body to the process that this worker answers for.
+/// Sends a message with its body to the process that started this worker.
 pub(crate) fn send<M: Serialize>(message: M, body: &[u8]) {
     write(&WorkerMessage::Message(message, body.len()), body);
 }
 
-/// Writes a message. If nobody reads it, the worker ends.
+/// Writes a message. If nobody can read it, the worker ends.
 fn write<M: Serialize>(message: &WorkerMessage<M>, body: &[u8]) {
     let line = serde_json::to_string(message).unwrap_or_default();
     let mut out = io::stdout().lock();
@@ -119,13 +119,14 @@ fn write<M: Serialize>(message: &WorkerMessage<M>, body: &[u8]) {
     }
 }
 
-/// Reports the progress of a worker's current question.
+/// Reporter of the progress of a worker's current query.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ProgressReporter {
     question: Arc<AtomicU64>,
     reported: Arc<Mutex<ReportedProgress>>,
 }
 
+/// Progress of the current query, and the time when it was last sent.
 #[derive(Debug, Default)]
 struct ReportedProgress {
     stage: String,
@@ -136,13 +137,13 @@ struct ReportedProgress {
 }
 
 impl ProgressReporter {
-    /// Reports the progress of another question from now on.
+    /// Sets the number of the query whose progress is reported from now on.
     #[cfg(feature = "browse")]
     pub(crate) fn begin_question(&self, number: u64) {
         self.question.store(number, Ordering::Relaxed);
     }
 
-    /// Changes the progress; it is sent if a stage is new, or the last message was a while ago.
+    /// Changes the progress, and sends it if `change` returns `true` for a new stage, or if the last message was a while ago.
     fn update(&self, change: impl FnOnce(&mut ReportedProgress) -> bool) {
         let mut reported = lock(&self.reported);
         let is_new = change(&mut reported);

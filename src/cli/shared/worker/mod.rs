@@ -1,4 +1,4 @@
-//! Workers: processes of this program that answer for another one, which can kill them at any time.
+//! Workers: processes of this program that run queries for another one, which can kill them at any time.
 //!
 //! | question | where |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | How is it started, killed, and read to its end? | [`process`] |
 //! | Which messages are there, and how does a worker send them? | [`message`] |
 //!
-//! `mcp` runs a worker for each command. The workers of `serve` and `browse` answer question after question: each question is
-//! a line on stdin, each message a line on stdout, and a body if it has one. Only the questions and messages themselves
-//! belong to these commands.
+//! `mcp` runs a worker for each command. The workers of `serve` and `browse` handle one query after another: each query is
+//! a line on stdin, each message a line on stdout, and a body if it has one. Only the types of queries and messages
+//! are defined by these commands.
 
 #[cfg(any(feature = "serve", feature = "browse"))]
 mod message;

@@ -1,4 +1,4 @@
-//! A worker as the process that started it sees it.
+//! A worker process, for the process that started it.
 
 use std::io::{self, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -9,32 +9,32 @@ use std::time::Duration;
 use super::WorkerTerms;
 use crate::cli::shared::context::lock;
 
-/// A worker, which is killed on drop.
+/// A worker process, which is killed on drop.
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     child: WorkerKiller,
-    /// Open while the worker is to run: when it closes, the worker assumes that this process is gone.
+    /// Open as long as the worker has to run: when it is closed, the worker assumes that this process has ended.
     #[cfg_attr(
         not(any(feature = "serve", feature = "browse")),
         expect(dead_code, reason = "workers that answer one question read nothing")
     )]
     pub(super) stdin: ChildStdin,
-    /// `None` once something else reads it.
+    /// Output of the worker; `None` once it was taken by a reader.
     pub(super) stdout: Option<ChildStdout>,
 }
 
-/// Kills a worker, from any thread. Once the worker has ended, it does nothing.
+/// Handle that kills a worker from any thread. Once the worker has ended, it does nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerKiller(Arc<Mutex<Child>>);
 
-/// Limits of a worker that is read to its end.
+/// Limits for a worker whose complete output is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputLimits {
-    /// Time after which it is killed.
+    /// Time after which the worker is killed.
     pub(crate) time: Duration,
-    /// Number of bytes that are read from stdout; the rest is lost.
+    /// Maximum number of bytes that are read from stdout; the rest is discarded.
     pub(crate) stdout: u64,
-    /// The same of stderr.
+    /// Maximum number of bytes that are read from stderr; the rest is discarded.
     pub(crate) stderr: u64,
 }
 
@@ -52,8 +52,8 @@ impl WorkerKiller {
         let _ = lock(&self.0).kill();
     }
 
-    /// Waits until the worker has ended; others may kill it meanwhile. It was killed or has closed its output, so this takes a
-    /// moment.
+    /// Waits until the worker has ended; other threads may kill it meanwhile. Takes only a moment, as the worker was killed or
+    /// has closed its output.
     pub(super) fn wait(&self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = lock(&self.0).try_wait()? {
@@ -65,7 +65,7 @@ impl WorkerKiller {
 }
 
 impl WorkerProcess {
-    /// Starts a worker by a command that runs this program.
+    /// Starts a worker with a command that runs this program.
     pub(crate) fn start(command: &mut Command, terms: &WorkerTerms) -> io::Result<Self> {
         let (variable, terms) = terms.variable();
         // Out of memory, a backtrace could not be created and would hang.
@@ -81,10 +81,10 @@ impl WorkerProcess {
         self.child.clone()
     }
 
-    /// Reads the worker's output until it ends; one that takes too long is killed.
+    /// Reads the worker's output until it ends. If that takes too long, the worker is killed.
     ///
     /// # Errors
-    /// If it took too long, or cannot be read.
+    /// If the worker took too long, or its output cannot be read.
     pub(crate) fn output(mut self, limits: OutputLimits) -> io::Result<WorkerOutput> {
         let stderr = lock(&self.child.0).stderr.take();
         let stdout = self.stdout.take();
@@ -112,7 +112,7 @@ impl WorkerProcess {
         Ok(WorkerOutput { stdout: stdout?, stderr: stderr?, status })
     }
 
-    /// Ends the worker, which gets some time to remove its temporary files.
+    /// Ends the worker. It gets some time to remove its temporary files.
     #[cfg(feature = "browse")]
     pub(crate) fn end(self, patience: Duration) {
         #[cfg(unix)]
@@ -145,7 +145,7 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Reads a pipe, at most `max` bytes.
+/// Reads at most `max` bytes from a pipe.
 fn read(pipe: Option<impl Read>, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {

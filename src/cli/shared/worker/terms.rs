@@ -1,4 +1,4 @@
-//! Terms of a worker: its limits, and the process with which it ends.
+//! Settings of a worker: its limits, and that it ends with the process that started it.
 
 use std::io::{self, BufRead};
 #[cfg(any(feature = "serve", feature = "browse"))]
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::shared::spool::{self, PipeCopy};
 
-/// Environment variable of a worker: its [`WorkerTerms`].
+/// Environment variable that makes a process a worker; it contains the [`WorkerTerms`].
 const WORKER: &str = "HPROF_CLI_WORKER";
 
-/// Terms of a worker.
+/// Settings of a worker process.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerTerms {
-    /// Maximum number of bytes that it may allocate.
+    /// Maximum number of bytes that the worker may allocate.
     pub(crate) memory: Option<u64>,
-    /// `true` if it has a lower priority.
+    /// `true` if the worker has a lower priority.
     pub(crate) is_background: bool,
-    /// `true` if questions arrive on stdin. Otherwise its arguments are the question.
+    /// `true` if queries arrive on stdin. Otherwise the arguments are the query.
     pub(crate) takes_questions: bool,
-    /// The dumps that are copies of pipes; those of this process when a worker is started.
+    /// The copies of pipes among the dumps; when a worker is started, the copies of this process are used.
     pub(crate) copies: Vec<PipeCopy>,
 }
 
 impl WorkerTerms {
-    /// Returns the variable that makes a process of this program a worker for this one.
+    /// Returns the environment variable, name and value, that makes a process a worker of this one.
     pub(super) fn variable(&self) -> (&'static str, String) {
         let terms = Self { copies: spool::copies().to_vec(), ..self.clone() };
         (WORKER, serde_json::to_string(&terms).unwrap_or_default())
     }
 }
 
-/// Returns whether this process answers for a client that may only read the dumps: it must not reveal which other files exist.
+/// Returns whether this process works for a client that may only read the dumps: it must not reveal which other files exist.
 pub(crate) fn is_worker() -> bool {
     std::env::var_os(WORKER).is_some()
 }
 
-/// Applies the terms, and makes this process end with its parent, if it is a worker.
+/// If this process is a worker, applies the settings and makes the process end with its parent.
 pub(crate) fn begin() -> io::Result<()> {
     let Some(terms) = std::env::var_os(WORKER) else { return Ok(()) };
     let terms: WorkerTerms = serde_json::from_str(&terms.to_string_lossy())?;
@@ -53,7 +53,7 @@ pub(crate) fn begin() -> io::Result<()> {
     if terms.takes_questions { Ok(()) } else { end_with_stdin(|_| true) }
 }
 
-/// Returns the questions that arrive, each a line.
+/// Returns a receiver of the queries that arrive on stdin, one per line.
 #[cfg(any(feature = "serve", feature = "browse"))]
 pub(crate) fn questions() -> io::Result<Receiver<String>> {
     let (sender, receiver) = channel();
@@ -61,8 +61,8 @@ pub(crate) fn questions() -> io::Result<Receiver<String>> {
     Ok(receiver)
 }
 
-/// Reads lines of stdin on a separate thread, as long as `take` returns `true`. At the end of stdin the parent is gone: this
-/// process ends, whatever it is doing.
+/// Reads lines from stdin on a separate thread, as long as `take` returns `true`. At the end of stdin the parent has ended:
+/// this process ends, whatever it is doing.
 fn end_with_stdin(take: impl Fn(String) -> bool + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -82,7 +82,7 @@ fn limit_memory(bytes: u64) {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let maximum = getrlimit(Resource::Data).maximum;
         let bytes = maximum.map_or(bytes, |maximum| maximum.min(bytes));
-        // Where no limit is possible, the question may use the memory of the machine.
+        // If no limit is possible, the query may use all memory of the machine.
         let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum });
     }
     #[cfg(not(unix))]
@@ -93,7 +93,7 @@ fn limit_memory(bytes: u64) {
 fn lower_priority() {
     #[cfg(unix)]
     {
-        // Where that is not possible, all processes are equal.
+        // If that is not possible, all processes have the same priority.
         let _ = rustix::process::nice(10);
     }
 }
