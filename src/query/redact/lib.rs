@@ -116,7 +116,6 @@ pub fn kept_values_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -
 /// depend on the size of the dump.
 ///
 /// # Errors
-///
 /// Errors of reading `from` and writing `to`; [`io::ErrorKind::InvalidData`] if `from` is not a dump.
 pub fn redact(
     plan: &Plan,
@@ -143,7 +142,6 @@ fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<RedactReport
 /// and all properties are mapped, and so are counters that precede their holders.
 ///
 /// # Errors
-///
 /// The errors of [`redact`].
 pub fn redact_pipe(
     options: &RedactOptions,

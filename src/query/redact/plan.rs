@@ -121,7 +121,6 @@ impl Plan {
     /// Reads a dump, or its start. Classes that one of the patterns matches are renamed.
     ///
     /// # Errors
-    ///
     /// Errors of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
     pub fn read(from: DumpBytes<'_>, renamed: &[ClassPattern]) -> io::Result<Self> {
         let mut builder = PlanBuilder::new();

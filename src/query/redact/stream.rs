@@ -118,7 +118,6 @@ impl Input<'_> {
 /// Reads all records of `from`, and passes them to `sink`.
 ///
 /// # Errors
-///
 /// Errors of reading and of the sink; [`io::ErrorKind::InvalidData`] with a [`hprof_parser::FormatError`] if the header is
 /// invalid.
 pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {

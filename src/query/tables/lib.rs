@@ -73,7 +73,6 @@ pub trait Table: Send + Sync {
     /// Returns the chunks of the queried rows, in the order of rows. The chunks of a lookup may contain rows that do not match.
     ///
     /// # Errors
-    ///
     /// If the underlying data cannot be read.
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>>;
 
@@ -87,7 +86,6 @@ pub trait Table: Send + Sync {
     /// Adds the rows of a chunk to a batch that [`Table::batch`] created for the same columns.
     ///
     /// # Errors
-    ///
     /// If the underlying data cannot be read.
     fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()>;
 

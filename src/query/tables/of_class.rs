@@ -91,7 +91,6 @@ impl<'a> OfClass<'a> {
     /// the case of the class name is ignored.
     ///
     /// # Errors
-    ///
     /// [`NoClass`].
     pub(super) fn new(context: Arc<Context<'a>>, name: &str, any_case: bool) -> Result<Self, NoClass> {
         let (base, subclasses) = match name.strip_suffix(SUBCLASSES) {

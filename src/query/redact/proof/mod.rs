@@ -76,7 +76,6 @@ pub trait ProofAnalyses {
     /// Returns the leak suspects, one text each; `rename` returns the class name to compare for a class name.
     ///
     /// # Errors
-    ///
     /// If neither memory nor disk has space for a few numbers per object.
     fn suspects(&self, dump: &Dump<'_>, rename: &dyn Fn(&str) -> String) -> io::Result<Vec<String>>;
 

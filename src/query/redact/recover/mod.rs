@@ -130,7 +130,6 @@ impl<'s> Recovery<'s> {
     /// Reads the files of a dump. If given, `other` is another dump of the same program, from which names are taken.
     ///
     /// # Errors
-    ///
     /// [`RecoverError`].
     pub fn read(
         sources: &'s [RecoverSource],

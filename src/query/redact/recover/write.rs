@@ -52,7 +52,6 @@ impl Recovery<'_> {
     /// Writes the dump; returns its length.
     ///
     /// # Errors
-    ///
     /// Errors of writing to `out`.
     pub fn write(&self, out: &mut dyn Write, progress: &dyn Progress) -> io::Result<u64> {
         let total = self.parts.iter().map(|part| part.bytes().len() as u64).sum();

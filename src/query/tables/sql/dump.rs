@@ -161,7 +161,6 @@ impl SqlDump {
     /// Returns the table of a single class.
     ///
     /// # Errors
-    ///
     /// If no class has this name.
     pub fn class_names(&self) -> ColumnNames {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
