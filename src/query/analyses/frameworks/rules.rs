@@ -99,7 +99,6 @@ impl FrameworkVerdict {
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
-/// Meaning of the name that a framework's rule gives to objects.
 pub enum Naming {
     /// The name distinguishes an object from others: `session store of /shop`.
     One,
