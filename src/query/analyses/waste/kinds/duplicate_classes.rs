@@ -1,4 +1,4 @@
-//! Classes that several class loaders define.
+//! Classes with the same name that several class loaders define.
 
 use std::io;
 
@@ -23,7 +23,8 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::AfterPasses(find),
 };
 
-/// Name parts of classes generated at run time: different classes of different loaders may have the same name.
+/// Parts of names of classes that are generated at run time. Different generated classes of different loaders may have the same
+/// name.
 const MADE: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
