@@ -46,7 +46,7 @@ pub(super) struct FieldChange {
     pub(super) start: u32,
     pub(super) kind: BasicType,
     pub(super) treatment: FieldTreatment,
-    /// Number of the field, so that its values are mapped differently from those of other fields.
+    /// Number of the field, so that its values are mapped differently from the values of other fields.
     pub(super) field: u32,
 }
 

@@ -301,7 +301,7 @@ impl Namer<'_> {
         Some(parts.with(&if parts.path.contains('/') { new.replace('.', "/") } else { new }))
     }
 
-    /// Returns the new name of a class that no pattern matches but whose name contains that of a renamed one.
+    /// Returns the new name of a class that no pattern matches but whose name contains the name of a renamed one.
     fn embedded_name(&mut self, path: &str) -> Option<String> {
         let mut new = self.renames.embedded.with_new_names(path)?;
         while !self.given.insert(new.clone()) {

@@ -14,10 +14,10 @@ const ROUNDS: usize = 6;
 const HALF: usize = 1 << 16;
 /// Number of bits of the lower half.
 const LOW: u32 = 15;
-/// Random tables for the functions of the rounds.
+/// Number of tweaks: a type and a sign.
 const TWEAKS: usize = 32;
 
-/// Functions of the rounds.
+/// Random tables for the functions of the rounds.
 pub(super) struct Tables {
     functions: [Box<[u16; HALF]>; ROUNDS],
     tweaks: [[u16; ROUNDS]; TWEAKS],

@@ -239,7 +239,7 @@ enum TableRows {
 }
 use TableRows::{AtOnce, InChunks};
 
-/// All tables except those of single classes, in the order in which they are listed.
+/// All tables except tables of single classes, in the order in which they are listed.
 const TABLES: [TableKind; 20] = [
     (classes::definition, InChunks(|context| Box::new(classes::Classes::new(context)))),
     (objects::definition, InChunks(|context| Box::new(objects::Objects::new(context)))),
@@ -305,7 +305,7 @@ impl<'a> Tables<'a> {
         &self.context
     }
 
-    /// Returns all tables, except those of single classes.
+    /// Returns all tables, except tables of single classes.
     pub fn all(&self) -> impl Iterator<Item = &(dyn Table + 'a)> {
         self.all.iter().map(|table| &**table)
     }
@@ -333,7 +333,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns the definitions of all tables that every dump has, except those of single classes.
+/// Returns the definitions of all tables that every dump has, except tables of single classes.
 pub fn definitions() -> Vec<Definition> {
     TABLES.iter().map(|(definition, _)| definition()).collect()
 }

@@ -20,7 +20,7 @@ use hprof_model::objects::hiding;
 use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
-/// Suffix of a class name for the table of its instances and those of its subclasses.
+/// Suffix of a class name for the table of the instances of the class and its subclasses.
 const SUBCLASSES: char = '+';
 /// Separator between a class name and the ID of the class object, which distinguishes classes of the same name.
 const AT: &str = "@0x";

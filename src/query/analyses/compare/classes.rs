@@ -104,13 +104,13 @@ pub struct ClassChange {
 }
 
 impl ClassCensus {
-    /// Counts the objects of `scope` with the fitted layout, and their retained sizes if requested.
+    /// Counts all objects of a dump.
     pub fn new(summary: &Summary, sizes: &Sizes, question: &ComparedQuery) -> Self {
         KeyedClasses::new(summary, question)
             .census(summary, |number, class| histogram::total_counts(summary, sizes, number, class))
     }
 
-    /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
+    /// Counts the objects of `scope` with the fitted layout, and their retained sizes if requested.
     pub fn of_graph(dump: &DumpGraph<'_>, question: &ComparedQuery, scope: Scope, with: With) -> Self {
         let groups = KeyedClasses::new(dump.summary, question);
         let mut census = match scope {

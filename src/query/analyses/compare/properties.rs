@@ -30,12 +30,12 @@ impl PropertyCensus {
         Self(summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns whether the dump has no properties.
+    /// Returns whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether there are no properties.
+    /// Matches an old dump and a new one; rows are ascending by key.
     pub fn compare(old: &Self, new: &Self) -> Vec<PropertyChange> {
         let mut rows: Vec<PropertyChange> = super::join_by_key(&old.0, &new.0)
             .map(|(key, before, after)| PropertyChange {

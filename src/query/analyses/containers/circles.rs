@@ -15,6 +15,7 @@ const MAX_CIRCLE: usize = 4;
 const MAX_TARGETS: usize = 64;
 /// Maximum number of types visited in one search.
 const MAX_VISITED: usize = 1 << 10;
+/// Maximum total number of references followed in all searches.
 const MAX_VISITS: usize = 1 << 28;
 
 /// Counts of references from type to type.

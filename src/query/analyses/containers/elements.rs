@@ -29,6 +29,7 @@ const MIN_OF_NODES: u64 = 90;
 const MAX_SLOTS: usize = 256;
 /// Maximum number of objects of a class that do not count as elements, in arrays with at least [`MANY`] objects.
 const MAX_SINGLES: usize = 2;
+/// Minimum number of objects in arrays for [`MAX_SINGLES`] to apply.
 const MANY: u64 = 50;
 
 /// A slot of a container with all classes of its targets.

@@ -236,7 +236,7 @@ impl Roles {
         (others, values, keys, numbers) == (0, 1, 0, 0)
     }
 
-    /// Returns whether a class is that of class objects, class loaders or threads.
+    /// Returns whether the objects of a class are class objects, class loaders or threads.
     pub(super) fn is_of_runtime(&self, class: ClassNumber) -> bool {
         self.runtime.contains(class)
     }

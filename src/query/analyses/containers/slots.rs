@@ -29,6 +29,7 @@ use hprof_model::objects::reference_names::Edges;
 const CHUNK: u32 = 1 << 16;
 /// Maximum number of slots and classes that are counted per chunk. A hostile dump has more.
 const MAX_TALLIES: usize = 1 << 16;
+/// Maximum total number of slots that are counted.
 const MAX_ALL: usize = 1 << 20;
 
 /// Number of chunks whose counts are in memory at once.

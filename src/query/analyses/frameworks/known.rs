@@ -20,6 +20,7 @@ use hprof_model::objects::reader::ObjectReader;
 const MAX_ELEMENTS: usize = 1 << 18;
 /// Maximum number of objects that are listed for a rule.
 const MAX_INSTANCES: usize = 1000;
+/// Maximum number of objects that are listed for a rule whose objects share a name.
 const MAX_OF_MANY: usize = 1 << 16;
 /// Maximum number of objects whose retained size a sentence explains.
 const MAX_RETAINED: usize = MAX_ELEMENTS;
@@ -27,6 +28,7 @@ const MAX_RETAINED: usize = MAX_ELEMENTS;
 const MAX_WITH_ENTRIES: usize = 1 << 13;
 /// Maximum number of elements of a list that are shown in a fact.
 const MAX_LISTED: usize = 5;
+/// Maximum number of characters of a text in a fact.
 const MAX_TEXT: usize = 1000;
 
 /// Number of a framework rule that applies to a dump.

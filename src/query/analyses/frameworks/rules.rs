@@ -11,6 +11,7 @@ use hprof_model::framework_rules::bundled::BUNDLED;
 
 /// Maximum total number of rules in all files.
 const MAX_RULES: usize = 4096;
+/// Maximum number of facts, and of sentences, of a rule.
 const MAX_PARTS: usize = 64;
 /// Name of the object in expressions.
 pub(super) const THIS: &str = "this";

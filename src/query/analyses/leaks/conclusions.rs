@@ -51,7 +51,7 @@ pub enum LargestFinding<'a> {
 }
 
 impl LargestFinding<'_> {
-    /// Returns the retained size; for a conclusion, that of its cause.
+    /// Returns the retained size of the finding; for a conclusion, the size of its cause.
     pub fn retained_bytes(&self) -> u64 {
         match self {
             Self::Conclusion(conclusion) => conclusion.retained_bytes,

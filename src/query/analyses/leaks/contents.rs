@@ -136,7 +136,7 @@ impl ChildKind {
     }
 }
 
-/// Dominator tree below some objects, merged by class name.
+/// Dominator tree below the given objects, merged by class name.
 #[derive(Debug)]
 pub(super) struct MergedTree<'a> {
     summary: &'a Summary,
@@ -266,7 +266,7 @@ impl<'a> MergedTree<'a> {
         }
     }
 
-    /// Groups the nodes immediately below some nodes by class name, largest retained size first; without parents, the
+    /// Groups the nodes immediately below the given nodes by class name, largest retained size first; without parents, the
     /// tops themselves.
     fn levels(&self, parents: Option<&[usize]>) -> Vec<ContentsLevel> {
         let top = [self.nodes.len()];

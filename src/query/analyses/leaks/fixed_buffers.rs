@@ -15,6 +15,7 @@ use super::thread_locals::ThreadLocalUse;
 
 /// Name of the fact with the number of threads, in a pool's rule.
 const THREADS: &str = "threads";
+/// Name of the fact with the maximum number of threads, in a pool's rule.
 const MAX_THREADS: &str = "max_threads";
 /// Maximum number of references between a thread's task and its pool: a worker, perhaps in a wrapper.
 const MAX_STEPS: usize = 3;

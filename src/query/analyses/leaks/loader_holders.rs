@@ -246,7 +246,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
                 break;
             }
         }
-        // The sort is stable: kinds with the same count stay in the order of the loaders.
+        // The sort is stable: kinds with the same count remain in the order of the loaders.
         counted.sort_rows_by_key(|of| Reverse(of.loaders));
         let holder = |of: CountedHolders| LoaderHolder {
             kind: of.kind,

@@ -32,11 +32,13 @@ const MAX_OWNED: usize = 1000;
 const NEAR_LIMIT_PERCENT: u64 = 90;
 /// Minimum size of off-heap memory for a suspect, as a fraction of the heap, 1/N.
 const PART_OF_HEAP: u64 = 3;
+/// Minimum size of off-heap memory for a suspect, in bytes.
 const MUCH: u64 = 32 << 20;
 /// Minimum size of direct buffers for a suspect, as a fraction of their limit, 1/N.
 const PART_OF_LIMIT: u64 = 10;
 /// Maximum number of errors whose messages are read.
 const MAX_ERRORS: usize = 64;
+/// Maximum number of characters of an error's message that are read.
 const MAX_MESSAGE: usize = 256;
 
 /// Number and size of buffers.

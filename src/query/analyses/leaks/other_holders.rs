@@ -20,6 +20,7 @@ const SAMPLE: usize = 32;
 const MANY: usize = 10;
 /// Maximum number of referrers of an object that are examined.
 const MAX_REFERRERS: usize = 64;
+/// Maximum number of single referrers that are followed one after another.
 const MAX_HOPS: usize = 8;
 /// Maximum number of objects searched backwards from one object.
 const MAX_NEAR: usize = 256;

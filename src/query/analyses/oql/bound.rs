@@ -103,7 +103,7 @@ fn check_query<'n>(
     for select in &query.selects {
         let from = &select.from;
         match &from.source {
-            // Returns the value of an expression; null if the expression has none.
+            // The alias is not in scope yet.
             SelectSource::Value(node) => check(node, &mut Vec::new(), is_bound)?,
             SelectSource::Query(query) => check_query(query, &mut Vec::new(), is_bound)?,
             _ => {
@@ -132,7 +132,7 @@ fn check_query<'n>(
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Returns the value of an expression; null if it has none.
+    /// Returns the value of an expression; null if the expression has none.
     pub(crate) fn evaluate(&self, expression: &BoundExpression, bindings: &dyn Bindings) -> BoundValue {
         let asking = Asking::new(self, Around { text: &expression.text, bindings: Some(bindings) });
         let mut resolver = Resolver::new(self, &expression.select, NameScope::Nothing, &asking);
@@ -170,17 +170,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.dump.summary
     }
 
-    /// Returns whether a text by [`Self::text_of`] is a placeholder for a hidden text.
     pub(crate) fn graph(&self) -> &'a ObjectGraph {
         self.dump.graph
     }
 
-    /// Returns the text of an object or a text value; a placeholder if values are hidden.
+    /// Returns whether a text by [`Self::text_of`] is a placeholder for a hidden text.
     pub(crate) fn is_hidden_text(&self, text: &str) -> bool {
         self.hides_values && text.starts_with(HIDDEN)
     }
 
-    /// Returns the text of an object or a text value; hidden if values are.
+    /// Returns the text of an object or a text value; a placeholder if values are hidden.
     pub(crate) fn text_of(&self, value: &BoundValue) -> Option<String> {
         match self.call(super::tree::Function::ToText, value.0.clone()) {
             ExpressionValue::Text(text) => Some(text.into()),

@@ -13,6 +13,7 @@ use hprof_model::secret_rules::search::{Scratch, TextFinding, TextSearch};
 
 /// Minimum number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 /// Maximum number of findings in a chunk, and of names in it.
 const MAX_FOUND: usize = 1 << 13;

@@ -17,12 +17,15 @@ use hprof_model::secret_rules::rules::{HeldKind, SecretRules};
 
 /// Maximum number of referrers of a name that are examined.
 const MAX_REFERRERS: usize = 1 << 12;
+/// Maximum number of referrers of all names that are examined.
 const MAX_ALL: usize = 1 << 20;
+/// Maximum number of fields of a referrer that are examined.
 const MAX_FIELDS: usize = 64;
 /// Maximum number of elements of an array of keys and values.
 const MAX_ELEMENTS: usize = 1 << 16;
 /// Names of fields that contain keys.
 const KEYS: [&str; 9] = ["key", "k", "name", "k0", "str", "propertyName", "headerName", "referent", "attrID"];
+/// Names of fields that contain values.
 const VALUES: [&str; 7] = ["value", "val", "v", "v0", "propertyValue", "headerValue", "values"];
 /// Class of names of environment variables, which are keys themselves.
 const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
@@ -32,6 +35,7 @@ const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
 const PASSWORDS: [&str; 6] = ["pass", "pwd", "secret", "kennwort", "psk", "security.credentials"];
 /// Minimum number of characters of a value that a name indicates.
 const SHORTEST: usize = 4;
+/// Minimum number of characters of a token.
 const SHORTEST_TOKEN: usize = 12;
 
 /// Returns whether a text may be the value that a name indicates. If the value is in a known field (not `is_general`), any text

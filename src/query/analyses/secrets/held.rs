@@ -21,9 +21,11 @@ use hprof_model::secret_rules::rules::{HeldRule, SecretRules, is_like};
 const MAX_FIELDS: usize = 1 << 12;
 /// Maximum number of fields with a rule of a class and its superclasses.
 const MAX_HELD: usize = 256;
+/// Maximum number of fields with a rule of all classes.
 const MAX_ALL: usize = 1 << 20;
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of findings of a chunk.
 const MAX_FOUND: usize = 1 << 13;
 /// Number of chunks for each thread that are read before their findings are merged.
 const BATCH: usize = 2;

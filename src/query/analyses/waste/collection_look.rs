@@ -112,7 +112,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         let lists = findings.savings.par_iter_mut();
         lists.for_each(|savings| {
             for saving in savings.iter_mut() {
-                // The object that gets smaller stays the same.
+                // The object that shrinks remains the same.
                 saving.other = if saving.other == NO_OBJECT { saving.object } else { saving.other };
                 saving.object = self.outermost(ObjectIndex(saving.object)).0;
             }

@@ -300,7 +300,7 @@ impl Sinks {
 }
 
 impl StoredSinks {
-    /// Adds the findings of a chunk to those of all kinds.
+    /// Adds the findings of a chunk to the findings of all kinds.
     pub(super) fn add_to(self, all: &mut [Findings]) {
         for (rank, savings, parts, freed) in self.0 {
             if let Some(findings) = all.get_mut(rank) {

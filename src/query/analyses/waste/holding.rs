@@ -27,11 +27,13 @@ use hprof_values::{BasicType, ObjectId, names};
 const CHUNK: usize = 1 << 15;
 /// Number of first steps up the tree whose results are cached, in addition to every `REMEMBERED`th.
 const FIRST_STEPS: usize = 4;
+/// Interval of further steps up the tree whose results are cached.
 const REMEMBERED: usize = 16;
 /// Minimum number of referrers of an object whose result is cached.
 const MANY_REFERRERS: usize = 16;
 /// Maximum number of objects in a thread's cache.
 const MAX_KNOWN: usize = 1 << 20;
+/// Number of objects that a thread's cache can always contain.
 const MIN_KNOWN: usize = 1 << 16;
 /// Size of a cached object in bytes, in a half-full table and including the old table while it grows.
 const KNOWN_BYTES: u64 = 96;
@@ -39,6 +41,7 @@ const KNOWN_BYTES: u64 = 96;
 const MAX_FIELDS: usize = 1 << 12;
 /// Maximum number of objects among which the nearest field is searched.
 const MAX_NEAREST: usize = 1 << 10;
+/// Maximum number of referrers of each of these objects that are examined.
 const MAX_REFERRERS: usize = 64;
 
 /// Returns the fields that hold the findings, or groups of these fields.

@@ -54,7 +54,9 @@ pub(super) enum WasteEffect {
 
 /// Function that examines an array.
 type LookAtArray = fn(&VisitedArray<'_, '_>, &mut Sink);
+/// Function that examines the table of a collection.
 type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
+/// Function that examines a collection.
 type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
 
 /// Way in which a kind is found. Functions of the passes are called for each object of a heap, from all threads.

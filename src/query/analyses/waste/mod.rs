@@ -112,6 +112,7 @@ impl WasteQuery {
 
 /// Minimum number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 
 /// Position of a visitor in a block of objects.
@@ -198,7 +199,7 @@ impl<'a> WasteSearch<'a> {
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
-    /// Walks over the blocks of a chunk that contain reachable objects of some classes.
+    /// Walks over the blocks of a chunk that contain reachable objects of the given classes.
     #[inline(always)]
     fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {

@@ -229,7 +229,7 @@ impl<'u> Window<'u> {
         xxh3_128(&bytes_of(self.0))
     }
 
-    /// Returns the hash of the first `N` characters and that of the last `N`.
+    /// Returns the hashes of the first and of the last `N` characters.
     pub(super) fn ends<const N: usize>(self) -> [u64; 2] {
         let (first, last) = (self.0.first_chunk::<N>(), self.0.last_chunk::<N>());
         [first, last].map(|part| part.map_or(0, |part| hash_of(part)))

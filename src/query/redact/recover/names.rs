@@ -17,7 +17,7 @@ const MAX_COMPARED: u64 = 20_000_000;
 /// Maximum number of rounds; each can use the matches of the previous round.
 const ROUNDS: usize = 32;
 
-/// Matcher of the classes of this dump with those of another dump.
+/// Matcher of the classes of this dump with the classes of another dump.
 struct Matcher<'s, 'a> {
     ours: &'s [ClassShape<'a>],
     theirs: &'s [ClassShape<'a>],

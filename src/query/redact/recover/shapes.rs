@@ -31,7 +31,7 @@ pub(super) struct Member<'a> {
     pub(super) value: u64,
 }
 
-/// The structure of a class.
+/// Name, members and superclass of a class.
 #[derive(Debug, Clone)]
 pub(super) struct ClassShape<'a> {
     pub(super) id: ObjectId,
@@ -40,7 +40,7 @@ pub(super) struct ClassShape<'a> {
     pub(super) is_of_boot_loader: bool,
     /// Name as stored in the dump.
     pub(super) name: Option<&'a [u8]>,
-    /// Name, members and superclass of a class.
+    /// `true` if arrays have this class.
     pub(super) is_array: bool,
     pub(super) fields: Vec<Member<'a>>,
     pub(super) statics: Vec<Member<'a>>,

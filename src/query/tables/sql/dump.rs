@@ -85,11 +85,11 @@ const MAX_TEXT: usize = 1 << 20;
 pub(super) enum TableNumber {
     /// A table that every dump has.
     Fixed(usize),
-    /// Result of an SQL function of an object.
+    /// A table of a single class.
     OfClass(usize),
 }
 
-/// Result of a function of an object.
+/// Result of an SQL function of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FunctionValue {
     Nothing,
@@ -136,7 +136,7 @@ impl SqlDump {
         &self.0.borrow_owner().schema
     }
 
-    /// Returns the definitions of the tables, except those of single classes.
+    /// Returns the definitions of the tables, except tables of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
         self.0
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
@@ -158,10 +158,7 @@ impl SqlDump {
         self.table(self.of_class(name).ok()?, |table| table.definition().clone())
     }
 
-    /// Returns the table of a single class.
-    ///
-    /// # Errors
-    /// If no class has this name.
+    /// Returns the names of the classes.
     pub fn class_names(&self) -> ColumnNames {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
     }
@@ -169,7 +166,7 @@ impl SqlDump {
     /// Returns the table of a single class.
     ///
     /// # Errors
-    /// If there is no class of this name.
+    /// If no class has this name.
     pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
         self.0.with_dependent(|_, inside| {
             let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Connection over the tables of some dumps, and tables of single classes created when a query names them.
+//! Connection over the tables of one or several dumps, and tables of single classes created when a query names them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

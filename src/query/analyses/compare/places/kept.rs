@@ -25,12 +25,12 @@ impl<'h> KeptPlaces<'h> {
         Self { graph: dump.graph, answer: KeptAnswer::new(dump, Stage::Places, &depends_on) }
     }
 
-    /// Returns whether all numbers in stored places are in range.
+    /// Returns the stored places.
     pub(super) fn read(&self) -> Option<DumpPlaces> {
         self.answer.read().filter(|places| self.is_valid(places))
     }
 
-    /// Returns whether all numbers are in range.
+    /// Returns whether all numbers in stored places are in range.
     fn is_valid(&self, places: &DumpPlaces) -> bool {
         let tree = &self.graph.tree;
         let labels = places.labels.len();

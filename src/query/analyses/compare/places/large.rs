@@ -25,6 +25,7 @@ use super::tree::PlaceBuilder;
 const CHUNK: u32 = 1 << 14;
 /// Maximum number of large objects that are stored per place.
 const MAX_MEMBERS: usize = 1 << 16;
+/// Maximum total number of large objects that are stored.
 const MAX_KEPT: usize = 1 << 20;
 /// Distances in positions by which the pass looks ahead in a chain.
 const AHEAD: [u32; 2] = [1 << 12, 1 << 6];

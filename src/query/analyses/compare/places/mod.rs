@@ -65,9 +65,9 @@ pub use one_heap::{Elements, ExplainedHeap, ExplainedPlace, OneHeap, library};
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpPlace {
-    /// Index of the place's label in [`DumpPlaces::labels`].
+    /// Index of the parent place; `None` at the top.
     pub parent: Option<u32>,
-    /// Index of its label.
+    /// Index of the place's label in [`DumpPlaces::labels`].
     pub label: u32,
     /// Number of objects at the place.
     pub objects: u64,

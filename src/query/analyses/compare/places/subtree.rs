@@ -26,7 +26,7 @@ pub(super) struct References<'o, 'a> {
 /// An object whose children the walk visits.
 struct WalkLevel<'t> {
     children: Children<'t>,
-    /// Index of the object's first reference among those of all levels.
+    /// Index of the object's first reference among the references of all levels.
     references: usize,
 }
 

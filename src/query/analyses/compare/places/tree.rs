@@ -28,6 +28,7 @@ const MAX_PLACES: usize = 1 << 19;
 const MAX_LEVELS: u32 = 64;
 /// Maximum number of dominators that are followed for an object that adopts another one.
 const MAX_CHAIN: usize = 256;
+/// Maximum number of nested adopted objects.
 const MAX_ADOPTIONS: usize = 8;
 /// Maximum number of open objects; consecutive ones at one place count once.
 const MAX_OPEN: usize = 1 << 20;

@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(ordered(sites(false, false), 100), (vec![3, 2, 1], "unsure"));
         assert_eq!(ordered(sites(false, true), 100), (vec![3, 2, 1], "live_bytes"));
         assert_eq!(ordered(sites(true, true), 100), (vec![3, 2, 1], "unsure"));
-        // Only some of its objects stay.
+        // Only some of its objects remain alive.
         let sites = vec![line(1, 900, true, 0, 0), line(2, 400, false, 0, 0)];
         assert_eq!(ordered(sites, 100), (vec![1, 2], "holder"));
     }

@@ -39,10 +39,12 @@ const OF_PLATFORM: u64 = 2 << 20;
 /// Maximum retained size of a container of the JDK's tools and internal classes, in bytes: an idle JShell has an
 /// index of all classes, of 8.5 MiB.
 const OF_INSIDE: u64 = 16 << 20;
+/// Prefixes of the packages of the JDK's tools and internal classes.
 const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// Maximum number of JAR directories (exclusive) that belong to the platform: their contents depend on the program's
 /// files, not on its work.
 const MANY_JARS: u64 = 1000;
+/// Classes of the platform's tables of JAR files.
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
 /// Tables of constants of the JDK that are loaded gradually and have a fixed maximum.
 const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"];
@@ -52,6 +54,7 @@ const FEW_ELEMENTS: u64 = 200;
 const FEW_OF_PROGRAM: u64 = 50;
 /// Minimum number of elements for the common size of the collections in a container to count as their bound.
 const MIN_BOUND_OF_EACH: u64 = 100;
+/// Minimum number of elements of queues for their common size to count as a bound; and minimum number of collections.
 const MIN_BOUND_OF_QUEUES: u64 = 10;
 /// Maximum number of bounded queues in a container that does not grow.
 const MAX_BOUNDED_QUEUES: u64 = 10_000;

@@ -51,7 +51,7 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
             is_reachable.then(|| (summary.class_name(row), row.loader.into(), object))
         })
         .collect();
-    // The first by object ID stays.
+    // The first by object ID is not freed.
     classes.sort_rows_by_key(|(name, _, object)| (*name, *object));
     let mut others = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {

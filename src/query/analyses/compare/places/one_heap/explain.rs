@@ -18,6 +18,7 @@ const TOGETHER: u64 = 50;
 const OF_ELEMENTS: u64 = 80;
 /// Minimum percentage of the elements' retained size that the elements at one place must have to be reported.
 const OF_MOST: u64 = 50;
+/// Minimum percentage for the elements at one place to count as the only kind.
 const OF_ONE_KIND: u64 = 80;
 /// Percentage of the objects from which on they count as all objects.
 const OF_ALL: u64 = 99;
