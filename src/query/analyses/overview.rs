@@ -1,8 +1,8 @@
 //! Overview of a dump: its origin, the largest holders, the thread that ran out of memory, and anything unusual.
 //!
 //! The largest dominators are followed down to where the memory accumulates, like leak suspects of Eclipse MAT to their
-//! accumulation points: from a class loader through its classes to the map in a static field. Nothing here takes longer
-//! than a histogram of reachable objects: waste in a large heap is estimated from a sample.
+//! accumulation points: from a class loader through its classes to the map in a static field. Nothing in the overview takes
+//! longer than a histogram of reachable objects: waste in a large heap is estimated from a sample.
 
 use std::io;
 
@@ -26,7 +26,7 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::ObjectReader;
 use hprof_model::threads::{JavaThread, Threads};
 
-/// Minimum number of loaders of generated classes that is unusual.
+/// Number of loaders of generated classes from which on it is unusual.
 const MANY_GENERATED: u64 = 1000;
 /// Number of rows for the largest holders.
 const LARGEST: usize = 5;
@@ -46,18 +46,18 @@ pub struct Overview {
     pub threads: u64,
     /// Number of class loaders, without the boot loader.
     pub class_loaders: u64,
-    /// Thread with an OutOfMemoryError, with its innermost frames.
+    /// Thread that ran out of memory, with its innermost frames.
     pub out_of_memory: Option<JavaThread>,
     /// Findings of passes over the heap.
     pub found: HeapFindings,
 }
 
-/// Findings of passes over the heap. The other facts of an overview are read from the index.
+/// Findings that require passes over the heap. The other facts of an overview are read from the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapFindings {
     /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
-    /// Facts that are or may be unusual.
+    /// Figures that are suspicious if they are high.
     pub odd: Odd,
     /// Estimate of the waste.
     pub waste: Estimate,
@@ -77,15 +77,16 @@ impl Overview {
 /// Figures that are suspicious if they are high.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Odd {
-    /// Number of objects waiting for the finalizer; `None` if the dump does not contain it.
+    /// Number of objects that wait for the finalizer; `None` if the dump does not contain the queue.
     pub finalizer_queue: Option<u64>,
     /// Direct ByteBuffers and their off-heap bytes, without views of other buffers and without mapped files.
     pub direct: Buffers,
     /// Number of class names that several loaders define.
     pub duplicate_classes: u64,
-    /// Name that most loaders define, and the number of those loaders.
+    /// Class name that most loaders define, and the number of those loaders.
     pub most_defined: Option<(String, u64)>,
-    /// Class of most loaders of generated classes, the number of these loaders, and of their classes; empty if there are few.
+    /// For each class of loaders that define generated classes: its name, the number of loaders, and the number of their
+    /// classes. Empty if there are few such loaders.
     pub generated: Vec<(String, u64, u64)>,
 }
 
@@ -93,7 +94,7 @@ impl HeapFindings {
     /// Computes the findings by passes over the heap.
     ///
     /// # Errors
-    /// Those of [`estimate`].
+    /// The errors of [`estimate`].
     pub fn find(dump: &Dump<'_>) -> io::Result<Self> {
         Ok(Self {
             largest: HolderSearch::new(dump).largest(LARGEST, &Threads::new(dump)),

@@ -1,4 +1,4 @@
-//! Short sequences of bytes, such as most Strings. Eight bytes are processed at once.
+//! Operations on short sequences of bytes, such as the arrays of most Strings, eight bytes at a time.
 
 use super::symbol::Symbol;
 use hprof_base::keyed::{Absorb, Squeeze};
@@ -12,8 +12,8 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 /// The lower 7 bits of each byte.
 const LOW: u64 = 0x7f * ONES;
 
-/// Adds to each byte the number in the byte of `noise`, modulo the size of its class: 1 to 127, or 128 to 255. Bytes
-/// that are 0 must have 0 in `used`, others 0xff.
+/// Adds to each byte the number in the same byte of `noise`, modulo the size of the byte's class: 1 to 127, or 128 to 255.
+/// Bytes that are 0 must have 0 in `used`, others 0xff.
 #[inline(always)]
 fn add(bytes: u64, noise: u64, used: u64) -> u64 {
     let high = bytes & !LOW;
@@ -55,7 +55,7 @@ fn byte_mask(count: usize) -> u64 {
     if count >= 8 { u64::MAX } else { (1 << (8 * count)) - 1 }
 }
 
-/// A half of a sequence: at most 16 bytes, then zeros.
+/// One half of a sequence: at most 16 bytes, padded with zeros.
 #[derive(Clone, Copy)]
 struct SequenceHalf {
     words: [u64; 2],
@@ -87,7 +87,7 @@ impl SequenceHalf {
         }
     }
 
-    /// Adds the result of a function of the other half.
+    /// Adds the pseudorandom function of the other half.
     #[inline(always)]
     fn add(&mut self, mut state: Absorb, other: &Self) {
         state.word(other.words[0]);
@@ -102,7 +102,8 @@ impl SequenceHalf {
     }
 }
 
-/// Replaces at most 32 bytes, none of which is 0, by their image: a Feistel network with one round per state.
+/// Replaces at most 32 bytes, none of which is 0, by their image: a Feistel network with one round for each element of
+/// `starts`.
 pub(super) fn permute(starts: &[Absorb], values: &mut [u8]) {
     let (left, right) = values.split_at_mut(values.len() / 2);
     let mut halves = (SequenceHalf::new(left), SequenceHalf::new(right));

@@ -16,7 +16,7 @@ use hprof_base::keyed::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 pub(super) const ROUNDS: usize = 8;
 /// Number of rounds of a Feistel network of values with many bits.
 const FEW_ROUNDS: usize = 6;
-/// Minimum number of bits of such values.
+/// Minimum number of bits of a half for [`FEW_ROUNDS`].
 const MANY_BITS: u32 = 24;
 /// Maximum number of values that are permuted by a Feistel network of two halves.
 pub(super) const SHORT: usize = 32;
@@ -35,8 +35,8 @@ pub(super) struct Cipher {
     tables: Tables,
 }
 
-/// Returns the number of rounds for two halves of at least this many bits each. The number that one half adds to the
-/// other repeats only if the half does: the more bits it has, the fewer texts of a dump share it.
+/// Returns the number of rounds for two halves of at least this many bits each. The more bits a half has, the fewer texts of a
+/// dump have the same half, for which the function returns the same number.
 fn rounds(bits_of_half: usize) -> usize {
     match bits_of_half {
         0..21 => ROUNDS,
@@ -63,7 +63,7 @@ impl Cipher {
         self.patterns.start()
     }
 
-    /// Replaces a short array of bytes, none of which is 0, by its image. Returns `false` if it is not short.
+    /// Replaces an array of bytes, none of which is 0, by its image, if it is short; otherwise returns `false`.
     #[inline(always)]
     pub(super) fn short_bytes(&self, values: &mut [u8]) -> bool {
         let Some(starts) = self.bytes.get(values.len()) else { return false };
@@ -118,7 +118,7 @@ impl Cipher {
         }
     }
 
-    /// Returns the image of a value, which is in the same class.
+    /// Returns the image of a value; it is in the same class.
     pub(super) fn value(&self, class: Class, tweak: u64, value: u64) -> u64 {
         if class.is_fixed() {
             return value;
@@ -151,7 +151,7 @@ impl Cipher {
         }
     }
 
-    /// Returns the image of a number of a field.
+    /// Returns the image of a number in a field.
     #[inline(always)]
     pub(super) fn number(&self, class: Class, kind: BasicType, value: u64) -> u64 {
         if Tables::has(class) {
@@ -162,7 +162,7 @@ impl Cipher {
     }
 }
 
-/// Tweak of the numbers of fields.
+/// Tweak for numbers in fields.
 const NUMBER: u64 = 2 << 8;
 
 /// Starts the function of a round for sequences of a type and length.

@@ -1,10 +1,10 @@
-//! Mapping of the contents of primitive arrays. Images depend on the key, the type of the elements, their number and
-//! their values, but not on the holder of the array. Equal arrays stay equal, and different ones different.
+//! Mapping of the contents of primitive arrays. Images depend on the key, the type of the elements, their number and their
+//! values, but not on the holder of the array. Equal arrays have equal images, and different ones different images.
 //!
 //! Let D be all arrays of a type and length whose elements have the same classes, position by position. `cipher` is a
-//! permutation of D. Some arrays must stay unchanged (kept texts), and those of one repeated value must remain such
-//! arrays, for which there is another permutation. An array whose image would be one of these is permuted again until
-//! it is not: that is a permutation of the other arrays of D.
+//! permutation of D. Some arrays must not change (kept texts), and arrays of one repeated value must be mapped to such arrays,
+//! for which there is another permutation. An array whose image would be one of these is permuted again until it is not: that
+//! is a permutation of the other arrays of D.
 
 use hprof_values::BasicType;
 
@@ -19,23 +19,23 @@ use hprof_base::keyed::Key;
 pub(super) enum Treatment {
     /// Not changed: all elements are zero, or all are `true`.
     Nothing,
-    /// A text that stays.
+    /// Not changed: a kept text.
     Kept,
-    /// One repeated value, replaced by another.
+    /// One repeated value, replaced by another one.
     Repeated,
-    /// Mapped.
+    /// Mapped by the permutation.
     Mapped,
 }
 
-/// Position in an array whose blocks are mapped one after the other.
+/// State of mapping an array block by block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockChain {
     /// Number of elements of the array.
     length: u64,
-    /// Depends on the previous blocks; 0 for the first.
+    /// Derived from the previous blocks; 0 for the first block.
     before: u64,
     is_single: bool,
-    /// Depends on the object if its contents do, or 0.
+    /// Number derived from the object if the image depends on it, otherwise 0.
     holder: u64,
 }
 
@@ -44,7 +44,7 @@ impl BlockChain {
         Self { length, before: 0, is_single: bytes <= BLOCK as u64, holder: 0 }
     }
 
-    /// Makes the result depend on the object, by [`ContentMapping::holder`].
+    /// Makes the image depend on an object, by the number from [`ContentMapping::holder`].
     pub(super) fn of_holder(self, holder: u64) -> Self {
         Self { before: holder, holder, ..self }
     }
@@ -56,11 +56,15 @@ pub(super) struct ContentMapping {
     cipher: Cipher,
 }
 
-/// Tweaks of values by their use.
+/// Tweak of the values of arrays of one repeated value.
 const REPEATED: u64 = 1 << 8;
+/// Tweak of the values of boxes.
 const BOXED: u64 = 3 << 8;
+/// Tweak of cached hashes.
 const HASH: u64 = 4 << 8;
+/// Tweak of the offsets of fields.
 const FIELD: u64 = 5 << 8;
+/// Tweak of the numbers of objects.
 const HOLDER: u64 = 6 << 8;
 
 impl ContentMapping {
@@ -68,8 +72,8 @@ impl ContentMapping {
         Self { cipher: Cipher::new(key) }
     }
 
-    /// Returns the offset of a field, from the hash of its name: the image of a number differs between fields, so a
-    /// known one reveals nothing about others.
+    /// Returns the offset of a field, from the hash of its name: the image of a number differs between fields, so a known image
+    /// in one field reveals nothing about others.
     pub(super) fn offset(&self, field: u64) -> u64 {
         let mut offset = self.cipher.tweak();
         offset.word(FIELD);
@@ -95,7 +99,7 @@ impl ContentMapping {
         self.cipher.number(class, kind, class.advance(bits, offset % class.radix))
     }
 
-    /// Returns the image of a cached hash: the same in all fields, unless it depends on the holder.
+    /// Returns the image of a cached hash: the same in all fields, unless it depends on the object (`holder` is not 0).
     pub(super) fn hash(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
         self.cipher.value(class_of(kind, bits), (HASH | u64::from(kind.code())) ^ holder, bits)
     }
@@ -108,7 +112,7 @@ impl ContentMapping {
         self.cipher.value(class_of_box(kind, bits), (BOXED | u64::from(kind.code())) ^ holder, bits)
     }
 
-    /// Replaces the elements of an array, or of its next block.
+    /// Replaces the elements of an array, or of its next block, by their image.
     pub(super) fn array(
         &self,
         kept: &KeptValues,
@@ -128,7 +132,7 @@ impl ContentMapping {
         }
     }
 
-    /// Replaces zeros and ones by others. Arrays of one repeated value stay, since there is no other value.
+    /// Replaces zeros and ones by others. Arrays of one repeated value do not change, since there is no other value.
     fn booleans(&self, chain: &mut BlockChain, data: &mut [u8]) -> Treatment {
         // A byte may have any other value.
         data.iter_mut().for_each(|value| *value = u8::from(*value != 0));
@@ -149,7 +153,7 @@ impl ContentMapping {
         }
     }
 
-    /// Makes the result of the next block depend on this one.
+    /// Makes the image of the next block depend on this one.
     #[inline(always)]
     fn go_on(&self, chain: &mut BlockChain, data: &[u8]) {
         if !chain.is_single {
@@ -231,7 +235,7 @@ impl ContentMapping {
         }
     }
 
-    /// Returns the values that are not alone in their class, and a hash of the positions of the others.
+    /// Returns the values that are not alone in their class, and a hash of the positions of the other values.
     #[inline(always)]
     fn gather<'v, S: Symbol>(
         &self,
@@ -291,7 +295,7 @@ fn is_all_same<S: Symbol>(values: &[S]) -> bool {
     values.split_first().is_some_and(|(first, rest)| rest.iter().all(|value| value == first))
 }
 
-/// Returns the value that all elements have.
+/// Returns the value of all elements if they are equal.
 #[inline(always)]
 fn repeated_value<S: Symbol>(data: &[u8]) -> Option<S> {
     let mut elements = data.chunks_exact(S::BYTES).map(S::get);

@@ -1,4 +1,4 @@
-//! Counters that stay: those held by listed fields, such as the sizes of queues.
+//! Counters that are kept: those held by certain fields, such as the sizes of queues.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use hprof_values::{IdSize, ObjectId, be_id};
 
 use hprof_base::parallel;
 
-/// Maximum number of counters that stay; with more, the sizes of some queues are lost.
+/// Maximum number of kept counters; if there are more, the sizes of some queues are lost.
 const MAX_COUNTERS: usize = 1 << 20;
 
-/// Classes and static fields that hold counters that stay.
+/// Classes and static fields that hold kept counters.
 pub(super) trait CounterHolders: Sync {
     fn id_size(&self) -> IdSize;
     /// Returns the counters to which static fields refer.
@@ -25,16 +25,16 @@ pub(super) trait CounterHolders: Sync {
     fn counter_fields(&self, class: ObjectId) -> Option<CounterFields<'_>>;
 }
 
-/// Fields of one class.
+/// Fields of one class that hold counters.
 pub(super) struct CounterFields<'p> {
     /// Offsets of references to counters.
     pub(super) counters: &'p [u32],
-    /// Total size in bytes.
+    /// Total size of the fields in bytes.
     pub(super) bytes: u32,
     pub(super) above: Option<ObjectId>,
 }
 
-/// Objects of counters that stay.
+/// IDs of the counter objects whose values are kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptCounters {
     ids: IdSet<ObjectId>,
@@ -73,6 +73,7 @@ impl KeptCounters {
         }
     }
 
+    /// Returns whether the value of this object is kept.
     pub(super) fn contains(&self, id: ObjectId) -> bool {
         self.ids.contains(&id)
     }

@@ -16,15 +16,15 @@ pub struct RedactCounts {
     pub arrays_mapped: u64,
     /// Arrays of one repeated value, which was mapped.
     pub arrays_repeated: u64,
-    /// Arrays that stay, because they are kept texts.
+    /// Arrays that are kept because they have a kept text.
     pub arrays_kept: BTreeMap<KeptReason, u64>,
     /// Numbers in fields, statics and constants that were mapped.
     pub numbers_mapped: u64,
-    /// Numbers that analyses need, and booleans; they stay.
+    /// Numbers that are kept because analyses need them, and booleans.
     pub numbers_kept: u64,
     /// Cached hashes that were mapped.
     pub hashes_mapped: u64,
-    /// Symbols that are names, which stay.
+    /// Symbols that are names, which are kept.
     pub symbols_kept: u64,
     /// Symbols with names of renamed classes.
     pub symbols_renamed: u64,
@@ -39,6 +39,7 @@ pub struct RedactCounts {
 }
 
 impl RedactCounts {
+    /// Counts an array.
     pub(super) fn array(&mut self, treatment: Treatment, reason: Option<KeptReason>) {
         self.arrays += 1;
         match treatment {
@@ -53,7 +54,7 @@ impl RedactCounts {
         }
     }
 
-    /// Adds the counts of another part.
+    /// Adds the counts of another part of the dump.
     pub(super) fn add(&mut self, other: &Self) {
         self.arrays += other.arrays;
         self.arrays_without_values += other.arrays_without_values;

@@ -26,11 +26,11 @@ pub(super) struct Filter<'f> {
     pub(super) written: u64,
     /// Array whose blocks are being mapped.
     pub(super) chain: BlockChain,
-    /// Memory for sub-records.
+    /// Buffer for the mapped copy of sub-records.
     pub(super) copy: Vec<u8>,
-    /// Called with the number of bytes after each part.
+    /// Called after each part with its number of bytes.
     pub(super) advance: &'f dyn Fn(u64),
-    /// `true` if counters that stay are found during the pass.
+    /// `true` if kept counters are found during the pass.
     pub(super) finds_counters: bool,
 }
 
@@ -78,8 +78,8 @@ impl<'f> Filter<'f> {
         Cow::Owned(mapped)
     }
 
-    /// Maps a text in modified UTF-8 like the `char[]` with the same characters. Its length stays: so do the lengths
-    /// of all characters.
+    /// Maps a text in modified UTF-8 like the `char[]` with the same characters. The length of each character does not change,
+    /// and so neither does that of the text.
     fn mapped_text(&self, text: &[u8]) -> Vec<u8> {
         let (kind, mut data) = array_of(text);
         let length = if kind == BasicType::Char { data.len() / 2 } else { data.len() };
@@ -96,7 +96,7 @@ impl<'f> Filter<'f> {
     }
 }
 
-/// Returns the array like which a symbol is mapped: its characters, or its bytes if it is invalid.
+/// Returns type and elements of the array like which a symbol is mapped: its characters, or its bytes if it is not valid UTF-8.
 pub(super) fn array_of(text: &[u8]) -> (BasicType, Vec<u8>) {
     match units(text) {
         Some(units) => (BasicType::Char, units.iter().flat_map(|unit| unit.to_be_bytes()).collect()),

@@ -1,4 +1,4 @@
-//! Texts of a file that stay: names of threads, and properties that identify the JVM.
+//! Kept texts of a file: names of threads, and properties that identify the JVM.
 
 use hprof_index::model::summary::PUBLIC_PROPERTIES;
 use hprof_index::storage::id_map::{IdMap, IdSet};
@@ -18,7 +18,7 @@ const MAX_LINKS: usize = 64;
 /// Classes that declare the names of threads and of their groups.
 const THREAD_CLASSES: [&str; 2] = ["java.lang.Thread", "java.lang.ThreadGroup"];
 
-/// Adds the texts.
+/// Adds these texts to the kept values.
 pub(super) fn add(kept: &mut KeptValues, plan: &Plan, options: &RedactOptions, bytes: &[u8]) {
     let lookup = Lookup { plan, bytes };
     if !options.thread_names {
@@ -33,7 +33,7 @@ pub(super) fn add(kept: &mut KeptValues, plan: &Plan, options: &RedactOptions, b
     }
 }
 
-/// A found object.
+/// Record of an object found by its ID.
 #[derive(Debug, Clone, Copy)]
 enum FoundObject<'a> {
     Instance(ObjectId, &'a [u8]),
@@ -41,7 +41,7 @@ enum FoundObject<'a> {
     Primitives(BasicType, &'a [u8]),
 }
 
-/// Finds objects by ID in the parts of the file whose IDs may be the wanted ones.
+/// Finder of objects by ID; reads only the parts of the file whose ID range contains a wanted ID.
 struct Lookup<'a> {
     plan: &'a Plan,
     bytes: &'a [u8],
@@ -64,12 +64,12 @@ impl<'a> Lookup<'a> {
         finder.found
     }
 
-    /// Returns the reference in a field of an instance.
+    /// Returns the reference in the field `name` of an instance.
     fn reference(&self, class: ObjectId, fields: &[u8], name: &str) -> Option<ObjectId> {
         self.reference_of(class, fields, name, |_| true)
     }
 
-    /// Returns the reference in a field that a certain class declares: subclasses may have one of the same name.
+    /// Returns the reference in a field that a given class declares: subclasses may have a field of the same name.
     fn reference_of(
         &self,
         class: ObjectId,
@@ -92,7 +92,7 @@ impl<'a> Lookup<'a> {
         None
     }
 
-    /// Returns the names of threads: Strings, or their characters.
+    /// Returns the objects with the names of threads: Strings, or arrays of characters.
     fn thread_names(&self) -> IdSet<ObjectId> {
         let mut threads = Threads { lookup: self, names: IdSet::default() };
         for range in &self.plan.watched_ranges {
@@ -103,7 +103,7 @@ impl<'a> Lookup<'a> {
         threads.names
     }
 
-    /// Returns the texts of Strings and `char[]`.
+    /// Returns the texts of the given Strings and `char[]`.
     fn texts(&self, strings: &IdSet<ObjectId>) -> IdMap<ObjectId, String> {
         let mut texts = IdMap::default();
         let mut arrays: Vec<(ObjectId, ObjectId)> = Vec::new();
@@ -167,7 +167,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Returns the text of the characters of a String.
+/// Returns the text of the array of a String.
 fn text(kind: BasicType, data: &[u8]) -> Option<String> {
     match kind {
         // A `byte[]` can also be UTF-16, but names of threads and properties are Latin-1.
@@ -180,6 +180,7 @@ fn text(kind: BasicType, data: &[u8]) -> Option<String> {
     }
 }
 
+/// Visitor that collects the wanted objects.
 struct Finder<'s, 'a> {
     /// Object IDs, ascending.
     ids: &'s [ObjectId],
@@ -208,6 +209,7 @@ impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
     }
 }
 
+/// Visitor that collects the threads and thread groups.
 struct Threads<'s, 'a> {
     lookup: &'s Lookup<'a>,
     names: IdSet<ObjectId>,

@@ -1,4 +1,4 @@
-//! Texts that stay, and counters that stay. Arrays with the contents of such a text are not mapped.
+//! Texts and counters that are kept. Arrays with a kept text as their contents are not mapped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use hprof_values::BasicType;
 use super::counters::KeptCounters;
 use super::renames::ClassRenames;
 
-/// Reason for which a text stays.
+/// Reason for keeping a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeptReason {
     /// Name of a class, in one of its spellings.
     ClassName,
-    /// Name of a field; including enum constants.
+    /// Name of a field, including enum constants.
     FieldName,
     /// Name of a method, its signature, or a source file, in a stack frame.
     FrameName,
@@ -54,7 +54,7 @@ impl KeptReason {
     }
 }
 
-/// Maximum length of a text that stays, in bytes.
+/// Maximum length of a kept text in bytes.
 const MAX_TEXT: usize = 1 << 12;
 
 /// Patterns of texts: `*` matches any text, other characters match themselves.
@@ -77,18 +77,18 @@ impl TextPatterns {
     }
 }
 
-/// Texts and counters that stay.
+/// Texts and counters that are kept.
 #[derive(Debug, Default)]
 pub struct KeptValues {
-    /// By text, in UTF-8.
+    /// Reasons by text in UTF-8.
     texts: HashMap<Box<[u8]>, KeptReason>,
-    /// Texts that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
+    /// Reasons by text, for texts that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
     encoded: HashMap<Box<[u8]>, KeptReason>,
-    /// Bits for the hashes of all texts: one lookup excludes most arrays.
+    /// Set bits for the hashes of all texts: one lookup excludes most arrays.
     seen: Box<[u64]>,
     patterns: TextPatterns,
     longest: usize,
-    /// Renamed classes: texts with their old names do not stay.
+    /// Renamed classes: texts with their old names are not kept.
     renames: Arc<ClassRenames>,
     pub(super) counters: KeptCounters,
 }
@@ -96,7 +96,7 @@ pub struct KeptValues {
 /// Number of bits of `seen`.
 const SEEN: usize = 1 << 18;
 
-/// Returns the word and the bit for a text.
+/// Returns the index of the word and the bit in `seen` for a text.
 #[inline(always)]
 fn bit_of(text: &[u8]) -> (usize, u64) {
     let ends =
@@ -116,7 +116,7 @@ impl KeptValues {
         Self { patterns, longest, seen: vec![0; SEEN / 64].into(), renames, ..Self::default() }
     }
 
-    /// Adds a text. The first reason counts.
+    /// Adds a text. If it was added before, the first reason counts.
     pub fn add(&mut self, text: &str, reason: KeptReason) {
         if text.is_empty() || text.len() > MAX_TEXT || self.renames.mentions(text) {
             return;
@@ -146,20 +146,19 @@ impl KeptValues {
         self.add(&mutf8::decode(name), reason);
     }
 
-    /// Returns `true` if an array with these contents stays.
+    /// Returns `true` if an array with these contents is kept.
     #[inline]
     pub fn contains(&self, kind: BasicType, data: &[u8]) -> bool {
         self.reason(kind, data).is_some()
     }
 
-    /// Returns `true` if an array with this text stays, whatever its encoding.
+    /// Returns `true` if an array with this text is kept, in any encoding.
     pub(super) fn contains_text(&self, text: &str) -> bool {
         self.of_text(text.as_bytes()).is_some()
     }
 
-    /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match
-    /// are no collisions: some patterns match nearly all of them, and a collision with a text of the dump is
-    /// improbable.
+    /// Returns `true` if no other array may be mapped to these contents. Long contents that only patterns match are not
+    /// collisions: some patterns match nearly all of them, and a collision with a text of the dump is improbable.
     #[inline]
     pub fn collides(&self, kind: BasicType, data: &[u8]) -> bool {
         const SHORT: usize = 24;
@@ -169,7 +168,7 @@ impl KeptValues {
         }
     }
 
-    /// Returns the reason for which an array with these contents stays.
+    /// Returns the reason for keeping an array with these contents, if it is kept.
     pub fn reason(&self, kind: BasicType, data: &[u8]) -> Option<KeptReason> {
         if data.len() > self.longest {
             return None;

@@ -1,11 +1,11 @@
-//! Redaction of a dump: its structure stays, its values are replaced.
+//! Redaction of a dump: its structure is kept, its values are replaced.
 //!
 //! * `symbol` and `cipher` are the keyed permutations, with the functions of [`hprof_base::keyed`]; `contents` maps arrays and
 //!   numbers with them.
-//! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
+//! * `kept` are the kept texts, `objects::hiding::fields` the kept numbers, with a reason for each.
 //! * `renames` gives classes other names, if requested.
-//! * `plan` reads the data needed for the mapping: the fields of classes, and the names. `heap_texts` reads the names
-//!   of threads and the properties from a file.
+//! * `plan` reads the data needed for the mapping: the fields of classes, and the names. `heap_texts` reads the names of
+//!   threads and the properties from a file.
 //! * `proof` compares a dump with the redacted one.
 //! * `stream` reads the records in one pass; `filter` and `values` write the redacted ones.
 
@@ -53,19 +53,19 @@ pub use stream::{DumpBytes, StreamEnd};
 /// Options of a redaction.
 #[derive(Debug, Clone, Default)]
 pub struct RedactOptions {
-    /// Texts that stay.
+    /// Texts that are kept.
     pub keep: TextPatterns,
-    /// `true` if names of threads and groups do not stay.
+    /// `true` if names of threads and thread groups are replaced.
     pub thread_names: bool,
     /// `true` if line numbers of frames are removed.
     pub lines: bool,
-    /// `true` if values of counters do not stay.
+    /// `true` if values of counters are replaced.
     pub strict_numbers: bool,
     /// `true` if numbers are replaced by 0.
     pub zero: bool,
     /// `true` if equal contents of different objects are mapped differently.
     pub break_equality: bool,
-    /// Classes that get other names.
+    /// Patterns of classes that are renamed.
     pub classes: Vec<ClassPattern>,
 }
 
@@ -74,7 +74,7 @@ pub struct RedactOptions {
 pub struct RedactReport {
     /// Counts of the redaction.
     pub counts: RedactCounts,
-    /// End of the input.
+    /// End of the input, and damage in it.
     pub end: StreamEnd,
     /// Number of bytes written.
     pub written: u64,
@@ -92,18 +92,19 @@ impl RedactReport {
     }
 }
 
-/// Number of bytes at the start of a pipe from which the plan is read: it contains the classes, unless the writer
-/// puts them among the objects.
+/// Number of bytes at the start of a pipe from which the plan is read: they contain the classes, unless the writer puts them
+/// among the objects.
 pub const HELD_BACK: u64 = 64 << 20;
 
-/// Returns the texts that stay in a dump, as far as the plan contains them.
+/// Returns the kept texts that are known from the plan.
 pub fn kept_values(plan: &Plan, options: &RedactOptions) -> KeptValues {
     let mut kept = KeptValues::new(options.keep.clone(), plan.renames.clone());
     plan.add_names(&mut kept, options.thread_names);
     kept
 }
 
-/// Like [`kept_values`], with the names of threads, the properties and the counters of a file. `bytes` is the dump.
+/// Returns the kept texts that are known from the plan, and those of a file: names of threads, properties and counters. `bytes`
+/// is the dump.
 pub fn kept_values_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -> KeptValues {
     let mut kept = kept_values(plan, options);
     heap_texts::add(&mut kept, plan, options, bytes);
@@ -111,11 +112,11 @@ pub fn kept_values_of_file(plan: &Plan, options: &RedactOptions, bytes: &[u8]) -
     kept
 }
 
-/// Reads a dump from `from` and writes the redacted dump to `to`. Memory is bounded: it does not depend on the size
-/// of the dump, except for `plan` and `kept`.
+/// Reads a dump from `from` and writes the redacted dump to `to`. Memory is bounded: except for `plan` and `kept`, it does not
+/// depend on the size of the dump.
 ///
 /// # Errors
-/// Those of `from` and `to`; [`io::ErrorKind::InvalidData`] if `from` is not a dump.
+/// Errors of reading `from` and writing `to`; [`io::ErrorKind::InvalidData`] if `from` is not a dump.
 pub fn redact(
     plan: &Plan,
     kept: &KeptValues,
@@ -137,11 +138,11 @@ fn write(mut filter: Filter<'_>, from: DumpBytes<'_>) -> io::Result<RedactReport
     Ok(RedactReport { counts: filter.counts, end, written: filter.written, renames })
 }
 
-/// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
-/// threads and all properties are mapped, and so are counters that precede their holders.
+/// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of threads
+/// and all properties are mapped, and so are counters that precede their holders.
 ///
 /// # Errors
-/// Those of [`redact`].
+/// The errors of [`redact`].
 pub fn redact_pipe(
     options: &RedactOptions,
     key: Key,

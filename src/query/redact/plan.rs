@@ -1,4 +1,4 @@
-//! Data about a dump needed before its values are mapped: the fields of classes, and the names that stay.
+//! Data that is needed about a dump before its values are mapped: the fields of classes, and the kept names.
 
 use std::io;
 use std::ops::Range;
@@ -22,16 +22,16 @@ use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::parallel;
 use hprof_model::objects::hiding::fields::{FieldTreatment, holds_counter, instance_rules, treatment};
 
-/// Fields that a class itself declares.
+/// Fields that a class itself declares, without inherited ones.
 #[derive(Debug, Default)]
 pub(super) struct ClassFields {
-    /// Primitive fields whose values change.
+    /// Primitive fields whose values are replaced.
     pub(super) changes: Vec<FieldChange>,
-    /// References that `heap_texts` follows: start and name.
+    /// References that `heap_texts` follows: offset and name.
     pub(super) references: Vec<(u32, Box<str>)>,
-    /// Starts of references to counters that stay.
+    /// Offsets of references to kept counters.
     pub(super) counters: Vec<u32>,
-    /// Rules about its instances, one bit each.
+    /// Rules about the class's instances, one bit each.
     pub(super) rules: u32,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
@@ -39,51 +39,51 @@ pub(super) struct ClassFields {
     pub(super) above: Option<ObjectId>,
 }
 
-/// Primitive field whose values change.
+/// Primitive field whose values are replaced.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldChange {
-    /// Start among the class's own fields.
+    /// Offset among the fields that the class declares.
     pub(super) start: u32,
     pub(super) kind: BasicType,
     pub(super) treatment: FieldTreatment,
-    /// Number of the field, which makes the mapping of its values differ from that of other fields.
+    /// Number of the field, so that its values are mapped differently from the values of other fields.
     pub(super) field: u32,
 }
 
-/// Data about a dump needed to map it.
+/// Data about a dump that is needed to map its values.
 #[derive(Debug)]
 pub struct Plan {
     pub(super) header: Header,
     pub(super) classes: IdMap<ObjectId, ClassFields>,
-    /// Symbols that are names.
+    /// Uses of the symbols that are names.
     pub(super) symbols: IdMap<u64, SymbolUse>,
     /// Names of classes by class object, in Java source form; for the treatment of statics.
     pub(super) class_names: IdMap<ObjectId, String>,
-    /// Hashes of the names of primitive fields and their classes, by number.
+    /// Hashes of the names of primitive fields and their classes, by field number.
     pub(super) field_hashes: Vec<u64>,
     /// Names of static fields.
     pub(super) static_names: IdMap<u64, String>,
-    /// Ranges of IDs of the objects of each part of the file.
+    /// Lowest and highest object ID of each part of the file.
     pub(super) ranges: Vec<IdRange>,
-    /// Texts of these symbols, with the new names of classes.
+    /// Texts of the symbols that are names, with the new names of classes, and their uses.
     pub(super) texts: Vec<(Vec<u8>, SymbolUse)>,
     pub(super) renames: Arc<ClassRenames>,
     /// Classes of threads and thread groups.
     pub(super) thread_classes: IdSet<ObjectId>,
-    /// Classes whose instances refer to counters that stay.
+    /// Classes whose instances refer to kept counters.
     pub(super) holders: IdSet<ObjectId>,
     /// Counters to which static fields refer.
     pub(super) static_counters: Vec<ObjectId>,
     /// Parts of the file with instances of threads and holders of counters.
     pub(super) watched_ranges: Vec<Range<u64>>,
-    /// Classes of the JDK and of Android, and names of their numeric fields and statics.
+    /// Name of the class and of the field for each numeric field and static field of the JDK and of Android.
     #[cfg(test)]
     pub(super) numeric_fields: Vec<(String, String)>,
-    /// Object in `java.lang.System.props`.
+    /// Object that `java.lang.System.props` refers to.
     pub(super) props: Option<ObjectId>,
 }
 
-/// Lowest and highest ID of the objects in a range of the file.
+/// Lowest and highest ID of the objects in a part of the file.
 #[derive(Debug, Clone)]
 pub(super) struct IdRange {
     pub(super) bytes: Range<u64>,
@@ -118,10 +118,10 @@ impl CounterHolders for Plan {
 }
 
 impl Plan {
-    /// Reads a dump, or its start. Classes that one of the patterns matches get other names.
+    /// Reads a dump, or its start. Classes that one of the patterns matches are renamed.
     ///
     /// # Errors
-    /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
+    /// Errors of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
     pub fn read(from: DumpBytes<'_>, renamed: &[ClassPattern]) -> io::Result<Self> {
         let mut builder = PlanBuilder::new();
         read_records(from, &mut builder)?;
@@ -138,7 +138,7 @@ impl Plan {
         self.header.id_size
     }
 
-    /// Adds the names of classes, fields and frames to the texts that stay.
+    /// Adds the names of classes, fields and frames to the kept texts.
     pub(super) fn add_names(&self, kept: &mut KeptValues, thread_names: bool) {
         for name in ["app", "platform", "bootstrap"] {
             kept.add(name, KeptReason::LoaderName);
@@ -160,21 +160,23 @@ impl Plan {
     }
 }
 
+/// A class as read from its record.
 #[derive(Default)]
 struct RawClass {
     above: ObjectId,
     fields: Vec<(u64, BasicType)>,
 }
 
+/// Builder of a [`Plan`], which reads the records of the dump.
 struct PlanBuilder {
     header: Option<Header>,
     strings: IdMap<u64, Box<[u8]>>,
     symbols: IdMap<u64, SymbolUse>,
     /// Names of classes and texts of frames, in the order of the records that use them.
     order: Vec<(u64, SymbolUse)>,
-    /// Names of loaded classes by serial number.
+    /// Symbols of the names of loaded classes, by serial number.
     serials: IdMap<u64, u64>,
-    /// Source files and serial numbers of the classes of frames, and pairs already in `sources`.
+    /// Source files of frames and serial numbers of the frames' classes. Pairs that were already added are skipped.
     sources: Vec<(u64, u32)>,
     seen_sources: FxHashSet<(u64, u32)>,
     loads: IdMap<ObjectId, u64>,
@@ -182,11 +184,11 @@ struct PlanBuilder {
     numeric_statics: Vec<(ObjectId, u64)>,
     classes: IdMap<ObjectId, RawClass>,
     statics: IdSet<u64>,
-    /// References in static fields with some names: class, field, object.
+    /// References in static fields that are followed: class, symbol of the field, object.
     references: Vec<(ObjectId, u64, ObjectId)>,
     ranges: Vec<IdRange>,
     thread_classes: ClassFamily,
-    /// Classes that hold counters.
+    /// Classes whose instances hold kept counters.
     holders: ClassFamily,
     /// Classes of threads and of holders of counters.
     watched: IdSet<ObjectId>,
@@ -242,7 +244,7 @@ impl PlanBuilder {
         self.classes.entry(class.id).or_insert(class.raw);
     }
 
-    /// Returns `true` if a class declares a field with a counter that stays, as far as its name is known.
+    /// Returns `true` if a class declares a field with a kept counter, as far as names are known.
     fn holds_counters(&self, class: &SeenClass) -> bool {
         let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes));
         let Some(name) = self.loads.get(&class.id).and_then(|id| text(*id)) else { return false };
@@ -377,19 +379,19 @@ fn is_of_platform(class: &str) -> bool {
     ["java", "jdk/", "sun/", "android", "libcore"].iter().any(|start| class.starts_with(start))
 }
 
-/// Maximum number of consecutive superclasses without fields.
+/// Maximum number of consecutive superclasses without fields that are skipped.
 const MAX_DEPTH: usize = 1 << 10;
-/// Returns a hash of the name of a field and its class: the same in all dumps of a program, for the same key.
+/// Returns a hash of the names of a class and its field; for the same key it is the same in all dumps of a program.
 pub(super) fn field_hash(class: &str, field: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
 }
 
-/// Classes of threads and groups: the agent and Android use names of Java source.
+/// Names of the classes of threads and thread groups. The agent and Android write names in Java source form.
 const THREADS: [&[u8]; 4] =
     [b"java/lang/Thread", b"java/lang/ThreadGroup", b"java.lang.Thread", b"java.lang.ThreadGroup"];
 /// Names of static fields whose references are followed.
 const STATICS: [&[u8]; 3] = [b"props", b"reservedMemory", b"RESERVED_MEMORY"];
-/// References by which texts are found.
+/// Names of the instance fields by which texts are found.
 const FOLLOWED: [&str; 9] = ["name", "map", "table", "key", "val", "value", "next", "first", "props"];
 
 impl RecordSink for PlanBuilder {
@@ -488,23 +490,24 @@ impl RecordSink for PlanBuilder {
     }
 }
 
-/// A class, with its static fields: name, type, value.
+/// A class read from a chunk of sub-records, with its static fields: symbol of the name, type, value.
 struct SeenClass {
     id: ObjectId,
     raw: RawClass,
     statics: Vec<(u64, BasicType, u64)>,
 }
 
-/// Contents of a part of the sub-records.
+/// Classes and objects found in a chunk of sub-records.
 #[derive(Default)]
 struct SeenPiece {
-    /// Lowest and highest ID.
+    /// Lowest and highest object ID.
     ids: Option<(u64, u64)>,
     has_watched: bool,
     classes: Vec<SeenClass>,
     heap_names: Vec<u64>,
 }
 
+/// Visitor of the sub-records of a chunk.
 struct PlanVisitor<'p> {
     watched: &'p IdSet<ObjectId>,
     seen: SeenPiece,

@@ -1,8 +1,8 @@
-//! Other names for classes: `c1.C17` for `com.acme.Order`, wherever the name is in the dump.
+//! Renaming of classes: `c1.C17` for `com.acme.Order`, wherever the name is in the dump.
 //!
-//! Packages and classes are numbered in the order in which the records of the dump name them, so the same dump always
-//! yields the same names. Nested classes are also numbered, and stay nested (`c1.C17$C18`); parts of names written by
-//! class generators stay (`c1.C17$$Lambda/0x0000000800c03000`), since the analyses read them.
+//! Packages and classes are numbered in the order in which the records of the dump name them, so the same dump always yields
+//! the same names. Nested classes are numbered and stay nested (`c1.C17$C18`). Parts of names written by class generators are
+//! kept (`c1.C17$$Lambda/0x0000000800c03000`), since the analyses read them.
 
 mod embedded;
 
@@ -17,19 +17,19 @@ use self::embedded::EmbeddedNames;
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_base::naming::stable_names::is_mark;
 
-/// Kind of use of a symbol.
+/// Use of a symbol as a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SymbolUse {
     Class,
     Field,
     Frame,
-    /// Name of a thread or group in a START THREAD record.
+    /// Name of a thread or thread group in a START THREAD record.
     Thread,
 }
 
 /// Maximum length of a name in a class file.
 const MAX_NAME: usize = 65_535;
-/// Maximum length of a name of a field or method in which names of classes are replaced; longer ones do not stay.
+/// Maximum length of a name of a field or method in which names of classes are replaced; longer names are not kept.
 const MAX_MEMBER: usize = 1024;
 /// Maximum number of enclosing classes that are distinguished.
 const MAX_AROUND: usize = 64;
@@ -38,12 +38,12 @@ const EXTENSIONS: [&str; 6] = ["java", "kt", "scala", "groovy", "clj", "kts"];
 /// Element types of arrays in Java source.
 const PRIMITIVES: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
 
-/// Classes that get other names, and the replacements of the symbols that name them.
+/// Renamed classes, and the replacements of the symbols that name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassRenames {
     /// New names by old ones, in Java source form, without brackets of arrays and without addresses of hidden classes.
     names: HashMap<String, String>,
-    /// Names with packages, for finding them in other names and in texts.
+    /// Names with packages, for finding them within other names and texts.
     embedded: EmbeddedNames,
     /// New source files by old ones.
     sources: HashMap<String, String>,
@@ -51,7 +51,7 @@ pub struct ClassRenames {
     symbols: IdMap<u64, Box<[u8]>>,
     /// Old names by new ones, with the addresses of hidden classes.
     old_names: BTreeMap<String, String>,
-    /// Patterns that match no class.
+    /// Patterns that matched no class.
     unmatched: Vec<String>,
 }
 
@@ -65,8 +65,8 @@ pub(super) struct NameRecords<'a> {
 }
 
 impl ClassRenames {
-    /// Names the classes that one of the patterns matches. Removes from `uses` the names that contain a renamed class
-    /// but are not renamed: they do not stay.
+    /// Renames the classes that one of the patterns matches. Removes from `uses` the names that contain a renamed class but are
+    /// not renamed: these names are not kept.
     pub(super) fn new(
         patterns: &[ClassPattern],
         records: &NameRecords<'_>,
@@ -120,12 +120,12 @@ impl ClassRenames {
         renames
     }
 
-    /// Returns old names by new ones.
+    /// Returns the old names by new names.
     pub fn old_names(&self) -> &BTreeMap<String, String> {
         &self.old_names
     }
 
-    /// Returns the patterns that match no class.
+    /// Returns the patterns that matched no class.
     pub fn unmatched_patterns(&self) -> &[String] {
         &self.unmatched
     }
@@ -162,18 +162,18 @@ impl ClassRenames {
     }
 }
 
-/// Parts of a class name as stored in a dump.
+/// Parts of a class name as stored in a dump, such as `[Lcom/acme/Order;`.
 #[derive(Debug, Clone, Copy)]
 struct NameParts<'t> {
     /// Complete name.
     text: &'t str,
-    /// Brackets and `L` of an array.
+    /// Brackets and `L` of an array class.
     before: &'t str,
     /// Package and class.
     path: &'t str,
     /// Address of a hidden class, with its separator.
     address: &'t str,
-    /// End of the name of an array.
+    /// Semicolon of an array class.
     after: &'t str,
 }
 
@@ -204,13 +204,13 @@ impl<'t> NameParts<'t> {
         Self { text, before, path, address, after: text.get(end..).unwrap_or_default() }
     }
 
-    /// Returns the parts if an apparent address is the name of the class: `com/acme/77`.
+    /// Returns the parts with the apparent address counted as part of the class name: `com/acme/77`.
     fn with_address(self) -> Self {
         let (start, end) = (self.before.len(), self.text.len() - self.after.len());
         Self { path: self.text.get(start..end).unwrap_or_default(), address: "", ..self }
     }
 
-    /// Returns the name with another path.
+    /// Returns the complete name with another path.
     fn with(&self, path: &str) -> String {
         [self.before, path, self.address, self.after].concat()
     }
@@ -222,15 +222,15 @@ struct Namer<'p> {
     patterns: &'p [ClassPattern],
     /// `true` for patterns that match a class.
     is_used: Vec<bool>,
-    /// By class name: `true` if the class is renamed.
+    /// By class name: `true` if a pattern matches it.
     judged: HashMap<String, bool>,
-    /// First parts of names that stay: no new name starts with one.
+    /// First parts of kept names: no new name starts with one.
     taken: HashSet<String>,
     packages: HashMap<String, String>,
     /// Names of classes by hashes of their paths.
     classes: HashMap<u128, String>,
     numbers: [u64; 2],
-    /// Names that stay, and new ones of classes that only contain a renamed one.
+    /// Kept names, and new names of classes that only contain a renamed one.
     given: HashSet<String>,
     renames: ClassRenames,
 }
@@ -250,14 +250,14 @@ impl Namer<'_> {
         is_matched
     }
 
-    /// Returns the parts of a name, and the path, if the class is renamed.
+    /// Returns the parts and the path of a name, if the class is renamed.
     fn judge<'t>(&mut self, name: &'t str) -> Option<(NameParts<'t>, String)> {
         let parts = NameParts::new(name);
         let both = [parts, parts.with_address()].map(|parts| (parts, parts.path.replace('/', ".")));
         both.into_iter().find(|(_, path)| self.is_matched(path))
     }
 
-    /// Reserves the names in a symbol that stay, so no new name equals one.
+    /// Reserves the kept names in a symbol, so that no new name equals one.
     fn keep_apart(&mut self, used: SymbolUse, text: &str) {
         let mut keep = |name: &str| {
             if self.judge(name).is_none() {
@@ -301,7 +301,7 @@ impl Namer<'_> {
         Some(parts.with(&if parts.path.contains('/') { new.replace('.', "/") } else { new }))
     }
 
-    /// Returns the new name of a class that is not matched but contains the name of a matched one.
+    /// Returns the new name of a class that no pattern matches but whose name contains the name of a renamed one.
     fn embedded_name(&mut self, path: &str) -> Option<String> {
         let mut new = self.renames.embedded.with_new_names(path)?;
         while !self.given.insert(new.clone()) {
@@ -371,7 +371,7 @@ impl Namer<'_> {
         new
     }
 
-    /// Names a source file after the class that it is named after, or after that of a frame.
+    /// Renames a source file after the renamed class whose name it has, or else after the class of a frame.
     fn source(&mut self, source: &str, class: &str) {
         let Some((_, path)) = self.judge(class) else { return };
         let (stem, extension) = source.rsplit_once('.').unwrap_or((source, ""));

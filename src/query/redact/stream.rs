@@ -13,9 +13,9 @@ use hprof_values::{BasicType, IdSize, ObjectId, be_id, be_u32};
 
 use super::bytes::BLOCK;
 
-/// Number of bytes of sub-records that are passed on at once.
+/// Maximum number of bytes of sub-records that are passed on at once.
 const WINDOW: usize = 16 << 20;
-/// Approximate number of bytes of sub-records for one task of a thread.
+/// Approximate number of bytes of sub-records per parallel task.
 const PIECE: usize = 256 << 10;
 /// Size of the longest header in bytes.
 const LONGEST_HEADER: usize = 31;
@@ -26,29 +26,29 @@ pub(super) trait RecordSink {
     fn header(&mut self, header: &Header, bytes: &[u8]) -> io::Result<()>;
     /// Receives a record that is not a heap dump. `body` is complete.
     fn record(&mut self, record: &Record, body: &[u8]) -> io::Result<()>;
-    /// Receives the header of a record whose body follows in parts.
+    /// Receives the header of a record whose body follows in several calls.
     fn head(&mut self, record: &Record) -> io::Result<()>;
-    /// Receives complete sub-records; `offset` is that of the first, and pieces start at sub-records.
+    /// Receives complete sub-records. `offset` is the offset of the first one; `pieces` are ranges that start at a sub-record.
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()>;
-    /// Receives bytes without values.
+    /// Receives bytes that contain no values to redact.
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Receives the next elements of a primitive array that is larger than a window.
     fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()>;
-    /// Returns the size of the fields of an instance of a class, inner `None` if the size is unknown; outer `None` if
-    /// the class is unknown.
+    /// Returns the size of the fields of an instance of a class: `None` if the class is unknown, `Some(None)` if only the size
+    /// is.
     fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
     fn damaged_region(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// End of a dump.
+/// End of a dump, and damage before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamEnd {
     /// Number of bytes read.
     pub bytes: u64,
-    /// Offset after which nothing was read: the rest is truncated, or not a record.
+    /// Offset from which on nothing was read: the rest is truncated, or not a record.
     pub lost_from: Option<u64>,
-    /// Number of records whose headers are damaged, but that were read.
+    /// Number of records that were read although their headers are damaged.
     pub damaged_records: u64,
 }
 
@@ -56,10 +56,11 @@ pub struct StreamEnd {
 pub enum DumpBytes<'r> {
     /// Bytes that are read once.
     Stream(&'r mut dyn Read),
-    /// A mapped file, and a function called with its bytes, in order, when they are no longer needed.
+    /// A mapped file, and a function that is called with ranges of its bytes, in order, once they are no longer needed.
     Mapped(&'r [u8], &'r mut dyn FnMut(&[u8])),
 }
 
+/// Buffered input of a stream or a mapped file.
 struct Input<'r> {
     from: DumpBytes<'r>,
     /// Bytes of a stream that were read.
@@ -72,7 +73,7 @@ struct Input<'r> {
 }
 
 impl Input<'_> {
-    /// Returns the next `wanted` bytes, or all if there are fewer.
+    /// Returns the next `wanted` bytes, or all remaining ones if there are fewer.
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
         let from = match &mut self.from {
             DumpBytes::Stream(from) => from,
@@ -117,8 +118,8 @@ impl Input<'_> {
 /// Reads all records of `from`, and passes them to `sink`.
 ///
 /// # Errors
-/// Those of reading and of the sink; [`io::ErrorKind::InvalidData`] with a
-/// [`hprof_parser::FormatError`] if the header is invalid.
+/// Errors of reading and of the sink; [`io::ErrorKind::InvalidData`] with a [`hprof_parser::FormatError`] if the header is
+/// invalid.
 pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
     let (buffer, end) = match &from {
         DumpBytes::Stream(_) => (vec![0; 2 * WINDOW], 0),
@@ -135,6 +136,7 @@ pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io
     Ok(StreamEnd { bytes: records.input.offset, lost_from, damaged_records })
 }
 
+/// Reader that passes the records of a dump to a sink.
 struct Records<'r, 's> {
     input: Input<'r>,
     id_size: IdSize,
@@ -154,7 +156,7 @@ impl Records<'_, '_> {
         Ok(header)
     }
 
-    /// Reads a file, whose records are found as in all other commands. Returns `true` if the end is missing.
+    /// Reads a file, whose records are found as in all other commands. Returns `true` if the end of the file is missing.
     fn read_mapped(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let header = self.header()?;
         let part = DumpPart::read(bytes, header);
@@ -201,12 +203,12 @@ impl Records<'_, '_> {
         Ok(is_open || !rest.iter().all(is_blank))
     }
 
-    /// Returns the offset in a file.
+    /// Returns the current offset in the file.
     fn offset(&self) -> usize {
         usize::try_from(self.input.offset).unwrap_or(usize::MAX)
     }
 
-    /// Passes on everything before the next record: ends of heap dumps, then a damaged region.
+    /// Passes on everything before the next record: HEAP DUMP END records, then a damaged region.
     fn between(&mut self, bytes: &[u8], end: usize, is_open: &mut bool) -> io::Result<()> {
         let at = self.empty_records(bytes, end, is_open)?;
         let lost = end.saturating_sub(at);
@@ -233,7 +235,7 @@ impl Records<'_, '_> {
         }
     }
 
-    /// Reads a pipe. Returns `true` if the end is missing.
+    /// Reads a pipe. Returns `true` if the end of the dump is missing.
     fn read_pipe(&mut self) -> io::Result<bool> {
         self.header()?;
         let mut is_open = false;
@@ -293,7 +295,7 @@ impl Records<'_, '_> {
             || length <= WINDOW && self.input.peek(RECORD_HEADER + length)?.len() == RECORD_HEADER + length)
     }
 
-    /// Skips a damaged region of a pipe, up to a heap dump or many records. Returns `false` if there is none.
+    /// Skips a damaged region of a pipe, up to a heap dump or a sequence of many records. Returns `false` if neither follows.
     fn resynchronize(&mut self) -> io::Result<bool> {
         loop {
             let window = self.input.peek(WINDOW)?;
@@ -314,7 +316,7 @@ impl Records<'_, '_> {
         }
     }
 
-    /// Passes on a record that is not a heap dump. Returns `true` if its end is missing.
+    /// Passes on a record that is not a heap dump. Returns `true` if it is truncated.
     fn other_record(&mut self, record: &Record) -> io::Result<bool> {
         match record.tag {
             // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
@@ -336,8 +338,8 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes on a record with table entries, whose number is the last one in its head. Bytes after them do not
-    /// belong to it, and are replaced by zeros. Returns `true` if the end is missing.
+    /// Passes on a record with a table. `head` is the number of bytes before the rows, which ends with their number; `row` is
+    /// the size of a row. Bytes after the table are replaced by zeros. Returns `true` if the record is truncated.
     fn table(&mut self, record: &Record, head: usize, row: u64) -> io::Result<bool> {
         self.sink.head(record)?;
         self.input.advance(RECORD_HEADER);
@@ -361,7 +363,7 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes `left` bytes on. Returns `true` if there are fewer.
+    /// Passes on `left` bytes. Returns `true` if there are fewer.
     fn copy(&mut self, mut left: u64) -> io::Result<bool> {
         while left > 0 {
             let bytes = self.input.peek(at_most(left, WINDOW))?;
@@ -376,7 +378,7 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes on a heap dump record with `left` bytes of sub-records; or more if it is larger than 4 GiB.
+    /// Passes on a heap dump record with `left` bytes of sub-records, or more if the record is larger than 4 GiB.
     fn heap(&mut self, record: &Record, mut left: u64, is_single: bool) -> io::Result<bool> {
         self.sink.head(record)?;
         self.input.advance(RECORD_HEADER);
@@ -437,7 +439,7 @@ impl Records<'_, '_> {
         Ok(false)
     }
 
-    /// Passes on an array that is larger than a window. Returns `true` if its end is missing.
+    /// Passes on an array that is larger than a window. Returns `true` if it is truncated.
     fn large(&mut self, array: &LargeArray) -> io::Result<bool> {
         self.sink.plain(self.input.peek(array.head)?)?;
         self.input.advance(array.head);
@@ -460,7 +462,7 @@ impl Records<'_, '_> {
     }
 }
 
-/// Maximum number of records that a search in a window reads: in hostile files every byte can look like one.
+/// Maximum number of records that are read in searching a window: in hostile files every byte can look like a record.
 const MAX_RECORDS: usize = 1 << 20;
 /// Number of consecutive records, or of sub-records of a heap dump, that confirm a start.
 const ENOUGH: usize = 16;
@@ -471,7 +473,8 @@ fn is_complete(record: &Record, length: usize) -> bool {
     is_known(record.tag) && !is_heap && record.end() <= length as u64
 }
 
-/// Returns `true` if a record starts at an offset of a window: many follow, or its sub-records are those of a heap dump.
+/// Returns `true` if a record starts at an offset of a window: many records follow it, or it is a heap dump with valid
+/// sub-records.
 fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bool {
     let Some(record) = Record::at(window, at).filter(|record| is_known(record.tag) && *budget > 0) else {
         return false;
@@ -485,6 +488,7 @@ fn is_start(window: &[u8], at: usize, id_size: IdSize, budget: &mut usize) -> bo
 
 /// Returns `true` if the sub-records of a heap dump follow the header of a record.
 fn is_heap(window: &[u8], record: &Record, id_size: IdSize, budget: &mut usize) -> bool {
+    /// Visitor that counts sub-records up to [`ENOUGH`].
     struct RecordCounter(usize);
     impl HeapVisitor<'_> for RecordCounter {
         fn go_on(&mut self) -> bool {
@@ -511,7 +515,7 @@ pub(super) struct LargeArray {
     pub(super) length: u64,
     /// Size of the elements in bytes.
     bytes: u64,
-    /// Size of the bytes before them.
+    /// Size of the record before the elements in bytes.
     head: usize,
 }
 
@@ -532,7 +536,7 @@ impl LargeArray {
     }
 }
 
-/// Splitter of sub-records into pieces.
+/// Splitter of sub-records into pieces of about [`PIECE`] bytes.
 #[derive(Default)]
 struct Pieces {
     pieces: Vec<Range<usize>>,
@@ -570,7 +574,7 @@ impl<'a> HeapVisitor<'a> for Pieces {
     }
 }
 
-/// Classes that the receiver of the records knows.
+/// Classes known to the receiver of the records.
 struct SinkClasses<'s>(&'s dyn RecordSink);
 
 impl KnownClasses for SinkClasses<'_> {

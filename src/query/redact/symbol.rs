@@ -1,20 +1,19 @@
-//! Elements of arrays, and the classes of values within which they are mapped.
-//!
-//! Each value belongs to a class: a set of values that are mapped to one another. Zero is alone in its class.
+//! Elements of arrays, and the classes of values within which they are mapped. A value is mapped to a value of the same class.
+//! Zero is alone in its class.
 
 use hprof_values::BasicType;
 use zerocopy::IntoBytes;
 
-/// A class of values: its number, its size, and the index of a value in it.
+/// A class of values: one or two ranges, and their total size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class {
     /// Number of values.
     pub(super) radix: u64,
-    /// First of two ranges of values.
+    /// Start of the first range of values.
     start: u64,
     /// Number of values of the first range.
     first: u64,
-    /// Start of the second range.
+    /// Start of the second range of values.
     second: u64,
 }
 
@@ -52,7 +51,7 @@ impl Class {
         self.value(if place >= rest { place - rest } else { place + by })
     }
 
-    /// Returns `true` if the value is the only one.
+    /// Returns `true` if the class has only one value.
     #[inline(always)]
     pub(super) const fn is_fixed(self) -> bool {
         self.radix == 1
@@ -93,7 +92,8 @@ pub(super) const fn class_of(kind: BasicType, value: u64) -> Class {
     }
 }
 
-/// Returns the class of a floating-point number: numbers by sign, both infinities, negative zero, not a number.
+/// Returns the class of a floating-point number: positive numbers, negative numbers, each infinity, negative zero, and NaN are
+/// separate classes.
 #[inline(always)]
 const fn floating(value: u64, infinity: u64, sign: u64) -> Class {
     let magnitude = value & (sign - 1);
@@ -108,7 +108,7 @@ const fn floating(value: u64, infinity: u64, sign: u64) -> Class {
     }
 }
 
-/// Returns the class of the value of a box: in the JVM's cache of boxes or not.
+/// Returns the class of the value of a box: values in the JVM's cache of boxes, or other values.
 pub(super) const fn class_of_box(kind: BasicType, value: u64) -> Class {
     let bits = match kind {
         BasicType::Short => 16,
@@ -131,28 +131,28 @@ pub(super) const fn class_of_box(kind: BasicType, value: u64) -> Class {
     }
 }
 
-/// Storage of elements of one size.
+/// Array element of one size.
 pub(super) trait Symbol: Copy + PartialEq {
     /// Size in bytes.
     const BYTES: usize;
     /// Size in bits, modulo 64.
     const SHIFT: u32;
-    /// Minimum number of bits of a value whose class is known.
+    /// Minimum number of bits of the index of a value in its class.
     const MIN_BITS: usize;
     /// Zero.
     const ZERO: Self;
-    /// Number of bytes of key stream for a value.
+    /// Number of bytes of key stream per value.
     const NOISE: usize;
-    /// Number of values of 64 random bits.
+    /// Number of values for which 64 random bits are used.
     const PER_WORD: usize;
 
     fn get(bytes: &[u8]) -> Self;
     fn put(self, bytes: &mut [u8]);
     fn bits(self) -> u64;
     fn of_bits(bits: u64) -> Self;
-    /// Returns the bits of at most 64 bits of values.
+    /// Returns values of at most 64 bits together as one number.
     fn join(values: &[Self]) -> u64;
-    /// Returns random bits as a number below `radix`.
+    /// Converts random bits to a number below `radix`.
     fn digit(noise: &[u8], radix: u64) -> u64;
 }
 

@@ -1,7 +1,7 @@
-//! A permutation of numbers of 31 bits: `int` and `float` of one sign, most numbers of a dump.
+//! A permutation of 31-bit numbers: `int` and `float` of one sign, most numbers of a dump.
 //!
-//! A Feistel network whose functions are tables of random numbers, derived from the key. A class is treated as a
-//! tweak that is added to the input of each function.
+//! A Feistel network whose functions are tables of random numbers, derived from the key. A class is treated as a tweak that is
+//! added to the input of each function.
 
 use hprof_values::BasicType;
 
@@ -17,7 +17,7 @@ const LOW: u32 = 15;
 /// Number of tweaks: a type and a sign.
 const TWEAKS: usize = 32;
 
-/// Functions of the rounds.
+/// Random tables for the functions of the rounds.
 pub(super) struct Tables {
     functions: [Box<[u16; HALF]>; ROUNDS],
     tweaks: [[u16; ROUNDS]; TWEAKS],
@@ -51,7 +51,7 @@ impl Tables {
         Self { functions, tweaks }
     }
 
-    /// Returns `true` if the indices of a class have 31 bits.
+    /// Returns `true` if indices of values of this class have 31 bits.
     #[inline(always)]
     pub(super) fn has(class: Class) -> bool {
         (1 << 30..=1 << 31).contains(&class.radix)

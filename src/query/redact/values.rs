@@ -13,7 +13,7 @@ use super::kept::KeptValues;
 use super::plan::{FieldChange, Plan, field_hash};
 use hprof_model::objects::hiding::fields::{FieldTreatment, treatment};
 
-/// Data needed for the mapping.
+/// Keys, plan and kept values for mapping the values of a dump.
 #[derive(Debug)]
 pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
@@ -36,7 +36,7 @@ impl<'a> Mapping<'a> {
         Self { plan, kept, contents, offsets, options, counters: kept.counters.clone() }
     }
 
-    /// Returns the treatment of a field of an object whose class has these rules.
+    /// Returns the treatment of a field of an object to whose class these rules apply.
     #[inline(always)]
     fn treatment(&self, treatment: FieldTreatment, id: ObjectId, rules: u32) -> FieldTreatment {
         match treatment {
@@ -63,14 +63,14 @@ impl<'a> Mapping<'a> {
         counts.array(result, if result == super::contents::Treatment::Kept { reason(data) } else { None });
     }
 
-    /// Returns a number for an object, on which the image of its contents depends in addition to them.
+    /// Returns a number for an object if the image of its contents depends on the object, otherwise 0.
     #[inline(always)]
     pub(super) fn holder(&self, id: ObjectId) -> u64 {
         if self.options.break_equality { self.contents.holder(id.0) } else { 0 }
     }
 
-    /// Replaces the value of a field, or of a static.
-    /// `offset` is that of the field, `holder` that of the object.
+    /// Replaces the value of an instance or static field. `offset` is the offset of the field from the plan, `holder` the
+    /// number of the object.
     fn value(
         &self,
         kind: BasicType,
@@ -135,17 +135,17 @@ fn is_negative(kind: BasicType, bits: u64) -> bool {
     kind == BasicType::Int && bits >> 31 == 1
 }
 
-/// Maps the values of sub-records in a copy of them.
+/// Visitor that maps the values of sub-records in a copy of them.
 pub(super) struct Mapper<'m> {
     pub(super) mapping: &'m Mapping<'m>,
     /// Copy of the sub-records.
     pub(super) out: &'m mut [u8],
-    /// Offset of its start in the bytes that are visited.
+    /// Offset of the copy's start in the visited bytes.
     pub(super) start: usize,
     pub(super) counts: RedactCounts,
 }
 
-/// Copy of sub-records, by offsets in the bytes that are visited.
+/// Copy of sub-records, addressed by offsets in the visited bytes.
 struct Out<'o> {
     bytes: &'o mut [u8],
     start: usize,

@@ -9,7 +9,7 @@ use super::definition::{Column, ColumnSet, ColumnType};
 use hprof_base::fact::FactValue;
 use hprof_values::ObjectId;
 
-/// A cell.
+/// A borrowed value of a table cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
     /// Null.
@@ -25,7 +25,7 @@ pub enum Cell<'a> {
 /// Values of a column.
 #[derive(Debug, Clone, Default)]
 pub enum Values {
-    /// Column that is not requested.
+    /// Column that is not requested: ignores added values.
     #[default]
     Absent,
     /// Integers, booleans or object IDs.
@@ -62,7 +62,7 @@ pub enum Values {
     },
 }
 
-/// No name.
+/// Number that stands for null in [`Values::Names`].
 pub const NO_NAME: u32 = u32::MAX;
 
 impl Values {
@@ -101,7 +101,7 @@ impl Values {
         }
     }
 
-    /// Adds the value of a fact; a class by its number.
+    /// Adds the value of a fact. A class is added as its class number.
     pub fn fact(&mut self, value: &FactValue<'_>) {
         match value {
             FactValue::Null => self.null(),
@@ -115,7 +115,7 @@ impl Values {
         }
     }
 
-    /// Adds no value.
+    /// Adds null.
     fn null(&mut self) {
         match self {
             Self::Absent => {}
@@ -178,8 +178,8 @@ impl Values {
         }
     }
 
-    /// Returns the number of a text in a column of names, where it becomes one of the distinct values. Readers that know
-    /// which rows have the same text need it once for all of them.
+    /// Returns the number of a text in a column of names, adding the text to the distinct values. Readers that know which rows
+    /// have the same text call this once for all of these rows.
     pub fn number(&mut self, value: &str) -> Option<u32> {
         let Self::Names { names, known, .. } = self else { return None };
         if known.is_empty() {
@@ -195,8 +195,8 @@ impl Values {
         Some(number)
     }
 
-    /// Removes the distinct values of a column of names without rows if they are longer than `max_bytes`: a reader of
-    /// ever new names accumulates them.
+    /// Removes the distinct values of a column of names if the column has no rows and they are longer than `max_bytes`: a
+    /// reader of ever new names accumulates them.
     pub(super) fn forget_names(&mut self, max_bytes: usize) {
         if let Self::Names { names, known, .. } = self
             && names.bytes() > max_bytes
@@ -265,7 +265,7 @@ pub struct Batch {
     /// two lookups. A table whose rows correspond to those of a chunk may leave it empty: then it is the number of
     /// the object, or of the row in the list.
     pub row_numbers: Vec<i64>,
-    /// Placeholder for missing columns.
+    /// Returned by [`Self::column`] for a missing column.
     nowhere: Values,
 }
 

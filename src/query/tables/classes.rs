@@ -106,7 +106,7 @@ impl Table for Classes<'_> {
     }
 }
 
-/// Finds the classes of this name, or with this class object.
+/// Returns the numbers of the classes with this name, or of the class with this class object.
 pub(super) fn find(context: &Context<'_>, key: &LookupKey) -> Vec<ClassNumber> {
     match key {
         LookupKey::Integer(id) => context.class_of_id(*id).into_iter().collect(),

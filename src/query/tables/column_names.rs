@@ -42,6 +42,7 @@ impl NameList {
         (0..self.len()).filter_map(|number| self.get(number))
     }
 
+    /// Appends a text.
     pub(crate) fn push(&mut self, name: &str) {
         self.text.push_str(name);
         self.ends.push(self.text.len());

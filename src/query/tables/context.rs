@@ -16,14 +16,14 @@ use hprof_model::threads::{ThreadRow, Threads};
 use hprof_recordings::profile::flight::FlightFile;
 use hprof_values::ObjectId;
 
-/// A dump, and data that several tables use.
+/// A dump, and data shared by several of its tables.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The dump.
     pub dump: Dump<'a>,
     /// Sizes of objects.
     pub sizes: Sizes,
-    /// Names of all classes, by class number.
+    /// Names of all classes by class number.
     pub class_names: ColumnNames,
     /// Name and labels of the dump.
     pub about: About,
@@ -32,17 +32,17 @@ pub struct Context<'a> {
     edges: OnceLock<Edges<'a>>,
     /// Threads of the dump, by object ID.
     pub(super) threads: OnceLock<(Threads<'a>, Vec<ThreadRow>)>,
-    /// Classes by name, and by the ID of their class object.
+    /// Class numbers sorted by name, and by the ID of the class object.
     by_name: OnceLock<Vec<ClassNumber>>,
     by_id: OnceLock<Vec<(u64, ClassNumber)>>,
-    /// Present while a reader reads most objects.
+    /// Dominator tree read in one pass; alive only while a reader reads most objects.
     tree_rows: Mutex<Weak<TreeRows>>,
 }
 
 /// Name and labels of a dump, and additional inputs.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// Name.
+    /// Name of the dump.
     pub name: String,
     /// Labels given by the user: name and value.
     pub labels: Vec<(String, String)>,

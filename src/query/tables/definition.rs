@@ -35,7 +35,7 @@ impl ColumnType {
 }
 
 impl From<dictionary::ValueKind> for ColumnType {
-    /// Converts a type of the dictionary. Lists and records of JSON are texts.
+    /// Converts a type of the dictionary. JSON lists and records become texts.
     fn from(kind: dictionary::ValueKind) -> Self {
         match kind {
             dictionary::ValueKind::Id => Self::Id,

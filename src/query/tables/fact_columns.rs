@@ -1,4 +1,4 @@
-//! Columns of tables from facts that are declared with their rows.
+//! Columns of tables that are built from facts, which are declared with the row types.
 
 use hprof_base::dictionary::Name;
 use hprof_base::fact::{Fact, FactValue};
@@ -20,7 +20,7 @@ pub(crate) struct FactColumn<'l, L> {
 pub(crate) struct FactColumns<'l, L>(Vec<FactColumn<'l, L>>);
 
 impl<'l, L> FactColumns<'l, L> {
-    /// Creates the columns with these names from the facts of the same names; those in `few` have few distinct texts.
+    /// Creates columns from the facts with these names; columns in `few` have few distinct texts.
     pub(crate) fn new(names: &[Name], few: &[Name], mut facts: Vec<FactColumn<'l, L>>) -> Self {
         let find = |name: &Name| {
             let at = facts.iter().position(|fact| fact.column.name == name.key);
@@ -34,7 +34,7 @@ impl<'l, L> FactColumns<'l, L> {
         Self(names.iter().filter_map(find).collect())
     }
 
-    /// Creates the columns of all facts, in their order.
+    /// Creates a column for each fact, in the given order.
     pub(crate) fn from_facts(facts: Vec<Fact<L>>) -> Self
     where
         L: 'l,
@@ -42,7 +42,7 @@ impl<'l, L> FactColumns<'l, L> {
         Self(own_columns(facts))
     }
 
-    /// Marks these columns as having a value in every row of this table.
+    /// Marks the columns with these names as non-null in every row of this table.
     pub(crate) fn never_null(mut self, names: &[Name]) -> Self {
         for FactColumn { column, .. } in &mut self.0 {
             if names.iter().any(|name| name.key == column.name) {
@@ -57,12 +57,12 @@ impl<'l, L> FactColumns<'l, L> {
         self.0.iter().map(|fact| fact.column.clone()).collect()
     }
 
-    /// Adds a row to a batch that contains the names of classes, by number.
+    /// Adds a row to a batch whose names are the class names by class number.
     pub(crate) fn add(&self, line: &L, batch: &mut Batch) {
         self.write(line, batch, |value| value);
     }
 
-    /// Adds a row to a batch whose names come from its rows, in their order; adds classes by name.
+    /// Adds a row to a batch whose names are collected from its rows; classes are added by name.
     pub(crate) fn add_with_names<'r>(&self, line: &'r L, summary: &'r Summary, batch: &mut Batch) {
         self.write(line, batch, |value| match value {
             FactValue::Class(class) => summary.class(class).map(|row| summary.class_name(row)).into(),
@@ -78,7 +78,7 @@ impl<'l, L> FactColumns<'l, L> {
     }
 }
 
-/// Returns the columns of the facts of rows that `row` finds in a line.
+/// Returns columns for facts about a row type `R`, which `row` gets from a line `L`.
 pub(crate) fn columns<'l, R: 'static, L: 'l>(
     facts: Vec<Fact<R>>,
     row: for<'r> fn(&'r L) -> &'r R,
@@ -90,7 +90,7 @@ pub(crate) fn columns<'l, R: 'static, L: 'l>(
     facts.into_iter().map(column).collect()
 }
 
-/// Returns the columns of the facts of lines themselves.
+/// Returns columns for facts about the line type itself.
 pub(crate) fn own_columns<'l, L: 'l>(facts: Vec<Fact<L>>) -> Vec<FactColumn<'l, L>> {
     let column = |fact: Fact<L>| FactColumn { column: definition(&fact), value: Box::new(fact.value) };
     facts.into_iter().map(column).collect()
@@ -101,7 +101,7 @@ fn definition<R>(fact: &Fact<R>) -> Column {
     Column { null: fact.null.map(Into::into), is_secret: fact.is_secret, ..column }
 }
 
-/// Returns the columns of these names, for a table that is filled column by column.
+/// Returns the definitions of the columns with these names, for a table that is filled column by column.
 pub(crate) fn definitions<R>(facts: Vec<Fact<R>>, names: &[Name], few: &[Name]) -> Vec<Column> {
     FactColumns::new(names, few, own_columns(facts)).definitions()
 }

@@ -17,7 +17,7 @@ use hprof_values::BasicType;
 pub(super) struct Fields<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    /// First row of each class, and the number of all rows.
+    /// Number of the first row of each class, followed by the total number of rows.
     first: OnceLock<Vec<usize>>,
 }
 
@@ -129,7 +129,7 @@ fn type_name(kind: BasicType) -> &'static str {
     if kind == BasicType::Object { "object" } else { kind.java_name() }
 }
 
-/// Formats a value that is not a reference as Java does.
+/// Formats a primitive value as Java does; `None` for a reference.
 fn primitive(value: Bits) -> Option<String> {
     Some(match value.kind {
         BasicType::Object => return None,

@@ -24,13 +24,13 @@ pub(super) struct JfrEvents<'a> {
     parts: EventParts,
 }
 
-/// Parts of the chunks of a recording.
+/// Chunks of a recording, divided into parts.
 struct EventParts {
     file: Arc<FlightFile>,
     spans: Vec<ChunkSpan>,
-    /// Parts of chunks: index of the chunk, and offsets of events. A query can end between two of them.
+    /// Index of the recording's chunk and range of event offsets for each part. A query can end between two parts.
     parts: OnceLock<Vec<(usize, Range<usize>)>>,
-    /// Tables of the chunks whose parts were read last, the latest first.
+    /// Tables of the recording's chunks whose parts were read last, the latest first.
     tables: Mutex<VecDeque<(usize, SharedTables)>>,
 }
 
@@ -44,11 +44,12 @@ const MAX_NAMES: usize = 1 << 22;
 /// Typical size of an event in bytes.
 const EVENT_BYTES: u64 = 64;
 
-/// Columns of names.
+// Numbers of columns.
 const EVENT: usize = 0;
 const THREAD: usize = 3;
 const METHOD: usize = 4;
 const CLASS: usize = 6;
+/// Columns of names.
 const NAMES: [usize; 4] = [EVENT, THREAD, METHOD, CLASS];
 
 /// Returns the definition of the table.
@@ -94,7 +95,8 @@ impl EventParts {
         })
     }
 
-    /// Returns a chunk. Its parts share its tables, which require a pass over it.
+    /// Returns a chunk of the recording with its tables. The parts of a chunk share the tables, which require a pass over the
+    /// chunk.
     fn chunk(&self, at: usize) -> Option<Chunk<'_>> {
         let (file, span) = (self.file.bytes(), self.spans.get(at)?);
         let shared = {
@@ -161,7 +163,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (ColumnSet, boo
     });
 }
 
-/// Numbers of the names in a column: a name is added once, regardless of the number of events.
+/// Cache of name numbers of a column, so that a name is added once for all its events.
 struct NameNumbers {
     at: usize,
     numbers: FxHashMap<ConstantNumber, Option<u32>>,

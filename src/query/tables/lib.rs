@@ -70,14 +70,13 @@ pub trait Table: Send + Sync {
         ColumnNames::default()
     }
 
-    /// Returns the chunks of the queried rows, in the order of rows. Those of a lookup may contain rows that do not
-    /// match.
+    /// Returns the chunks of the queried rows, in the order of rows. The chunks of a lookup may contain rows that do not match.
     ///
     /// # Errors
     /// If the underlying data cannot be read.
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>>;
 
-    /// Prepares data that speeds up reading these columns of most rows while it exists; `None` if it is not worth the
+    /// Prepares data that speeds up reading these columns of most rows while the data exists; `None` if it is not worth the
     /// time and memory, or if `stop` returns true. Uses all cores: must not be called by a thread that reads a chunk.
     fn prepare(&self, wanted: ColumnSet, stop: &(dyn Fn() -> bool + Sync)) -> Option<PreparedData> {
         let _ = (wanted, stop);
@@ -87,10 +86,10 @@ pub trait Table: Send + Sync {
     /// Adds the rows of a chunk to a batch that [`Table::batch`] created for the same columns.
     ///
     /// # Errors
-    /// As [`Table::chunks`].
+    /// If the underlying data cannot be read.
     fn read(&self, chunk: &TableChunk, wanted: ColumnSet, batch: &mut Batch) -> io::Result<()>;
 
-    /// Returns a batch without rows.
+    /// Creates a batch without rows.
     fn batch(&self, wanted: ColumnSet) -> Batch {
         Batch::new(&self.definition().columns, wanted, |column| self.names(column))
     }
@@ -127,7 +126,7 @@ pub enum TableQuery {
     All,
     /// All rows, in ascending order of a column: one of [`Table::orders`].
     OrderedBy(usize),
-    /// Rows of a lookup: column, operator and key.
+    /// Rows of a lookup in a column: column number, operator and key.
     Of(usize, Operator, LookupKey),
 }
 
@@ -147,11 +146,11 @@ pub enum TableChunk {
     Rows(Range<usize>),
     /// Consecutive objects.
     Objects(Range<ObjectIndex>),
-    /// Objects of a list.
+    /// Range of a list of objects.
     Listed(List, Range<usize>),
-    /// References between one object and those of a list.
+    /// References between one object and a range of a list of objects.
     With(ObjectId, List, Range<usize>),
-    /// References between one object and consecutive objects.
+    /// References between one object and a range of consecutive objects.
     ObjectsWith(ObjectId, Range<ObjectIndex>),
     /// Elements of an array of references.
     Elements(ObjectIndex, Range<u32>),
@@ -169,13 +168,14 @@ impl TableChunk {
     }
 }
 
-/// A list of objects.
+/// A shared list of objects.
 #[derive(Debug, Clone)]
 pub struct List(Items);
 
+/// Storage of a [`List`].
 #[derive(Debug, Clone)]
 enum Items {
-    /// A small number.
+    /// A small number of objects.
     Few(Arc<[ObjectIndex]>),
     /// Up to all objects, in a scratch arena.
     Sorted(Arc<Array<u32>>),
@@ -204,12 +204,12 @@ impl List {
         Self(Items::Few(objects.into()))
     }
 
-    /// Creates a list of all objects, in an order.
+    /// Creates a list from an array of object indices, in its order.
     fn from_sorted(objects: Array<u32>) -> Self {
         Self(Items::Sorted(Arc::new(objects)))
     }
 
-    /// Returns the whole list.
+    /// Returns the object indices of the list.
     pub(crate) fn get(&self) -> Indices<'_> {
         match &self.0 {
             Items::Few(objects) => Indices::Few(objects),
@@ -217,7 +217,7 @@ impl List {
         }
     }
 
-    /// Returns a part of the list.
+    /// Returns the objects in a range of the list.
     pub(crate) fn part(&self, range: Range<usize>) -> impl Iterator<Item = ObjectIndex> + '_ {
         let (few, sorted): (&[ObjectIndex], &[u32]) = match self.get() {
             Indices::Few(objects) => (objects.get(range).unwrap_or_default(), &[]),
@@ -227,7 +227,7 @@ impl List {
     }
 }
 
-/// A table: its definition, and its rows.
+/// A kind of table: the function that returns its definition, and the way in which it produces its rows.
 type TableKind = (fn() -> Definition, TableRows);
 
 /// Way in which a table produces its rows.
@@ -239,7 +239,7 @@ enum TableRows {
 }
 use TableRows::{AtOnce, InChunks};
 
-/// All tables except those of single classes, in the order in which they are listed.
+/// All tables except tables of single classes, in the order in which they are listed.
 const TABLES: [TableKind; 20] = [
     (classes::definition, InChunks(|context| Box::new(classes::Classes::new(context)))),
     (objects::definition, InChunks(|context| Box::new(objects::Objects::new(context)))),
@@ -279,12 +279,12 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Creates the tables of a dump.
+    /// Creates the tables of a dump, with the built-in rules about frameworks.
     pub fn new(dump: &Dump<'a>, about: About) -> Self {
         Self::with_frameworks(dump, about, Frameworks::builtin())
     }
 
-    /// Like [`Self::new`], with these rules about frameworks.
+    /// Creates the tables of a dump, with the given rules about frameworks.
     pub fn with_frameworks(dump: &Dump<'a>, about: About, frameworks: Frameworks) -> Self {
         let recording = about.recording.clone();
         let context = Arc::new(Context::new(dump, about, frameworks));
@@ -305,7 +305,7 @@ impl<'a> Tables<'a> {
         &self.context
     }
 
-    /// Returns all tables, except those of single classes.
+    /// Returns all tables, except tables of single classes.
     pub fn all(&self) -> impl Iterator<Item = &(dyn Table + 'a)> {
         self.all.iter().map(|table| &**table)
     }
@@ -333,7 +333,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns the definitions of all tables that every dump has, except those of single classes.
+/// Returns the definitions of all tables that every dump has, except tables of single classes.
 pub fn definitions() -> Vec<Definition> {
     TABLES.iter().map(|(definition, _)| definition()).collect()
 }

@@ -21,7 +21,7 @@ pub(super) fn all_objects(context: &Context<'_>) -> Vec<TableChunk> {
         .collect()
 }
 
-/// Returns smaller chunks of all objects: for rows with long texts.
+/// Returns chunks of all objects, smaller than those of [`all_objects`], for rows with long texts.
 pub(super) fn all_texts(context: &Context<'_>) -> Vec<TableChunk> {
     ObjectIndex::chunks(context.dump.graph.objects.indices(), CHUNK / 8)
         .into_iter()
@@ -34,7 +34,7 @@ pub(super) fn listed_objects(list: List) -> Vec<TableChunk> {
     ranges(&list).map(|range| TableChunk::Listed(list.clone(), range)).collect()
 }
 
-/// Returns the chunk ranges of a list.
+/// Returns the range of each chunk of a list.
 pub(super) fn ranges(list: &List) -> impl Iterator<Item = Range<usize>> + use<> {
     parts(0..list.get().len())
 }
@@ -45,13 +45,13 @@ fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     range.step_by(size).map(move |start| start..start.saturating_add(size).min(end))
 }
 
-/// Returns the object with an ID, if it is in the dump.
+/// Returns a chunk with the object of this ID; none if it is not in the dump.
 pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
     let LookupKey::Integer(id) = key else { return Vec::new() };
     context.object(*id).map(|object| listed_objects(List::from_objects(vec![object]))).unwrap_or_default()
 }
 
-/// Returns the objects of some classes.
+/// Returns chunks of the instances of the given classes.
 pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<TableChunk> {
     if classes.is_empty() {
         return Vec::new();
@@ -61,8 +61,8 @@ pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<
     ))
 }
 
-/// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Also
-/// returns the start of each rank; rank 0 has no class.
+/// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Returns the
+/// sorted list, and the start of each rank; rank 0 is for objects without a class.
 fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
     let graph = context.dump.graph;
     let labels = graph.labels();
@@ -115,19 +115,20 @@ pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> 
     ranks
 }
 
-/// Objects sorted by a key of their class, sorted once.
+/// All objects sorted by a key of their class; sorted when first needed.
 #[derive(Debug, Default)]
 pub(super) struct ByClass {
     sorted: OnceLock<SortedObjects>,
     lookups: AtomicU32,
 }
 
+/// Result of sorting all objects by class.
 #[derive(Debug)]
 struct SortedObjects {
     list: List,
     /// Ranks by class number.
     ranks: Vec<u32>,
-    /// Start of each rank; rank 0 has no class.
+    /// Start of each rank in the list; rank 0 is for objects without a class.
     starts: Vec<u32>,
 }
 
@@ -159,7 +160,7 @@ impl ByClass {
         Ok(self.sorted_objects(context, key)?.list.clone())
     }
 
-    /// Returns the objects of some classes, which have equal keys.
+    /// Returns chunks of the instances of the given classes, which have equal keys.
     pub(super) fn chunks_of_classes<K: Ord>(
         &self,
         context: &Context<'_>,

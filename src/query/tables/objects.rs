@@ -29,10 +29,10 @@ const DOMINATOR: usize = 7;
 const REACHABLE: usize = 8;
 const HEAP: usize = 9;
 
-/// Factor of the mean shallow size above which few objects retain as much.
+/// Factor of the mean shallow size: few objects have a retained size above it.
 const MANY: u64 = 16;
 
-/// Values of `kind`.
+/// Values of the column `kind`.
 pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
 
 /// Table with a row for each object.
@@ -80,7 +80,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Returns the objects of each heap that the dump names, in their order.
+    /// Returns the objects in each heap that the dump names (such as Android's zygote heap), in the order of the heaps.
     fn heaps(&self) -> &[Bits] {
         if self.heaps.get().is_none() {
             let dump = &self.context.dump;
@@ -91,7 +91,7 @@ impl<'a> Objects<'a> {
         self.heaps.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the objects that one object dominates immediately, or whose retained size is at least a given one.
+    /// Returns the objects that the given object immediately dominates, or whose retained size is at least the given one.
     fn in_tree(&self, column: usize, key: &LookupKey) -> Vec<TableChunk> {
         let LookupKey::Integer(value) = key else { return Vec::new() };
         let tree = &self.context.dump.graph.tree;
@@ -243,7 +243,7 @@ impl Objects<'_> {
     }
 }
 
-/// Calls `add` with the IDs of some objects; faster if they ascend.
+/// Calls `add` with the ID of each of these objects; faster if they ascend.
 pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: impl FnMut(Option<ObjectId>)) {
     if let [object] = objects {
         return add(context.id(*object));

@@ -20,11 +20,11 @@ use hprof_model::objects::hiding;
 use hprof_model::objects::reader::{Bits, FieldPlace, FieldSlot, ObjectRecord};
 use hprof_values::{BasicType, ObjectId};
 
-/// Suffix of a class name for the table of its instances and those of its subclasses.
+/// Suffix of a class name for the table of the instances of the class and its subclasses.
 const SUBCLASSES: char = '+';
-/// Separator between the name of a class and the ID of its class object, if several have the name.
+/// Separator between a class name and the ID of the class object, which distinguishes classes of the same name.
 const AT: &str = "@0x";
-/// Columns before those of fields.
+/// Number of the column `id`, which precedes the columns of fields.
 const ID: usize = 0;
 const CLASS: usize = 1;
 const SHALLOW: usize = 2;
@@ -36,24 +36,24 @@ const FIELDS: usize = 5;
 /// Maximum number of fields with columns: SQL allows 2,000, and handwritten classes have fewer.
 const MAX_COLUMNS: usize = 1000;
 
-/// Maximum number of tables that a message lists.
+/// Maximum number of table names in a message.
 const MAX_NAMED: usize = 5;
 
 /// Table with a row for each instance of a class.
 pub(super) struct OfClass<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
-    /// By field: `true` if its values are hidden.
+    /// By field column: `true` if its values are hidden.
     hidden: Vec<bool>,
-    /// Locations of the columns' fields in instances of the class itself.
+    /// Locations of the fields in instances of the class itself, by column.
     base: Vec<FieldPlace>,
-    /// Locations in instances of each class, ascending by class.
+    /// Locations of the fields in instances of each class, ascending by class number.
     places: Vec<(ClassNumber, ColumnPlaces)>,
 }
 
-/// Locations of the columns' fields in instances of a class.
+/// Locations of the fields of a table's columns in instances of one class.
 enum ColumnPlaces {
-    /// As in the base class, after this number of bytes of own fields: a subclass, of which there may be many.
+    /// As in the base class, after this number of bytes of own fields; used for subclasses, of which there may be many.
     Behind(u64),
     /// Locations by column.
     Listed(Vec<Option<FieldPlace>>),
@@ -80,15 +80,15 @@ pub enum NoClass {
     },
 }
 
-/// Returns the suggestions for a missing name.
+/// Returns a hint with suggestions for an unknown class name.
 fn hint(like: &[String]) -> String {
     if like.is_empty() { String::new() } else { format!("; {}", suggestions::did_you_mean(like)) }
 }
 
 impl<'a> OfClass<'a> {
-    /// Creates the table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses,
-    /// `com.acme.Session@0x7c0012a8` for one of several classes of a name, by the ID of its class object; in any case,
-    /// if `any_case`.
+    /// Creates the table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses, or
+    /// `com.acme.Session@0x7c0012a8` for one of several classes of a name, by the ID of its class object. If `any_case` is set,
+    /// the case of the class name is ignored.
     ///
     /// # Errors
     /// [`NoClass`].
@@ -183,7 +183,7 @@ impl<'a> OfClass<'a> {
     }
 }
 
-/// Returns the matching classes, by number.
+/// Returns the numbers of the matching classes.
 fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result<Vec<ClassNumber>, NoClass> {
     let summary = context.dump.summary;
     let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
@@ -230,11 +230,11 @@ fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result
     }
 }
 
-/// Field of a column: name and type.
+/// Name and type of the field of a column.
 type Wants<'a> = (&'a str, BasicType);
 
-/// Returns the columns of a class: common ones, then its fields, its own first, followed by those of superclasses. A
-/// name that an earlier column has, in any case, gets a number as a suffix.
+/// Returns the columns of a class, and the fields of the field columns: common columns, the fields of the class, then those of
+/// its superclasses. A name that equals an earlier column's name, ignoring case, gets a number as a suffix.
 fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
     let mut columns = vec![
         Column::new(names::OBJECT),
@@ -272,8 +272,8 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
     (columns, wants)
 }
 
-/// Returns the locations of the columns' fields in instances of another class of the name, by name and type; of
-/// shadowed fields, the first.
+/// Returns the locations of the columns' fields in instances of another class of the same name, matched by field name and type.
+/// If a field is shadowed, the first one is used.
 fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
     for slot in context.dump.objects.slots(class).take(MAX_COLUMNS) {

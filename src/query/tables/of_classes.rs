@@ -1,4 +1,4 @@
-//! Common parts of tables whose rows are the objects of some classes.
+//! Common parts of tables whose rows are the instances of given classes.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::ObjectRecord;
 
-/// Fraction of all objects (1/`MANY`) whose lookups take as long as a pass over the whole tree.
+/// Denominator of the fraction of all objects for which lookups take as long as a pass over the whole tree.
 const MANY: u64 = 8;
 
-/// The objects of some classes.
+/// The instances of given classes, as rows of a table.
 pub(super) struct OfClasses<'a> {
     pub(super) context: Arc<Context<'a>>,
     pub(super) classes: ClassSet,
@@ -35,7 +35,7 @@ impl<'a> OfClasses<'a> {
         self.classes.classes().map(of).sum()
     }
 
-    /// Prepares the retained sizes, if they are needed for many objects.
+    /// Prepares the retained sizes if they are requested for many objects.
     pub(super) fn prepare(
         &self,
         columns: &Columns,
@@ -47,12 +47,12 @@ impl<'a> OfClasses<'a> {
         if are_many { self.context.prepare_tree(stop).map(PreparedData) } else { None }
     }
 
-    /// Returns the columns by which the rows can be sorted: the column of IDs.
+    /// Returns the columns by which the rows can be sorted: only the given column of IDs.
     pub(super) fn orders(&self, id: usize) -> Vec<usize> {
         self.context.ids_ascend().then_some(id).into_iter().collect()
     }
 
-    /// Adds a row for each of these objects in a chunk; `more` adds the other columns, given class and record.
+    /// Adds a row for each instance of the classes in a chunk; `more` adds the remaining columns, given class and record.
     pub(super) fn add_rows(
         &self,
         columns: &Columns,
@@ -80,7 +80,7 @@ impl<'a> OfClasses<'a> {
         });
     }
 
-    /// Calls `visit` with the records of the objects of a chunk that are of these classes.
+    /// Calls `visit` with the record of each instance of the classes in a chunk.
     pub(super) fn each_record(
         &self,
         chunk: &TableChunk,

@@ -28,7 +28,7 @@ const TO: usize = 2;
 const KIND: usize = 3;
 const STRENGTH: usize = 4;
 
-/// Values of `kind`, in the order of [`number`].
+/// Values of the column `kind`, in the order of [`number`].
 const KINDS: [&str; 7] = ["field", "element", "static", "class", "super", "loader", "local"];
 const CLASS: u32 = 3;
 
@@ -46,7 +46,7 @@ pub(super) struct Refs<'a> {
     large: OnceLock<Vec<ObjectIndex>>,
 }
 
-/// Flag for the position of an object on a stack.
+/// Flag of row numbers of references from a stack.
 const LOCALS: u32 = 1 << 31;
 
 /// Elements per chunk: the rows of a longer array are not all produced at once.
@@ -80,7 +80,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// Returns the referrers of an object.
+    /// Returns chunks with the references to an object.
     fn to(&self, key: &LookupKey) -> Vec<TableChunk> {
         let LookupKey::Integer(id) = key else { return Vec::new() };
         let context = &*self.context;
@@ -95,7 +95,7 @@ impl<'a> Refs<'a> {
         chunks
     }
 
-    /// Returns the referrers of an object that is not in the dump: these are not in a list either.
+    /// Returns chunks with the references to an object that is not in the dump: its referrers are not in a list either.
     fn dangling(&self, to: ObjectId) -> Vec<TableChunk> {
         if to.is_null() {
             return Vec::new();
@@ -132,7 +132,7 @@ impl<'a> Refs<'a> {
         self.large.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the elements of a large array, and its reference to its class.
+    /// Returns chunks of the elements of a large array, and of its reference to its class.
     fn elements(&self, array: ObjectIndex) -> Vec<TableChunk> {
         let length = match self.context.dump.objects.record(array) {
             Some(ObjectRecord::ObjectArray(array)) => array.length,
@@ -265,21 +265,22 @@ impl Table for Refs<'_> {
     }
 }
 
-/// Builder of rows.
+/// Builder of the rows of `refs`.
 struct RefRows<'r, 'a> {
     refs: &'r Refs<'a>,
     wanted: ColumnSet,
     batch: &'r mut Batch,
-    /// Previous object and its ID.
+    /// Object of the last reference and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
     ids: Option<IdReader<'r>>,
-    /// Previous object and its number of references so far, including those without rows.
+    /// Object of the last reference, and its number of references so far, including those without rows.
     place: (ObjectIndex, u32),
     text: String,
 }
 
 impl RefRows<'_, '_> {
-    /// Visits the references of consecutive objects, except those to classes.
+    /// Adds rows for the references of consecutive objects, except those to their class objects. `is_meant` selects references
+    /// by their target.
     fn each_of(&mut self, range: &Range<ObjectIndex>, is_meant: impl Fn(ObjectId) -> bool) {
         let refs = self.refs;
         // A range may start anywhere if a large array splits it.
@@ -299,7 +300,7 @@ impl RefRows<'_, '_> {
         }
     }
 
-    /// Counts a reference: its position among those of the object, in the order of the record.
+    /// Counts a reference and returns its position among the references of its object, in the order of the record.
     #[inline]
     fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
         match kind {

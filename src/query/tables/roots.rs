@@ -14,7 +14,7 @@ use hprof_model::paths::root_report::RootRow;
 
 use super::fact_columns;
 
-/// Names of the columns.
+/// Names of the columns that are facts of a root.
 const SHOWN: [Name; 6] =
     [names::OBJECT, names::KIND, names::THREAD, names::FRAME_NUMBER, names::CLASS, names::IS_ASSUMED];
 

@@ -27,22 +27,22 @@ const ARRAY_BYTES: usize = 5;
 /// Maximum number of characters of a text; `length` is not limited. Many Strings may share one long array, and the
 /// texts of a malicious dump would be many times its size.
 const MAX_TEXT: usize = 1 << 20;
-/// Minimum number of characters for caching an array's hash while the Strings of a chunk are read: they may share it.
+/// Minimum number of characters of an array whose hash is cached while a chunk is read: several Strings may share the array.
 const LONG: usize = 1 << 12;
 /// Maximum number of characters hashed in a chunk.
 const MAX_HASHED: usize = 1 << 32;
 
-/// Hashes of the Strings of a chunk.
+/// Hashes of the Strings of a chunk, within a limit on the characters read.
 struct Hashes {
     key: TextKey,
-    /// Hashes by memory address, length and width of the characters.
+    /// Hashes of long texts by memory address, length and width of the characters.
     of_long: FxHashMap<(usize, usize, bool), i64>,
-    /// Number of characters that may still be read.
+    /// Number of characters that may still be hashed.
     left: usize,
 }
 
 impl Hashes {
-    /// Returns the hash of a text; `None` if too much was read.
+    /// Returns the hash of a text; `None` if the limit is reached.
     fn get(&mut self, characters: &Characters<'_>) -> Option<i64> {
         let mut hash = || {
             self.left = self.left.checked_sub(characters.len())?;

@@ -1,5 +1,5 @@
-//! Dominator tree by object: looked up, or read for all objects in one pass, which takes a tenth of the time for
-//! readers of most objects in the order of their IDs.
+//! Dominator tree by object: looked up, or read for all objects in one pass. For readers of most objects in the order of their
+//! IDs, the pass takes a tenth of the time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,12 +11,12 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_model::dominators::tree_nodes;
 
-/// Words per object.
+/// Number of 64-bit words per object.
 const WORDS: usize = 2;
-/// Index without an object.
+/// Placeholder index: no object.
 const NOBODY: u32 = u32::MAX;
 
-/// A reachable object.
+/// A reachable object of the dominator tree.
 struct TreeRow {
     retained_bytes: u64,
     depth: u32,
@@ -24,7 +24,7 @@ struct TreeRow {
     dominator: Option<ObjectIndex>,
 }
 
-/// All reachable objects: 16 bytes each.
+/// Dominator tree data of all reachable objects, 16 bytes each.
 #[derive(Debug)]
 pub(super) struct TreeRows(Array<u64>);
 
@@ -72,13 +72,14 @@ impl TreeRows {
     }
 }
 
-/// Lookup of objects by index and position; unreachable ones are not found.
+/// Lookup of objects in the dominator tree by index and position; unreachable objects are not found.
 pub(super) struct TreeLookup<'t> {
     pub(super) tree: &'t Tree,
     pub(super) rows: Option<Arc<TreeRows>>,
 }
 
 impl TreeLookup<'_> {
+    /// Returns whether the object at a position is reachable.
     pub(super) fn is_reachable(&self, position: TreePosition) -> bool {
         position.0 < self.tree.reachable()
     }
@@ -106,7 +107,7 @@ impl TreeLookup<'_> {
         self.is_reachable(position).then(depth)
     }
 
-    /// Returns the immediate dominator; `None` also if only the roots dominate the object.
+    /// Returns the immediate dominator; `None` if the object is unreachable or only the roots dominate it.
     #[inline]
     pub(super) fn dominator(&self, object: ObjectIndex, position: TreePosition) -> Option<ObjectIndex> {
         match self.row(object) {

@@ -1,4 +1,4 @@
-//! Growth: figures of a dump compared with those of a baseline.
+//! Growth: figures of a dump compared with the figures of a baseline.
 
 use rustc_hash::FxHashMap;
 
@@ -13,13 +13,13 @@ use hprof_base::naming::stable_names;
 /// Growth of one dump over one baseline. Results that several rules share are computed once.
 #[derive(Debug, Default)]
 pub struct BaselineComparison {
-    /// Places of both dumps.
+    /// Places of both dumps as one tree; created on first use.
     named: Option<NamedPlaces>,
 }
 
 impl BaselineComparison {
-    /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. The figures must
-    /// be those of this rule, and all calls must be for the same two dumps.
+    /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. Both figures must be
+    /// measured for this rule, and all calls must be for the same two dumps.
     pub fn growth(&mut self, rule: &Rule, baseline: &Measurement, measured: &Measurement) -> Measurement {
         match (Growing::parse(rule.measure.text()), &baseline.found, &measured.found) {
             (Some(Growing::Place(pattern)), MeasureDetails::Places(old), MeasureDetails::Places(new)) => {
@@ -90,7 +90,7 @@ fn difference(baseline: &Measurement, measured: &Measurement) -> Measurement {
     Measurement { amount, whole: baseline.whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing }
 }
 
-/// Returns the class whose objects grew most, if several grew.
+/// Returns the name of the class whose objects grew most, if several classes grew.
 fn most_grown_class(
     pattern: &ClassPattern,
     old: &FxHashMap<String, u64>,
@@ -139,7 +139,8 @@ mod tests {
         }
     }
 
-    /// Writes a map in a static field with a tenant for each key; each tenant is a map with a cache for each key.
+    /// Creates a dump with a map in a static field that has a tenant for each key; each tenant is a map with a cache for each
+    /// key.
     fn dump(tenants: &[&str], caches: &[&str], cache_bytes: u64) -> PlacesOfDump {
         let mut places =
             DumpPlaces { reachable_bytes: 1_000_000, reachable_objects: 1, ..DumpPlaces::default() };

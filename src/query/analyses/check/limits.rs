@@ -8,7 +8,7 @@ pub struct Percent(u64);
 const SCALE: u64 = 1_000_000;
 /// Maximum number of decimal places.
 const DIGITS: usize = 6;
-/// Maximum percentage; greater ones limit nothing.
+/// Maximum percentage; a larger one would not limit anything.
 const MAX_PERCENT: u64 = 1_000_000_000;
 
 impl Percent {
@@ -31,7 +31,7 @@ impl Percent {
         self.0 as f64 / SCALE as f64
     }
 
-    /// Compares an amount with this percentage of a total.
+    /// Compares an amount with this percentage of `whole`.
     fn compare(self, amount: i64, whole: u64) -> std::cmp::Ordering {
         // Cannot overflow: at most 2^63 * 10^8 and 2^64 * 10^15.
         let amount = i128::from(amount) * i128::from(100 * SCALE);
@@ -59,10 +59,10 @@ impl LimitKind {
     }
 }
 
-/// One limit.
+/// One limit of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// A count, or bytes.
+    /// A count, or a size in bytes.
     Number(LimitKind, u64),
     /// A percentage of the total.
     Percent(LimitKind, Percent),
@@ -80,7 +80,7 @@ impl Limit {
 /// Limits of a rule: at least one, and both numbers or both percentages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleLimits {
-    /// Counts, or bytes.
+    /// Counts, or sizes in bytes.
     Number(Range<u64>),
     /// Percentages of the total.
     Percent(Range<Percent>),
@@ -103,7 +103,7 @@ pub enum Range<T> {
 }
 
 impl<T: Copy> Range<T> {
-    /// Creates a range from the ends that are given.
+    /// Creates a range from the given ends; `None` if there are none.
     pub fn new(min: Option<T>, max: Option<T>) -> Option<Self> {
         Some(match (min, max) {
             (Some(min), Some(max)) => Self::Both { min, max },
@@ -113,7 +113,7 @@ impl<T: Copy> Range<T> {
         })
     }
 
-    /// Returns the lower end.
+    /// Returns the lower end, if there is one.
     pub fn min(self) -> Option<T> {
         match self {
             Self::Min(min) | Self::Both { min, .. } => Some(min),
@@ -121,7 +121,7 @@ impl<T: Copy> Range<T> {
         }
     }
 
-    /// Returns the upper end.
+    /// Returns the upper end, if there is one.
     pub fn max(self) -> Option<T> {
         match self {
             Self::Max(max) | Self::Both { max, .. } => Some(max),
@@ -129,7 +129,8 @@ impl<T: Copy> Range<T> {
         }
     }
 
-    /// Returns the violated limit, or else the upper one, or else the lower one.
+    /// Returns the kind and value of the decisive limit, and whether `compare` is within the limits. The decisive limit is the
+    /// violated one, or else the upper one, or else the lower one.
     fn judge(self, compare: impl Fn(T) -> std::cmp::Ordering) -> (LimitKind, T, bool) {
         match self {
             Self::Min(min) | Self::Both { min, .. } if compare(min).is_lt() => (LimitKind::Min, min, false),

@@ -18,7 +18,7 @@ pub use places::PlacesOfDump;
 use hprof_base::naming::pattern::ClassPattern;
 use hprof_model::histogram::Scope;
 
-/// Severity of a failed rule.
+/// Effect of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub enum Severity {
     /// The check fails.
@@ -49,13 +49,13 @@ impl Severity {
 pub struct Measure {
     /// Kind of measure.
     pub kind: &'static MeasureKind,
-    /// `of` of the rule: the subject of the measure.
+    /// Subject of the measure: the `of` of the rule.
     pub of: Option<String>,
-    /// Objects that count.
+    /// Objects that are measured.
     pub scope: Scope,
 }
 
-/// A measure. Each has its definition in its own file of `measure`; measures are compared by name.
+/// Definition of a measure. Each measure has its own file in `measure`; measures are compared by name.
 #[derive(Debug)]
 pub struct MeasureKind {
     /// Name in rules and in output.
@@ -64,15 +64,15 @@ pub struct MeasureKind {
     pub unit: Unit,
     /// Meaning of `of` in rules.
     pub of: OfRequirement,
-    /// Objects that count by default; `None` if rules cannot have `objects`, and reachable ones count.
+    /// Objects that are measured by default; `None` if rules cannot have `objects`, and reachable objects are measured.
     pub scope: Option<Scope>,
-    /// `true` if the summary of the dump is enough when all objects count.
+    /// `true` if the summary of the dump is enough when all objects are measured.
     is_in_summary: bool,
     /// `true` if the measure compares with a baseline.
     pub needs_baseline: bool,
     /// `true` if rules can have a lower limit.
     pub has_min: bool,
-    /// Checks a rule: `of` as quoted in messages, and whether the rule has `objects`.
+    /// Checks a rule: its `of` and the form in which messages quote it, and whether the rule has `objects`.
     pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
     /// Describes what is measured, in words.
     pub subject: fn(&Measure) -> String,
@@ -90,7 +90,7 @@ pub enum OfRequirement {
     Required(&'static str),
 }
 
-/// Error of a rule.
+/// Error in a rule.
 #[derive(Debug)]
 pub enum RuleError {
     /// The rule's `of` is wrong; contains the message.
@@ -100,7 +100,7 @@ pub enum RuleError {
 }
 
 impl OfRequirement {
-    /// Returns the expected value, in words.
+    /// Returns a description of the expected value.
     pub const fn expected_value(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -113,7 +113,7 @@ impl OfRequirement {
 const CLASS_PATTERN: &str = "a pattern of class names, for example \"com.acme.**Cache\"";
 
 impl MeasureKind {
-    /// Fields that most measures share.
+    /// Default values of the fields.
     const BASE: Self = Self {
         name: "",
         unit: Unit::Bytes,
@@ -145,7 +145,7 @@ pub enum Unit {
     Count,
 }
 
-/// Part of a dump that has to be open for a measure.
+/// Part of a dump that has to be open to measure a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequiredData {
     /// The summary of the dump.
@@ -183,7 +183,7 @@ impl Measure {
         pattern
     }
 
-    /// Describes the heap, in words.
+    /// Returns the noun phrase for the measured heap in messages.
     const fn heap(&self) -> &'static str {
         match self.scope {
             Scope::All => "the heap",
@@ -192,7 +192,7 @@ impl Measure {
         }
     }
 
-    /// Returns an adjective for the objects that count, with a space after it.
+    /// Returns the adjective for the measured objects in messages, followed by a space.
     const fn objects(&self) -> &'static str {
         match self.scope {
             Scope::All => "",
@@ -213,8 +213,8 @@ pub struct Rule {
     pub measure: Measure,
     /// Allowed range.
     pub limits: RuleLimits,
-    /// `true` if the rule can pass although nothing in the dump has the requested name. Otherwise it fails: a
-    /// misspelled name would be a gate that is always open.
+    /// `true` if the rule passes although no class or place has the requested name. Otherwise it fails, since a misspelled name
+    /// would make the rule useless.
     pub is_optional: bool,
 }
 
@@ -229,12 +229,12 @@ pub enum Status {
     Wrong,
 }
 
-/// Verdict of a rule on a figure.
+/// Verdict on the figure that a rule measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleVerdict {
     /// Outcome.
     pub status: Status,
-    /// Limit that was violated; if the rule passed, `max` if there is one.
+    /// Violated limit; if the rule passed, its upper limit, or else its lower limit.
     pub limit: Limit,
     /// `true` if the rule failed only because nothing has the requested name.
     pub fails_by_name: bool,

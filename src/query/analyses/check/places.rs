@@ -1,4 +1,4 @@
-//! Figures of places: retained size of those that match a pattern.
+//! Figures of places: retained size of the places that match a pattern.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,7 +10,7 @@ use hprof_model::objects::selection::glob_matches;
 /// Maximum number of place names compared with a pattern that matches none.
 const MAX_NAMES: usize = 10_000;
 
-/// Places of a dump, plain and as a tree.
+/// Places of a dump, as found and as a tree.
 #[derive(Debug, Clone)]
 pub struct PlacesOfDump {
     pub(super) places: DumpPlaces,
@@ -23,12 +23,12 @@ impl PlacesOfDump {
         Self { places, named }
     }
 
-    /// Returns the omissions from the figures.
+    /// Returns the parts of the heap that the figures omit.
     pub(super) fn left_out(&self) -> LeftOut {
         if self.places.is_cut { LeftOut::Places } else { LeftOut::Nothing }
     }
 
-    /// Measures what the places that match a pattern retain together.
+    /// Measures the joint retained size of the places that match a pattern.
     pub(super) fn retained_size(&self, pattern: &str) -> Measurement {
         let bytes = |aligned: &AlignedPlaces, place: u32| {
             i64::try_from(aligned.figures(0, place).retained_bytes).unwrap_or(i64::MAX)
@@ -59,18 +59,18 @@ impl PlacesOfDump {
     }
 }
 
-/// Places of dumps: found by any of their keys, named by keys that are informative.
+/// Places of several dumps: found by any of their keys, named by informative keys only.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedPlaces {
-    /// Places with all keys; `None` if all keys are informative.
+    /// Places with all keys; `None` if `telling` has all keys.
     whole: Option<AlignedPlaces>,
-    /// For each place of `whole`: its index in `telling`.
+    /// For each place of `whole`: index of the place of `telling` that contains it.
     told_at: Vec<u32>,
-    /// Places as `diff` shows them.
+    /// Places with informative keys only, as `diff` shows them.
     pub(super) telling: AlignedPlaces,
 }
 
-/// A place that matches a pattern, or several places with the same name.
+/// Places that match a pattern and have the same name.
 pub(super) struct Matching {
     pub(super) name: String,
     pub(super) amount: i64,
@@ -85,13 +85,13 @@ impl NamedPlaces {
         }
     }
 
-    /// Returns the places to suggest from if a pattern matches none: places with all keys if the pattern has a key.
+    /// Returns the places to suggest if a pattern matches none: places with all keys if the pattern contains a key.
     fn like(&self, pattern: &str) -> &AlignedPlaces {
         self.whole.as_ref().filter(|_| pattern.contains('{')).unwrap_or(&self.telling)
     }
 
-    /// Returns the places whose text matches a pattern, with or without map keys. Places below a match are omitted:
-    /// their objects are part of the match. Places that `diff` shows as one are one here if all of them match.
+    /// Returns the places whose text matches a pattern, with or without map keys. Places below a match are omitted, since their
+    /// objects are part of the match. Places that `diff` shows as one are one match if all of them match.
     pub(super) fn matching(
         &self,
         pattern: &str,

@@ -36,20 +36,20 @@ pub enum ComparedGroupBy {
     Package,
     /// All classes of the loaders with the same name.
     Loader,
-    /// A class that has subclasses, with all classes below it: such rows can contain one another.
+    /// A class that has subclasses, with all its subclasses: such rows can contain one another.
     Superclass,
 }
 
-/// Key of a row, the same in every dump.
+/// Key of a compared row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ComparedKey {
     /// Name of the class or the package; empty for loaders.
     pub name: Arc<str>,
-    /// Name of the loader; `None` for packages, and for classes without a class object.
+    /// Name of the loader; `None` for packages, and for classes whose class object is not in the dump.
     pub loader: Option<Arc<str>>,
 }
 
-/// Counts and sizes of a key in one dump.
+/// Counts and sizes of the classes with the same key in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ComparedFigures {
     /// Number of classes with objects.
@@ -73,12 +73,12 @@ pub struct ComparedQuery {
     pub patterns: Vec<ClassPattern>,
 }
 
-/// Counts and sizes of one dump.
+/// Counts and sizes of the classes of one dump, by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassCensus {
     /// Counts and sizes by key, only for keys that have objects.
     pub rows: FxHashMap<ComparedKey, ComparedFigures>,
-    /// Counts and sizes of all selected classes.
+    /// Counts and sizes of all selected classes together.
     pub total: ComparedFigures,
     /// `true` if there are retained sizes.
     pub has_retained: bool,
@@ -87,9 +87,9 @@ pub struct ClassCensus {
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassChange {
-    /// Key of the row.
+    /// Key of the compared classes.
     pub key: ComparedKey,
-    /// Status of the row.
+    /// Status of the row: new, gone, changed or the same.
     pub status: Status,
     /// Number of classes.
     pub classes: Change,
@@ -110,7 +110,7 @@ impl ClassCensus {
             .census(summary, |number, class| histogram::total_counts(summary, sizes, number, class))
     }
 
-    /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
+    /// Counts the objects of `scope` with the fitted layout, and their retained sizes if requested.
     pub fn of_graph(dump: &DumpGraph<'_>, question: &ComparedQuery, scope: Scope, with: With) -> Self {
         let groups = KeyedClasses::new(dump.summary, question);
         let mut census = match scope {
@@ -139,7 +139,7 @@ impl ClassCensus {
         census
     }
 
-    /// Counts the objects of the HEAP DUMP of a text report.
+    /// Counts the objects in the HEAP DUMP section of a text report.
     pub fn of_text(heap: &TextHeap, question: &ComparedQuery) -> Self {
         let mut census = Self::default();
         let classes = heap.classes.iter().filter(|class| class.instances > 0);
@@ -176,7 +176,7 @@ impl ClassCensus {
         }
     }
 
-    /// Matches an old dump and a new one; largest growth first.
+    /// Matches the classes of an old dump and a new one; largest growth first.
     pub fn compare(old: &Self, new: &Self, sort_by: HistogramOrder) -> Vec<ClassChange> {
         let has_retained = old.has_retained && new.has_retained;
         let mut rows: Vec<ClassChange> = super::join_by_key(&old.rows, &new.rows)
@@ -217,7 +217,7 @@ impl ClassChange {
     }
 }
 
-/// Classes of a dump by key.
+/// Index of the key of each class of a dump.
 struct KeyedClasses {
     keys: Vec<ComparedKey>,
     /// By class number: index of its key, or [`NONE`].
@@ -333,7 +333,7 @@ impl KeyedClasses {
     }
 }
 
-/// Counts the objects of classes, each with all classes below it.
+/// Counts the objects of each class together with the objects of all its subclasses.
 fn with_subclasses(summary: &Summary, own: &[Counts]) -> Vec<Counts> {
     let table = summary.class_table();
     let objects = table.totals(own.iter().map(|own| own.objects).collect());

@@ -1,6 +1,6 @@
-//! Trend of a number over several dumps.
+//! Classification of a number's development over several dumps.
 
-/// Trend of a number over several dumps.
+/// Development of a number over several dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Growth {
     /// Grew in every step.
@@ -21,8 +21,8 @@ impl Growth {
         }
     }
 
-    /// Classifies numbers given in the order of their dumps; returns `None` if nothing changed. A step counts if it is
-    /// at least a twentieth of the average step: a few bytes more or less are neither growth nor the end of it.
+    /// Classifies numbers in the order of their dumps; returns `None` if nothing changed. A step counts if it is at least a
+    /// twentieth of the average step: a few bytes more or less are neither growth nor its end.
     pub fn from_figures(figures: &[u64]) -> Option<Self> {
         let (first, last) = (*figures.first()?, *figures.last()?);
         let steps = figures.len().saturating_sub(1) as u64;

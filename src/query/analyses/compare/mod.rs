@@ -27,7 +27,7 @@ pub fn random_seed() -> u64 {
     contents::random_seed()
 }
 
-/// Joins the maps of an old and a new dump by key, each key once, in no particular order.
+/// Joins the maps of an old and a new dump by key, in no particular order.
 fn join_by_key<'m, K: Eq + Hash, V, S: BuildHasher>(
     old: &'m HashMap<K, V, S>,
     new: &'m HashMap<K, V, S>,

@@ -7,16 +7,16 @@ use hprof_index::model::summary::Summary;
 use hprof_base::change::Status;
 use hprof_base::sorting::SortRows;
 
-/// Values of one dump by key: only the properties that a summary stores, which are not secret.
+/// System properties of one dump by key: only those that a summary stores, which are not secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PropertyCensus(FxHashMap<String, String>);
 
-/// A row of a comparison: a property.
+/// Row of a comparison of system properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PropertyChange {
     /// Key of the property.
     pub key: String,
-    /// Status of the row.
+    /// Status of the property: new, gone, changed or the same.
     pub status: Status,
     /// Value in the old dump, if present.
     pub old: Option<String>,
@@ -25,12 +25,12 @@ pub struct PropertyChange {
 }
 
 impl PropertyCensus {
-    /// Reads a dump.
+    /// Reads the properties of a dump.
     pub fn new(summary: &Summary) -> Self {
         Self(summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns whether the dump has no properties.
+    /// Returns whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -11,27 +11,27 @@ use hprof_values::RootKind;
 
 use hprof_base::change::{Change, Status};
 
-/// Figures of one dump by kind.
+/// Counts of the GC roots of one dump, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootCensus(FxHashMap<RootKind, KindRow>);
 
-/// A row of a comparison: a kind of root.
+/// Row of a comparison of GC roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RootChange {
     /// Kind of root.
     pub kind: RootKind,
-    /// Status of the row.
+    /// Status of the row: new, gone, changed or the same.
     pub status: Status,
     /// Number of roots.
     pub roots: Change,
-    /// Number of objects: one can be a root more than once.
+    /// Number of objects; one object can be a root more than once.
     pub objects: Change,
-    /// Retained size of the objects, by the dominator tree: an object that several of them dominate counts once.
+    /// Retained size of the objects, by the dominator tree: an object that several roots dominate counts once.
     pub retained_bytes: Change,
 }
 
 impl RootCensus {
-    /// Reads a dump.
+    /// Counts the roots of a dump.
     pub fn new(graph: &ObjectGraph) -> Self {
         root_report::by_kind(graph).into_iter().collect()
     }

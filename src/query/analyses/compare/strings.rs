@@ -1,8 +1,8 @@
-//! Texts with more copies than before.
+//! Comparison of Strings by text, for texts with more copies than before.
 //!
-//! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
-//! stored: a `StringCensus` has 32 bytes per String, as [`hprof_model::strings`] has, and texts are compared in
-//! place, in both dumps.
+//! A row is a text that several Strings of one dump have; the other dump may have one such String, or none. Texts are not
+//! stored: a `StringCensus` has 32 bytes per String, as [`hprof_model::strings`] has, and texts are compared in place, in both
+//! dumps.
 
 use std::cmp::Reverse;
 use std::io;
@@ -23,7 +23,7 @@ pub struct StringCensus {
     basis: Basis,
 }
 
-/// Selection of rows.
+/// Selection of rows by change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// All texts.
@@ -32,26 +32,26 @@ pub enum Keep {
     Changed,
 }
 
-/// A row of a comparison: a text.
+/// Row of a comparison of Strings: a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringChange {
-    /// Status of the row.
+    /// Status of the row: new, gone, changed or the same.
     pub status: Status,
     /// Number of Strings with the text.
     pub count: Change,
-    /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
+    /// Size of these Strings with their arrays; an array that several Strings share counts with the first of them.
     pub total_bytes: Change,
     place: RowSource,
 }
 
-/// Source of a row: the new dump if it has the text, otherwise the old one.
+/// Dump from which the text of a row is read: the new dump if it has the text, otherwise the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowSource {
     Old(usize),
     New(usize),
 }
 
-/// Result of the query.
+/// Result of comparing the Strings of two dumps.
 #[derive(Debug)]
 pub struct StringComparison {
     /// Rows, largest growth of the copies' size first.
@@ -66,19 +66,19 @@ pub struct StringComparison {
     new: StringReport,
 }
 
-/// Contents of a row's Strings.
+/// Text of a row, as far as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// The text, or its beginning.
     pub text: String,
-    /// `true` if `text` is truncated.
+    /// `true` if `text` is only the beginning.
     pub is_cut: bool,
-    /// Length in UTF-16 units.
+    /// Length of the complete text in UTF-16 units.
     pub length: u64,
 }
 
 impl StringCensus {
-    /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
+    /// Reads the Strings of a dump; `other` is the census of the other dump, if it was read already.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per String.
@@ -96,7 +96,7 @@ impl StringCensus {
         Ok(Self { answer, basis })
     }
 
-    /// Matches an old dump and a new one. Ties are in the order of the first copies.
+    /// Matches the texts of an old dump and a new one. Ties are in the order of the first copies.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per text.
@@ -176,7 +176,7 @@ pub struct ChangeReader<'a> {
 }
 
 impl<'a> ChangeReader<'a> {
-    /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
+    /// Creates a reader of the result's texts, which are truncated to `most` characters.
     pub fn new(found: &'a StringComparison, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
         let reader = |dump: Dump<'a>, answer: &'a StringReport| {
             StringReader::new(&dump, answer, (StringRows::Strings, most))

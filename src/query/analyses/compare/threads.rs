@@ -1,9 +1,9 @@
 //! Comparison of threads by name: new and gone threads, sizes of pools, changed stacks.
 //!
-//! Names that differ only in numbers are one row, with `*` for the numbers in which they differ: `pool-1-thread-*` is a
-//! pool whose numbers increase while it runs, `pool-*-thread-*` are pools created again and again. A name that is the
-//! only one of its form in both dumps has a row of its own. Which case applies is known only once both dumps have been
-//! read: a [`ThreadCensus`] counts by form.
+//! Threads whose names differ only in numbers share a row, with `*` for the numbers that differ: `pool-1-thread-*` is a pool
+//! whose numbers increase while it runs, `pool-*-thread-*` are pools created again and again. A name that is the only one of
+//! its form in both dumps has a row of its own. Which case applies is known only once both dumps have been read, so a
+//! [`ThreadCensus`] counts by form.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use hprof_base::naming::stable_names::{fold_numbers, in_common};
 /// Number of threads read at a time.
 const CHUNK: usize = 1 << 12;
 
-/// Key of a row, the same in every dump.
+/// Key of a compared row of threads, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ThreadKey {
-    /// Name with `*` for all its numbers; `None` for threads without a name.
+    /// Form of the name: `*` for each number; `None` for threads without a name.
     form: Option<Arc<str>>,
     is_virtual: bool,
 }
 
-/// A value common to several threads.
+/// Value that is common to several threads, as far as they were added.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum CommonValue<T> {
-    /// No value yet.
+    /// No thread was added.
     #[default]
     Nothing,
     /// The same value for all.
@@ -61,10 +61,10 @@ impl<T: PartialEq> CommonValue<T> {
     }
 }
 
-/// Threads of a form in one dump.
+/// Figures of the threads of one form in one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ThreadFigures {
-    /// Name, with `*` for the numbers in which names differ.
+    /// Name, with `*` for the numbers in which the names differ.
     name: Option<String>,
     threads: u64,
     /// Retained size of the reachable threads, by the dominator tree.
@@ -76,7 +76,7 @@ struct ThreadFigures {
     stacks: Vec<u128>,
 }
 
-/// Data of one dump.
+/// Threads of one dump, by form of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadCensus {
     rows: FxHashMap<ThreadKey, ThreadFigures>,
@@ -84,12 +84,12 @@ pub struct ThreadCensus {
     pub threads: u64,
 }
 
-/// Comparison of the stacks of threads.
+/// Result of comparing the stacks of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
-    /// The stacks are the same, each counted once: class, method and line of all frames.
+    /// The sets of distinct stacks (class, method and line of all frames) are equal.
     Same,
-    /// The stacks differ.
+    /// The stacks are different.
     Other,
 }
 
@@ -103,14 +103,14 @@ impl Stack {
     }
 }
 
-/// A row of a comparison.
+/// Row of a comparison of threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadChange {
-    /// Name, with `*` for the numbers in which names differ.
+    /// Name, with `*` for the numbers in which the names differ.
     pub name: Option<String>,
     /// `true` for virtual threads.
     pub is_virtual: bool,
-    /// Status of the row.
+    /// Status of the row: new, gone, changed or the same.
     pub status: Status,
     /// Number of threads.
     pub threads: Change,
@@ -120,16 +120,16 @@ pub struct ThreadChange {
     pub state_old: Option<ThreadState>,
     /// State in the new dump, if it is the same for all threads.
     pub state_new: Option<ThreadState>,
-    /// Comparison of their stacks, if both dumps have stacks.
+    /// Comparison of the threads' stacks, if both dumps have stacks.
     pub stack: Option<Stack>,
-    /// Name of their thread group, if it is the same for all; from the new dump, if it has the threads.
+    /// Name of the thread group, if it is the same for all threads; from the new dump if it has the threads.
     pub group: Option<Arc<str>>,
-    /// `true` for daemon threads, if it is the same for all.
+    /// `true` for daemon threads; `None` if only some are.
     pub is_daemon: Option<bool>,
 }
 
 impl ThreadCensus {
-    /// Reads a dump. Stacks are compared by hashes: `seed` must be the same for both dumps.
+    /// Reads the threads of a dump. Stacks are compared by hashes, so `seed` must be the same for both dumps.
     pub fn new(dump: &Dump<'_>, seed: u64) -> Self {
         let threads = Threads::new(dump);
         // Stacks are read separately, without the objects that they hold.
@@ -220,7 +220,7 @@ fn intern(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
 mod tests {
     use super::*;
 
-    /// Creates the census of threads with these names, states, stacks and retained sizes.
+    /// Creates a census of threads, each given as name, state, stack and retained size.
     fn census(threads: &[(&str, ThreadState, u128, u64)]) -> ThreadCensus {
         let mut census = ThreadCensus::default();
         for (name, state, stack, retained_bytes) in threads {

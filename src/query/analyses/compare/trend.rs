@@ -10,20 +10,20 @@ use super::places::{AlignedPlaces, DumpPlaces, explaining_places, explaining_pla
 use hprof_base::change::Change;
 use hprof_base::sorting::SortRows;
 
-/// Figures of a class or a place, by dump.
+/// Row of a trend: a class or a place, with its figures by dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrendRow {
-    /// Key of the class or package.
+    /// Key of the class or package; `None` for places.
     pub key: Option<ComparedKey>,
-    /// Labels of the place, from the top.
+    /// Labels of the place, from the top; empty for classes.
     pub labels: Vec<String>,
-    /// The place, formatted on one line.
+    /// The place on one line.
     pub text: String,
     /// Bytes by dump: shallow size of a class, retained size of a place.
     pub bytes: Vec<u64>,
     /// Number of objects by dump.
     pub objects: Vec<u64>,
-    /// Trend of the bytes.
+    /// Trend of the bytes; `None` if they did not change.
     pub growth: Option<Growth>,
 }
 
@@ -43,15 +43,16 @@ fn ends(figures: &[u64]) -> Change {
     Change { old: figures.first().copied().unwrap_or(0), new: figures.last().copied().unwrap_or(0) }
 }
 
-/// Minimum change, as a fraction of the largest heap, for rows that have stopped growing or vary: less is noise.
+/// Denominator of the minimum change, as a fraction of the largest heap, for rows that have stopped growing or vary: smaller
+/// changes are noise.
 const LEAST_PART_OF_OTHERS: u64 = 100;
 
-/// Minimum changes from the first dump to the last for a row to be reported.
+/// Minimum changes in bytes from the first dump to the last for a row to be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Least {
-    /// For rows that grow in every step.
+    /// Minimum change of rows that grow in every step.
     pub growing: u64,
-    /// For all other rows.
+    /// Minimum change of all other rows.
     pub others: u64,
 }
 
@@ -74,7 +75,7 @@ impl Least {
 pub enum TrendFilter {
     /// Rows that grow in every step, and rows that have stopped growing.
     Growing,
-    /// All rows that change.
+    /// All rows that changed.
     All,
 }
 
@@ -112,7 +113,8 @@ pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) ->
     (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
 }
 
-/// Computes rows by place, with figures in the order of the dumps; see [`classes`].
+/// Computes rows by place, with figures in the order of the dumps. `least` overrides the minimum change from the first dump to
+/// the last.
 pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
     let least = Least::new(least, &heaps);
@@ -151,7 +153,7 @@ pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (
     (sorted(rows.collect()), least)
 }
 
-/// Sorts rows that continue to grow first, then by growth.
+/// Sorts rows: first rows that grow in every step, then by growth.
 fn sorted(mut rows: Vec<TrendRow>) -> Vec<TrendRow> {
     rows.sort_rows_by(|a, b| {
         let order = |row: &TrendRow| (row.growth, Reverse(row.delta()));

@@ -9,27 +9,27 @@ use hprof_base::sorting::SortRows;
 
 use hprof_base::change::{Change, Status};
 
-/// Waste of a kind in one dump.
+/// Figures of one kind of waste in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct WasteFigures {
     count: u64,
     wasted_bytes: u64,
 }
 
-/// Data of one dump.
+/// Waste of one dump, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WasteCensus {
     kinds: FxHashMap<&'static WasteKind, WasteFigures>,
-    /// Size freed if all kinds were fixed; no byte counts twice.
+    /// Size freed if all kinds were fixed; each byte counts once.
     pub wasted_bytes: u64,
 }
 
-/// A row of a comparison: a kind of waste.
+/// Row of a comparison of waste: a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasteChange {
     /// Kind of waste.
     pub kind: &'static WasteKind,
-    /// Status of the row.
+    /// Status of the row: new, gone, changed or the same.
     pub status: Status,
     /// Number of objects.
     pub count: Change,
@@ -38,7 +38,7 @@ pub struct WasteChange {
 }
 
 impl WasteCensus {
-    /// Extracts the figures from the findings of a dump.
+    /// Extracts the figures from the waste of a dump.
     pub fn new(waste: &Waste) -> Self {
         let figures = waste
             .rows

@@ -1,10 +1,9 @@
-//! Types of nodes: those on a short circle of references from type to type.
+//! Types of nodes: types on a short circle of references from type to type.
 //!
-//! In large programs nearly all types are in one strongly connected component, so components are not informative. A
-//! node is recognized by the shortest circle through its type: at most [`MAX_CIRCLE`] references long, along types
-//! none of which has a shorter one. Neighbours that share such a circle are one structure (Marron and others,
-//! "Abstracting Runtime Heaps for Program Understanding", 2012, call them recursive regions and find them by declared
-//! types, which dumps lack).
+//! In large programs nearly all types are in one strongly connected component, so components are not informative. A node is
+//! recognized by the shortest circle through its type: at most [`MAX_CIRCLE`] references long, along types none of which has a
+//! shorter one. Neighbours that share such a circle are one structure (Marron and others, "Abstracting Runtime Heaps for
+//! Program Understanding", 2012, call them recursive regions and find them by declared types, which dumps lack).
 
 use std::cell::Cell;
 
@@ -14,15 +13,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MAX_CIRCLE: usize = 4;
 /// Maximum number of types followed from one type, most frequent first. Bounds the search in hostile dumps.
 const MAX_TARGETS: usize = 64;
-/// Maximum number of types visited from one type, and in total.
+/// Maximum number of types visited in one search.
 const MAX_VISITED: usize = 1 << 10;
+/// Maximum total number of references followed in all searches.
 const MAX_VISITS: usize = 1 << 28;
 
-/// References from type to type, by type.
+/// Counts of references from type to type.
 #[derive(Debug, Default)]
 pub(super) struct TypeGraph {
     targets: FxHashMap<u32, Vec<u32>>,
-    /// Number of references followed so far: in a hostile dump, searches end without a result.
+    /// Number of references followed so far. At [`MAX_VISITS`], searches end without a result, for hostile dumps.
     visits: Cell<usize>,
 }
 
@@ -53,7 +53,8 @@ impl TypeGraph {
         types
     }
 
-    /// Returns the length of the shortest path between two types, if it is at most `most`, along types that `is_allowed`.
+    /// Returns the length of the shortest path between two types along types for which `is_allowed` is true; `None` if it is
+    /// longer than `most`.
     fn distance(&self, from: u32, to: u32, most: usize, is_allowed: impl Fn(u32) -> bool) -> Option<usize> {
         let (mut seen, mut last) = (FxHashSet::default(), vec![from]);
         for length in 1..=most {
@@ -75,7 +76,7 @@ impl TypeGraph {
         None
     }
 
-    /// Returns the structures: by type of a node, the number of its structure, which is its smallest type.
+    /// Returns the number of the structure of each node type: the smallest type in the structure.
     pub(super) fn structures(&self) -> FxHashMap<u32, u32> {
         let types = self.types();
         let circles: FxHashMap<u32, usize> = types
@@ -111,7 +112,7 @@ impl TypeGraph {
     }
 }
 
-/// Returns the smallest type of a structure: union-find with path halving.
+/// Returns the smallest type in the structure of a type: union-find with path halving.
 pub(super) fn find(parents: &mut FxHashMap<u32, u32>, at: u32) -> u32 {
     let mut here = at;
     loop {

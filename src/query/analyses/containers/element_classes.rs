@@ -1,4 +1,4 @@
-//! Classes of elements, and their common name.
+//! Classes of a container's elements, and their common name.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ pub(super) struct Classes {
     largest_bytes: u64,
 }
 
-/// Elements of one class.
+/// Counts of the elements of one class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementTally {
     pub(super) count: u64,
@@ -37,6 +37,7 @@ pub(super) struct ElementTally {
 }
 
 impl Classes {
+    /// Adds elements of a class.
     pub(super) fn add(&mut self, class: Option<ClassNumber>, added: ElementTally) {
         let known = self.by_class.entry(class).or_default();
         (known.0, known.1) = (known.0 + added.count, known.1.saturating_add(added.bytes));
@@ -45,6 +46,7 @@ impl Classes {
         self.largest_bytes = self.largest_bytes.max(added.largest_bytes);
     }
 
+    /// Adds the counts of other elements.
     pub(super) fn add_all(&mut self, other: Self) {
         for (class, (count, bytes)) in other.by_class {
             let known = self.by_class.entry(class).or_default();
@@ -55,7 +57,8 @@ impl Classes {
         self.largest_bytes = self.largest_bytes.max(other.largest_bytes);
     }
 
-    /// Returns the counts by name. Classes that a JVM generates, such as lambdas of one method, share a name.
+    /// Returns number and retained size of the elements by class name. Classes that a JVM generates, such as lambdas of one
+    /// method, share a name.
     fn by_name<'s>(&self, summary: &'s Summary) -> FxHashMap<Cow<'s, str>, (u64, u64)> {
         let mut found: FxHashMap<Cow<'s, str>, (u64, u64)> = FxHashMap::default();
         for (class, (count, bytes)) in &self.by_class {
@@ -76,10 +79,12 @@ impl Classes {
         self.largest_bytes
     }
 
+    /// Returns the number of elements.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
+    /// Returns the total retained size of the elements in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -98,8 +103,8 @@ impl Classes {
         rows.into_iter().map(row).collect()
     }
 
-    /// Returns the common class name: the only class, or the nearest informative common superclass. Otherwise the
-    /// class of more than half of the elements, and `true`.
+    /// Returns the common class name, and `false`: the only class, or the nearest informative common superclass. If there is
+    /// none, returns the class of more than half of the elements, and `true`.
     pub(super) fn name(&self, summary: &Summary) -> Option<(String, bool)> {
         let by_name = self.by_name(summary);
         let most = by_name.iter().map(|(name, (count, _))| (*count, Reverse(name))).max();

@@ -19,19 +19,20 @@ use super::instances::Instance;
 use super::roles::{ClassRole, Roles};
 use super::slots::{SlotKey, Tally};
 
-/// Percentage of the most frequent slot's references below which a slot is ignored.
+/// Minimum references of a slot, as a percentage of the references of the most frequent slot; other slots are ignored.
 const MIN_SHARE: u64 = 10;
 
-/// Minimum percentage of the nodes with a reference for it to count as present in all.
+/// Minimum percentage of the nodes with a reference for the reference to count as present in all nodes.
 const MIN_OF_NODES: u64 = 90;
 
 /// Maximum number of fields and arrays of a container that are compared, most frequent first.
 const MAX_SLOTS: usize = 256;
-/// Maximum number of single objects of a class that are not elements, in arrays with at least [`MANY`] objects.
+/// Maximum number of objects of a class that do not count as elements, in arrays with at least [`MANY`] objects.
 const MAX_SINGLES: usize = 2;
+/// Minimum number of objects in arrays for [`MAX_SINGLES`] to apply.
 const MANY: u64 = 50;
 
-/// A slot with all classes of its targets.
+/// A slot of a container with all classes of its targets.
 #[derive(Debug, Default)]
 struct ElementSlot<'a> {
     field: &'a str,
@@ -43,7 +44,7 @@ struct ElementSlot<'a> {
 }
 
 impl ElementSlot<'_> {
-    /// Returns whether all references are to one object: a marker, a comparator, or another object of the container
+    /// Returns whether all references of the slot are to one object: a marker, a comparator, or another object of the container
     /// itself.
     fn is_constant(&self) -> bool {
         self.references > 1 && self.range.is_some_and(|(first, last)| first == last)
@@ -61,12 +62,12 @@ impl ElementSlot<'_> {
     }
 }
 
-/// Elements of a container.
+/// Elements that were found in a container.
 #[derive(Debug, Default)]
 pub(super) struct FoundElements {
-    /// Elements, or values of a map.
+    /// Elements; for a map, its values.
     pub(super) elements: Classes,
-    /// Keys of a map.
+    /// Keys, if the container is a map.
     pub(super) keys: Option<Classes>,
     /// `true` if the nodes themselves are the elements.
     pub(super) are_nodes: bool,
@@ -74,12 +75,12 @@ pub(super) struct FoundElements {
     pub(super) slots: usize,
 }
 
-/// Evidence for keys in the header of arrays.
+/// Evidence that arrays of a header contain keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MapHints {
-    /// `true` if its class is named like a map.
+    /// `true` if the header's class is named like a map.
     pub(super) is_named: bool,
-    /// `true` if it has an array of numbers, which can be the keys.
+    /// `true` if the header has an array of numbers, which can be the keys.
     pub(super) has_numbers: bool,
 }
 
@@ -159,7 +160,8 @@ pub(super) fn elements(
     Some(FoundElements { elements, keys, are_nodes: false, slots: values.len() })
 }
 
-/// Returns keys and values among the slots of nodes without informative names; `None` if the nodes are the elements.
+/// Returns the slots with keys and those with values among the slots of nodes without informative names; `None` if the nodes
+/// are the elements.
 fn payload<'a>(
     summary: &Summary,
     roles: &Roles,
@@ -177,7 +179,7 @@ fn payload<'a>(
     Some(if values.is_empty() { (values, keys) } else { (keys, values) })
 }
 
-/// Returns a sort key, lowest for slots that most likely contain keys: by the names of the classes, then leaf values,
+/// Returns a sort key, which is lowest for slots that most likely contain keys: by the names of the classes, then leaf values,
 /// then the order of fields, which is reversed in dumps.
 fn key_rank(summary: &Summary, roles: &Roles, slot: &ElementSlot<'_>) -> (bool, bool, Reverse<usize>) {
     let is_key = |class: &ClassNumber| {
@@ -191,8 +193,8 @@ fn key_rank(summary: &Summary, roles: &Roles, slot: &ElementSlot<'_>) -> (bool, 
     (!are_keys, !slot.is_of_leaves(roles), Reverse(at))
 }
 
-/// Returns whether nodes only hold the targets of these slots: at most two fields, and no other numbers, unless many
-/// nodes have null there. Two fields with values of one leaf class describe the node instead.
+/// Returns whether the nodes only hold the targets of these slots: they have at most two such fields, and no other numbers,
+/// unless many nodes have null there. Two fields with values of one leaf class describe the node instead.
 fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) -> bool {
     let mut names: Vec<&str> = others.iter().map(|slot| slot.field).collect();
     names.sort_unstable();
@@ -207,7 +209,8 @@ fn is_payload(roles: &Roles, instance: &Instance, others: &[ElementSlot<'_>]) ->
         && (names.len() == 1 || !are_leaves || !are_alike)
 }
 
-/// Separates keys and values in arrays: in two arrays by the names of their fields, in one by even and odd slots.
+/// Separates the slots of arrays into keys and values: two arrays by the names of their fields, one array by even and odd
+/// slots.
 fn tell_arrays<'a>(
     summary: &Summary,
     roles: &Roles,
@@ -254,7 +257,7 @@ fn tell_arrays<'a>(
     }
 }
 
-/// Returns the fields of two arrays with equal numbers of elements and no common class.
+/// Returns the fields of two arrays with equal numbers of elements and no common class, if the arrays are such.
 fn two_arrays<'a>(arrays: &[ElementSlot<'a>]) -> Option<[&'a str; 2]> {
     let mut fields: Vec<&'a str> = arrays.iter().map(|slot| slot.field).collect();
     fields.sort_unstable();
@@ -284,7 +287,7 @@ fn drop_singles(slots: &mut [ElementSlot<'_>]) {
     }
 }
 
-/// Drops slots with the same targets as those of another class: an entry and the pair from which it was created.
+/// Drops slots that have the same targets as slots of another class, such as an entry and the pair from which it was created.
 fn drop_copies(slots: &mut Vec<ElementSlot<'_>>) {
     // A set can have its elements in both a table and a list.
     let mut arrays: FxHashMap<(Option<ClassNumber>, &str), (u64, u32, u32)> = FxHashMap::default();
@@ -357,7 +360,7 @@ fn merge_classes(slots: &[ElementSlot<'_>]) -> Classes {
     classes
 }
 
-/// Returns the nodes as elements.
+/// Returns the nodes themselves as elements.
 pub(super) fn nodes(nodes: &[(Option<ClassNumber>, u64, u64)]) -> FoundElements {
     let mut elements = Classes::default();
     for (class, objects, bytes) in nodes {

@@ -1,4 +1,4 @@
-//! Facts for rows that may have a container.
+//! Facts about rows that may have a container.
 
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
@@ -7,15 +7,15 @@ use super::{Container, NestedElements};
 
 /// A row that may have a container.
 pub trait ContainerRow: Sized {
-    /// Returns the container.
+    /// Returns the container of the row.
     fn container(&self) -> Option<&Container>;
 
-    /// Returns the elements of the collections in it.
+    /// Returns the elements of the collections in the container.
     fn nested_elements(&self) -> Option<&NestedElements> {
         self.container()?.nested.as_ref()
     }
 
-    /// Returns the facts of the container.
+    /// Returns the facts about the container.
     fn container_facts() -> Vec<Fact<Self>> {
         const NONE: &str = "it is no container";
         vec![
@@ -30,7 +30,7 @@ pub trait ContainerRow: Sized {
         ]
     }
 
-    /// Returns the facts of the elements of the collections in it.
+    /// Returns the facts about the elements of the collections in the container.
     fn nested_facts() -> Vec<Fact<Self>> {
         const NONE: &str = "its elements are no collections, or these have little of it, or different things";
         vec![

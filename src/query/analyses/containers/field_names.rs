@@ -1,8 +1,8 @@
 //! Conventional names of fields of nodes and entries.
 //!
-//! A dump has neither declared types nor interfaces. Where a node has references of one kind only, the shape shows
-//! which are links and which are elements; an entry without a successor (a hash table without collisions) looks like
-//! any object, and keys look like values. In these cases the names decide.
+//! A dump has neither declared types nor interfaces. If a node has references of one kind only, the shape shows which are links
+//! and which are elements; an entry without a successor (a hash table without collisions) looks like any object, and keys look
+//! like values. In these cases names of fields decide.
 
 /// Names of fields for values or elements.
 const VALUES: &[&str] = &[
@@ -11,7 +11,7 @@ const VALUES: &[&str] = &[
 ];
 /// Names of fields for a key.
 const KEYS: &[&str] = &["key", "k", "_1"];
-/// Field of a reference: a key if there is also a value, otherwise a value.
+/// Name of a field that contains a key if there is a value as well, and otherwise a value.
 pub(super) const REFERENT: &str = "referent";
 /// Names of numeric fields with the hash of an entry.
 const HASHES: &[&str] = &["hash", "h", "hashcode", "keyhash", "hc"];
@@ -89,7 +89,7 @@ const POSITIONS: &[&str] = &[
     "start", "end", "head", "tail", "top", "front", "rear", "position", "pos", "cursor", "limit", "offset",
     "first", "last",
 ];
-/// Suffixes of such names.
+/// Suffixes of names of numeric fields for the order or size of a structure.
 const COUNT_ENDS: &[&str] = &["index", "size", "count", "capacity", "mask", "length"];
 
 /// Maximum length in bytes of a name that is compared.

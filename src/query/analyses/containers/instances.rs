@@ -25,24 +25,24 @@ use super::structures::Structures;
 use hprof_model::dominators::preorder::Preorder;
 use hprof_model::objects::object_set::Bits;
 
-/// Maximum number of the largest nodes of a container that are stored if no header dominates them.
+/// Maximum number of nodes that are stored for a container without a dominating header, largest first.
 pub(super) const MAX_TOPS: usize = 1024;
 
-/// Prefetch distance in positions.
+/// Prefetch distance, in positions.
 const AHEAD: u32 = 32;
 
-/// Nodes and arrays with one owner.
+/// Nodes and arrays with the same owner.
 #[derive(Debug, Default)]
 pub(super) struct Instance {
-    /// Object that owns them; `None` if only roots dominate them.
+    /// Position of the object that owns the nodes and arrays; `None` if only roots dominate them.
     pub(super) owner: Option<TreePosition>,
     /// Object index of `owner`.
     pub(super) owner_object: Option<ObjectIndex>,
-    /// Largest of the nodes and arrays that no other node or array dominates.
+    /// Nodes and arrays that no other node or array dominates, largest first, at most [`MAX_TOPS`].
     pub(super) tops: Vec<TreePosition>,
-    /// Number of them.
+    /// Number of nodes and arrays that no other node or array dominates.
     pub(super) all_tops: u64,
-    /// Retained size of all of them.
+    /// Total retained size of the nodes and arrays that no other node or array dominates.
     pub(super) top_bytes: u64,
     /// Number of nodes.
     pub(super) nodes: u64,
@@ -52,10 +52,10 @@ pub(super) struct Instance {
     pub(super) following: u64,
 }
 
-/// Instances, by number, and the instance number of each node and array.
+/// Instances of containers, and the instance of each node and array.
 pub(super) struct Instances {
     pub(super) all: Vec<Instance>,
-    /// By object: number of the instance plus 1; 0 for others.
+    /// By object: number of the instance plus 1; 0 for objects that are neither nodes nor arrays.
     by_object: Array<u32>,
 }
 
@@ -99,13 +99,13 @@ impl Instances {
     }
 }
 
-/// Data of an object that dominates the next one.
+/// Data about an open object of the pass, which dominates the next object.
 #[derive(Debug, Clone, Copy)]
 struct InstanceDominator {
     role: ClassRole,
-    /// `true` if it is a part of a JDK collection.
+    /// `true` if the object is a part of a JDK collection.
     is_of_jdk: bool,
-    /// Number of its instance plus 1, or 0.
+    /// Number of the object's instance plus 1, or 0.
     number: u32,
 }
 
@@ -141,7 +141,7 @@ fn large_positions(tree: &Tree, least: u64) -> Bits<TreePosition> {
     large
 }
 
-/// Search for instances.
+/// State of the search for instances.
 struct InstanceSearch<'s> {
     graph: &'s ObjectGraph,
     roles: &'s Roles,
@@ -149,15 +149,16 @@ struct InstanceSearch<'s> {
     structures: &'s Structures,
     least: u64,
     found: Instances,
-    /// By owner, and unless this is a header, by structure: static fields of a class have nothing in common.
+    /// Number of the instance by owner; for owners that are not headers, also by structure, since static fields of a class have
+    /// nothing in common.
     of_owner: FxHashMap<(ObjectIndex, Option<u32>), u32>,
-    /// The last owner whose size was looked up, and `true` if it retains less than the minimum of an instance.
+    /// The owner whose size was looked up last, and `true` if it retains less than the minimum of an instance.
     last_owner: Option<(ObjectIndex, bool)>,
 }
 
 impl InstanceSearch<'_> {
-    /// Visits all objects except those below small ones: these have a small owner, which is too small for an
-    /// instance. Most objects of a heap are skipped.
+    /// Visits all objects except those below small objects, whose owners are too small for an instance. Most objects of a heap
+    /// are skipped.
     fn pass(&mut self) {
         let (graph, tree, labels) = (self.graph, &self.graph.tree, self.graph.labels());
         let mut above: Vec<InstanceDominator> = Vec::new();
@@ -217,7 +218,7 @@ impl InstanceSearch<'_> {
         }
     }
 
-    /// Adds an object to its instance, if it is a node or an array of one. Returns the number plus 1.
+    /// Adds an object to its instance, if the object is a node or an array. Returns the instance's number plus 1.
     fn take(&mut self, visited: VisitedObject, dominator: Option<InstanceDominator>) -> Option<u32> {
         let VisitedObject { object, position, class, role, is_of_jdk, is_small } = visited;
         let (graph, tree, roles, structures) = (self.graph, &self.graph.tree, self.roles, self.structures);
@@ -311,8 +312,8 @@ impl InstanceSearch<'_> {
 }
 
 impl Instance {
-    /// Returns the object that represents the instance: the owner if it is a header and has most of its size in nodes
-    /// and arrays, or in elements (`element_bytes`); otherwise the largest node or array.
+    /// Returns the object that represents an instance: the owner, if it is a header and most of its size is in nodes and arrays
+    /// or in elements (`element_bytes`); otherwise the largest node or array.
     pub(super) fn header(
         &self,
         graph: &ObjectGraph,

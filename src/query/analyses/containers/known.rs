@@ -1,4 +1,4 @@
-//! Collections of the JDK and of Android: their elements are read as `show` reads them.
+//! Collections of the JDK and of Android, whose elements are read as `show` reads them.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -22,19 +22,19 @@ use hprof_model::objects::collections::{Collection, CollectionKind, Collections,
 
 /// Maximum number of elements that are read per object of the heap.
 const ENTRIES_PER_OBJECT: u64 = 4;
-/// Number of entries that are collected before their objects are looked up.
+/// Number of entries that are buffered before their objects are looked up.
 const ENTRIES: u64 = 1 << 10;
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Minimum number of elements of a collection that retains little.
+/// Minimum number of elements of a collection that retains little itself.
 const MIN_SHARED: u64 = 100;
-/// Maximum number of elements that are stored for a collection without being dominated by it.
+/// Maximum number of elements that are stored for a collection although it does not dominate them.
 const MAX_OUTSIDE: usize = 1 << 14;
 /// Maximum number of elements that are examined in collections that retain little, whose elements may also be held
 /// elsewhere.
 const MAX_SHARED: u64 = 1 << 20;
 
-/// Returns the collections with many elements that retain at least `least` bytes, or whose elements do.
+/// Returns the collections with many elements that retain at least `least` bytes themselves, or whose elements do.
 pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> Vec<Container> {
     let (summary, graph, objects) = (search.objects.summary, search.objects.graph, search.objects);
     let is_known = |class: &ClassNumber| {
@@ -78,7 +78,7 @@ pub(super) fn collections(search: &CollectionReader<'_, '_>, roles: &Roles) -> V
     parallel::map(&wanted, read).into_iter().flatten().collect()
 }
 
-/// A collection that may be large.
+/// A collection that may be large enough for a row.
 #[derive(Debug, Clone, Copy)]
 struct LargeCollection {
     object: ObjectIndex,
@@ -86,11 +86,11 @@ struct LargeCollection {
     retained_bytes: u64,
     /// Number of elements, if the collection stores it.
     count: Option<u64>,
-    /// `true` if it retains enough itself.
+    /// `true` if the collection itself retains enough.
     is_large: bool,
 }
 
-/// Reader of collections and their contents.
+/// Reader of collections and their elements.
 pub(super) struct CollectionReader<'o, 'a> {
     pub(super) objects: &'o ObjectReader<'a>,
     pub(super) collections: Collections<'o, 'a>,
@@ -150,7 +150,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         is_candidate.then_some(LargeCollection { object, position, retained_bytes, count, is_large })
     }
 
-    /// Returns whether a collection is only part of another: the map of a set, or a wrapped collection.
+    /// Returns whether a collection is only part of another one: the map of a set, or a wrapped collection.
     fn is_wrapped(&self, object: ObjectIndex, position: TreePosition) -> bool {
         let graph = self.objects.graph;
         let above = graph.tree.dominator(position).and_then(|above| graph.tree.object_at(above));
@@ -219,8 +219,9 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         })
     }
 
-    /// Returns a collection and the elements that it does not dominate, if all of these have the same dominator,
-    /// above the collection: two collections of one object share them, for example by name and by number.
+    /// Returns a collection together with `outside`, the elements that it does not dominate, if all of these have the same
+    /// dominator, above the collection. This is the case if two collections of one object share their elements, for example by
+    /// name and by number.
     fn shared_tops(
         &self,
         collection: TreePosition,
@@ -247,7 +248,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         Some(outside)
     }
 
-    /// Reads an array of references that dominates the objects `within`.
+    /// Reads the elements of an array of references that dominates the objects `within`.
     pub(super) fn array_contents(
         &self,
         array: ObjectIndex,
@@ -261,7 +262,7 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
         contents
     }
 
-    /// Reads a part of a collection that dominates the objects `within`, as long as entries are `left`.
+    /// Reads entries of a part of a collection that dominates the objects `within`, at most `left`.
     pub(super) fn contents(
         &self,
         collection: &Collection,
@@ -334,12 +335,12 @@ impl<'o, 'a> CollectionReader<'o, 'a> {
     }
 }
 
-/// Keys and values that a collection does not dominate.
+/// Keys and values of a collection that the collection does not dominate.
 #[derive(Debug, Default)]
 struct SharedObjects {
-    /// Retained size of all of them.
+    /// Total retained size of the objects.
     bytes: u64,
-    /// The first of them.
+    /// Positions of the first objects.
     outside: Vec<TreePosition>,
 }
 
@@ -355,12 +356,12 @@ pub(super) struct CollectionContents {
 }
 
 impl CollectionContents {
-    /// Returns whether the values are the elements. If most values of a map are null or numbers, the keys are.
+    /// Returns whether the values of a map are its elements. If most values are null or numbers, the keys are.
     fn has_values(&self) -> bool {
         self.values.count() * 2 >= self.entries || self.keys.count() == 0
     }
 
-    /// Returns the number of elements; of entries in a map.
+    /// Returns the number of elements; for a map, the number of entries.
     pub(super) fn count(&self, kind: CollectionKind) -> u64 {
         if kind == CollectionKind::Map { self.entries } else { self.classes().count() }
     }
@@ -370,6 +371,7 @@ impl CollectionContents {
         if self.has_values() { &self.values } else { &self.keys }
     }
 
+    /// Returns the contents of both collections.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.values.add_all(other.values);
         self.keys.add_all(other.keys);

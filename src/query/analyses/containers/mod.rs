@@ -58,17 +58,18 @@ pub(crate) const VERSION: u32 = 7;
 const MAX_PARTS: usize = 64;
 /// Minimum number of elements that make a container worth a row.
 const MIN_ELEMENTS: u64 = 10;
-/// Minimum part of the heap that a container or its elements retain, as 1/N.
+/// Minimum part of the heap that a container or its elements must retain, as 1/N.
 const PART: u64 = 1000;
 /// Maximum number of containers that are stored, largest first.
 const MAX_CONTAINERS: usize = 2048;
-/// Minimum percentage of the nodes that are of one class if they are the elements and have no common superclass.
+/// Minimum percentage of the nodes that must be of one class, if the nodes are the elements and have no common superclass.
 const MIN_OF_NODES: u64 = 95;
-/// Maximum number of fields and arrays with elements if no class has most of the elements.
+/// Maximum number of fields and arrays with elements, if no class has most of the elements.
 const MAX_SLOTS_OF_SEVERAL: usize = 2;
-/// Minimum number of elements per class if they have no common class: a registry has one or a few of each.
+/// Minimum number of elements per class if the elements have no common class: a registry has one or a few objects of each
+/// class.
 const MANY_OF_EACH: u64 = 50;
-/// Minimum percentage of an owner's retained size in its nodes for it to represent them.
+/// Minimum percentage of an owner's retained size in its nodes for the owner to represent them.
 const MOST_OF_OWNER: u64 = 80;
 /// Maximum number of objects whose sizes are added one by one.
 const FEW: u32 = 16;
@@ -77,20 +78,20 @@ const MAX_FIELDS: usize = 64;
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Family of a container, as its user sees it.
+/// Family of containers, as users see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContainerFamily {
     /// Elements with an order.
     List,
     /// Elements without order.
     Set,
-    /// Keys and values.
+    /// Pairs of a key and a value.
     Map,
     /// Elements that wait to be processed.
     Queue,
-    /// Nodes some of which refer to several others.
+    /// Nodes, some of which refer to several others.
     Tree,
-    /// Nodes each of which refers to the next.
+    /// Nodes, each of which refers to the next.
     Chain,
     /// An array without a header.
     Array,
@@ -136,35 +137,35 @@ pub(crate) fn simple_name(class: &str) -> &str {
     class.rsplit(['.', '$']).next().unwrap_or(class)
 }
 
-/// Elements of one class.
+/// Elements of a container that are of one class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementClass {
     /// Class name, without the parts that a JVM generates.
     pub class: String,
     /// Number of elements.
     pub elements: u64,
-    /// Retained size of those that the container dominates, in bytes.
+    /// Retained size of the elements that the container dominates, in bytes.
     pub retained_bytes: u64,
 }
 
-/// A container.
+/// A collection or a structure of nodes, with its elements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     /// The collection, or the object that represents all nodes.
     #[serde(with = "hprof_base::kept::object_id")]
     pub object: ObjectId,
-    /// Class of the object.
+    /// Class of the representing object.
     pub class: String,
     /// Family of the container.
     pub family: ContainerFamily,
-    /// Number of elements; of entries in a map.
+    /// Number of elements; for a map, number of entries.
     pub elements: u64,
     /// `false` if there may be more elements.
     pub is_exact: bool,
     /// Class of the elements: the only one, or the nearest common superclass. If none is informative, the class of
     /// more than half of them.
     pub element_class: Option<String>,
-    /// `true` if `element_class` is only that of most.
+    /// `true` if only most of the elements are of `element_class`.
     pub is_mostly: bool,
     /// Classes of the elements, most elements first; at most 64.
     pub element_classes: Vec<ElementClass>,
@@ -172,27 +173,27 @@ pub struct Container {
     pub classes: u64,
     /// Classes of the keys of a map.
     pub keys: Vec<ElementClass>,
-    /// Number of nodes; 0 for JDK collections.
+    /// Number of nodes; 0 for JDK collections and arrays.
     pub nodes: u64,
-    /// Names of the classes of its nodes and arrays, if the object owns them and they are not the elements; sorted.
+    /// Sorted names of the classes of the nodes and arrays, if the object owns them and they are not the elements.
     pub parts: Vec<String>,
     /// `true` if the nodes themselves are the elements.
     pub are_nodes: bool,
-    /// `true` if most of its elements are also held elsewhere.
+    /// `true` if most of the elements are held elsewhere as well.
     pub is_shared: bool,
-    /// Retained size, in bytes.
+    /// Retained size of the container, in bytes.
     pub retained_bytes: u64,
-    /// Retained size of the largest element that it dominates, in bytes.
+    /// Retained size of the largest element that the container dominates, in bytes.
     pub largest_bytes: u64,
-    /// Elements of the collections that are its elements, or that its elements have in fields.
+    /// Elements of the inner collections: those that are the container's elements, or that its elements have in fields.
     pub nested: Option<NestedElements>,
     /// Objects that together retain `retained_bytes`: the collection, or the nodes if no header owns them.
     pub tops: Vec<TreePosition>,
 }
 
 impl Container {
-    /// Returns whether its elements make up what it retains and none has most of it. `false` for lists of classes:
-    /// the list does not contain the targets of their static fields.
+    /// Returns whether the elements make up most of the container's retained size and no single element has most of it. `false`
+    /// for lists of classes, which do not contain the targets of the classes' static fields.
     pub fn accumulates(&self) -> bool {
         let are_many =
             self.element_class.is_some() || self.elements >= self.element_classes.len() as u64 * MANY_OF_EACH;
@@ -203,13 +204,13 @@ impl Container {
             && self.largest_bytes <= self.retained_bytes / 2
     }
 
-    /// Returns the number of elements; if these are parts of one collection, of the elements in all parts.
+    /// Returns the number of elements; if these are parts of one collection, the number of elements in all parts.
     pub fn all_elements(&self) -> u64 {
         let nested = self.nested.as_ref().filter(|nested| nested.are_parts);
         nested.map_or(self.elements, |nested| nested.elements)
     }
 
-    /// Returns the number of elements of `element_class`, those of its subclasses included.
+    /// Returns the number of elements of `element_class`, including its subclasses.
     pub fn elements_of_class(&self) -> u64 {
         let of_class =
             self.element_classes.iter().filter(|row| Some(&row.class) == self.element_class.as_ref());
@@ -243,7 +244,7 @@ impl Containers {
         Ok(found)
     }
 
-    /// Returns whether these can be containers of a heap: they are read from a file.
+    /// Returns whether these containers are valid for a heap, since they are read from a file.
     fn is_valid(&self, graph: &ObjectGraph) -> bool {
         let tree = &graph.tree;
         let is_known = |one: &Container| {
@@ -300,7 +301,7 @@ impl Containers {
         Ok(Self { all })
     }
 
-    /// Returns the containers by the objects that represent them.
+    /// Returns the containers by the object that represents each.
     pub fn by_object(&self) -> FxHashMap<ObjectId, &Container> {
         self.all.iter().rev().map(|one| (one.object, one)).collect()
     }
@@ -311,7 +312,7 @@ impl Containers {
     }
 }
 
-/// Returns the containers made of nodes and arrays.
+/// Returns the containers that consist of nodes and arrays.
 fn own_structures(heap: &Heap, slots: &SlotCounter<'_, '_>) -> Vec<Container> {
     let (summary, graph, tree) = (heap.summary(), slots.graph, &slots.graph.tree);
     if !slots.wanted.contains(&true) {
@@ -423,7 +424,8 @@ fn retained_bytes(tree: &Tree, position: TreePosition) -> u64 {
     tree.retained_bytes(position)
 }
 
-/// Returns the class of an object; for a soft reference (`soft`), the class of its referent unless that was cleared.
+/// Returns the class of an object; for a soft reference (a class in `soft`), the class of its referent, unless that was
+/// cleared.
 pub(crate) fn class_behind(
     objects: &ObjectReader<'_>,
     soft: &ClassSet,
@@ -442,10 +444,11 @@ fn has_numbers(objects: &ObjectReader<'_>, object: ObjectIndex) -> bool {
     })
 }
 
-/// Nodes and arrays of an instance by class.
+/// Nodes and arrays of an instance, counted by class.
 #[derive(Default)]
 struct CountedMembers {
-    /// Classes of the nodes, their number, and their retained size: the total, divided evenly among the nodes.
+    /// Classes of the nodes, number of nodes of each class, and their retained size: the instance's size divided evenly among
+    /// its nodes.
     nodes: Vec<(Option<ClassNumber>, u64, u64)>,
     /// Classes of nodes and arrays.
     classes: Vec<ClassNumber>,

@@ -1,8 +1,8 @@
-//! Elements of the elements: those in the lists of a map, in the shards of a cache, in the segments of a table.
+//! Elements of inner collections: the lists in a map, the shards of a cache, the segments of a table.
 //!
-//! A container of collections is one accumulation to its user, who counts the elements of the collections. The
-//! collections are the elements of the container, or are immediately dominated by them. Which of them are read, and
-//! of which only the stored size is used, is decided first: the result does not depend on the order of parallel work.
+//! A container of collections is one accumulation to its user, who counts the elements of the inner collections. These are the
+//! elements of the container, or are immediately dominated by them. Which inner collections are read, and of which only the
+//! stored size is used, is decided first, so the result does not depend on the order of parallel work.
 
 use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
@@ -23,17 +23,17 @@ use super::{Container, ContainerFamily, MIN_ELEMENTS, is_queue, simple_name};
 const FEW_PARTS: u64 = 200;
 /// Words in the names of classes that are parts of one collection.
 const PARTS: [&str; 6] = ["Bucket", "Partition", "Segment", "Shard", "Slot", "Stripe"];
-/// Minimum average number of elements per part for parts recognized by similar sizes: hashing distributes evenly.
+/// Minimum average number of elements per part, for parts that are recognized by similar sizes: hashing distributes evenly.
 const MIN_OF_PART: u64 = 100;
 /// Maximum size of a part in percent of the average.
 const MAX_OF_PART: u64 = 120;
 /// Minimum percentage of a container's retained size in its elements, if these are collections.
 const MIN_IN_ELEMENTS: u64 = 50;
-/// Minimum percentage of it in collections in fields of its elements.
+/// Minimum percentage of a container's retained size in collections that its elements have in fields.
 const MIN_IN_FIELDS: u64 = 80;
 /// Maximum number of elements of a container that are examined.
 const MAX_OUTER: u64 = 1 << 24;
-/// Maximum number of elements of the collections in a container that are read to find their class; the others are
+/// Maximum number of elements of the inner collections of a container that are read to find their class; further elements are
 /// counted by stored sizes.
 const MAX_READ: u64 = 1 << 22;
 /// Maximum number of elements that are read per object of the heap, in all containers.
@@ -45,39 +45,39 @@ const REFERENCE_BYTES: u64 = 4;
 /// Collections per chunk.
 const CHUNK: usize = 1 << 10;
 
-/// Elements of the collections that are a container's elements, or that these have in fields.
+/// Elements of the inner collections of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestedElements {
-    /// Number of collections that are not empty.
+    /// Number of inner collections that are not empty.
     pub collections: u64,
-    /// Number of their elements; of entries in maps.
+    /// Number of elements of the inner collections; maps count entries.
     pub elements: u64,
     /// `false` if there may be more elements.
     pub is_exact: bool,
-    /// Class of the elements, as for a container.
+    /// Class of the elements, determined as for a container.
     pub element_class: Option<String>,
-    /// `true` if `element_class` is only that of most.
+    /// `true` if only most of the elements are of `element_class`.
     pub is_mostly: bool,
-    /// Number of elements of the largest collection.
+    /// Number of elements of the largest inner collection.
     pub largest: u64,
-    /// Number of collections of that size.
+    /// Number of inner collections with as many elements as the largest.
     pub of_largest: u64,
-    /// `true` if they are queues.
+    /// `true` if the inner collections are queues.
     pub are_queues: bool,
-    /// `true` if one of them is a queue whose elements wait for a thread.
+    /// `true` if one of the inner collections is a queue whose elements wait for a thread.
     pub are_blocking: bool,
-    /// `true` if they are arrays.
+    /// `true` if the inner collections are arrays.
     pub are_arrays: bool,
-    /// `true` if the container's elements are parts of one collection, rather than objects that have one each.
+    /// `true` if the container's elements are parts of one collection, rather than objects with a collection each.
     pub are_parts: bool,
 }
 
-/// A collection or an array of references in a container.
+/// An inner collection or array of references of a container.
 #[derive(Clone, Copy)]
 struct InnerCollection {
     object: ObjectIndex,
     position: TreePosition,
-    /// `None` for an array.
+    /// The collection; `None` for an array.
     collection: Option<Collection>,
     /// Stored number of elements; for an array, its length.
     stored: Option<u64>,
@@ -85,11 +85,11 @@ struct InnerCollection {
     is_read: bool,
 }
 
-/// Contents read from the collections in a container.
+/// Contents read from the inner collections of a container.
 #[derive(Default)]
 struct InnerContents {
     contents: CollectionContents,
-    /// Number of collections that are not empty.
+    /// Number of inner collections that are not empty.
     collections: u64,
     /// Number of elements.
     elements: u64,
@@ -97,7 +97,7 @@ struct InnerContents {
     unread: u64,
     /// Number of elements of the largest collection.
     largest: u64,
-    /// Number of collections of that size.
+    /// Number of inner collections with as many elements as the largest.
     of_largest: u64,
 }
 
@@ -123,7 +123,7 @@ impl InnerContents {
 }
 
 impl CollectionReader<'_, '_> {
-    /// Finds the elements of the collections in each of the containers.
+    /// Adds to each container the elements of its inner collections.
     pub(super) fn add_nested(&self, roles: &Roles, all: &mut [Container]) {
         let mut left = u64::from(self.objects.graph.tree.objects()).saturating_mul(READ_PER_OBJECT);
         for one in all.iter_mut().filter(|one| !one.is_shared && !one.are_nodes) {
@@ -131,7 +131,7 @@ impl CollectionReader<'_, '_> {
         }
     }
 
-    /// Returns the elements of the collections in a container, of which `left` elements may be read.
+    /// Returns the elements of a container's inner collections, of which at most `left` elements are read.
     fn find_nested(&self, roles: &Roles, container: &Container, left: &mut u64) -> Option<NestedElements> {
         let (mut inner, are_elements) = self.find_collections(roles, container, left)?;
         let tree = &self.objects.graph.tree;
@@ -178,7 +178,8 @@ impl CollectionReader<'_, '_> {
         })
     }
 
-    /// Returns the collections in a container, and `true` if they are its elements; otherwise each element has one in a field.
+    /// Returns the inner collections of a container, and `true` if they are its elements; otherwise each element has one in a
+    /// field.
     fn find_collections(
         &self,
         roles: &Roles,
@@ -204,8 +205,8 @@ impl CollectionReader<'_, '_> {
         Some((inner(elements.into_iter().filter_map(|element| self.in_field(element)).collect()), false))
     }
 
-    /// Returns the elements of a container, each once: the values of a collection, or the targets of an array. `None`
-    /// for other structures, and if there are too many.
+    /// Returns the elements of a container without duplicates: the values of a collection, or the targets of an array. `None`
+    /// for other structures, and if there are too many elements.
     fn elements_of(&self, container: &Container, left: &mut u64) -> Option<Vec<ObjectIndex>> {
         let addresses = &self.objects.graph.objects.addresses;
         if container.elements > MAX_OUTER.min(*left) {
@@ -230,7 +231,7 @@ impl CollectionReader<'_, '_> {
         Some(found)
     }
 
-    /// Returns the largest collection or array of references that an element dominates immediately.
+    /// Returns the largest collection or array of references that an element immediately dominates.
     fn in_field(&self, element: ObjectIndex) -> Option<ObjectIndex> {
         let (graph, tree) = (self.objects.graph, &self.objects.graph.tree);
         let position = tree.reachable_position(element)?;
@@ -243,7 +244,7 @@ impl CollectionReader<'_, '_> {
         held.max().map(|(_, Reverse(object))| object)
     }
 
-    /// Returns a collection with its stored size.
+    /// Returns a collection or array as an inner collection, with its stored size.
     fn inner(&self, object: ObjectIndex) -> Option<InnerCollection> {
         let position = self.objects.graph.tree.reachable_position(object)?;
         let collection = self.collections.collection(object);
@@ -256,7 +257,7 @@ impl CollectionReader<'_, '_> {
         Some(InnerCollection { object, position, collection, stored, is_read })
     }
 
-    /// Returns whether a collection can have elements of its own to read: neither a view of another nor one with a
+    /// Returns whether a collection has elements of its own to read: it is neither a view of another one, nor does it use a
     /// shared array. Its retained size bounds the amount that is read.
     fn has_own(&self, position: TreePosition, collection: &Collection) -> bool {
         let tree = &self.objects.graph.tree;
@@ -280,7 +281,7 @@ impl CollectionReader<'_, '_> {
         self.objects.summary.class(class).map_or("", |row| self.objects.summary.class_name(row))
     }
 
-    /// Reads a collection or an array of references, or uses its stored size.
+    /// Reads an inner collection, or uses its stored size.
     fn contents_of(&self, one: &InnerCollection) -> InnerContents {
         if !one.is_read {
             let unread = one.stored.unwrap_or(0);
@@ -302,7 +303,7 @@ impl CollectionReader<'_, '_> {
     }
 }
 
-/// Selects the collections to read, in order, as long as they have no more than `left` elements.
+/// Selects the inner collections to read, in order, as long as they have at most `left` elements together.
 fn choose_read(inner: &mut [InnerCollection], left: &mut u64) {
     let mut of_container = MAX_READ.min(*left);
     for one in inner.iter_mut() {

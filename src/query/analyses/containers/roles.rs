@@ -1,4 +1,4 @@
-//! Roles of classes: which objects can be nodes, and which are only parts of their owners.
+//! Roles of classes: classes whose objects can be nodes, and classes whose objects are only parts of their owners.
 
 use rustc_hash::FxHashMap;
 
@@ -45,7 +45,7 @@ const LEAVES: [&str; 13] = [
     "java.math.BigDecimal",
 ];
 
-/// Classes of the JVM's own lists of references to be processed.
+/// Classes with which the JVM itself lists references to be processed.
 const OF_JVM: [&str; 4] = [
     "java.lang.ref.Finalizer",
     "sun.misc.Cleaner",
@@ -59,39 +59,39 @@ const PAIRS: [&str; 2] = ["java.util.AbstractMap$SimpleEntry", "java.util.Abstra
 /// Types of the elements of arrays without references.
 const NUMBERS: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long", "float", "double"];
 
-/// Returns whether a class is that of arrays of numbers.
+/// Returns whether a class is an array class of numbers.
 pub(super) fn is_of_numbers(class: &str) -> bool {
     class.strip_suffix("[]").is_some_and(is_primitive)
 }
 
-/// Returns whether a name is that of a primitive type.
+/// Returns whether this is the name of a primitive type.
 pub(crate) fn is_primitive(name: &str) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// Numbers of fields of a class by purpose, which characterize its instances.
+/// Numbers of a class's fields by purpose, which characterize its instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ClassShape {
-    /// Number of fields with references that are neither links nor keys nor stored values by name.
+    /// Number of reference fields that are not links, keys or stored values by their names.
     pub(super) others: u32,
-    /// Number of fields with stored values by name.
+    /// Number of fields whose names indicate stored values.
     pub(super) values: u32,
-    /// Number of fields with keys by name.
+    /// Number of fields whose names indicate keys.
     pub(super) keys: u32,
-    /// Number of fields with links by name.
+    /// Number of fields whose names indicate links.
     pub(super) links: u32,
-    /// Number of fields with numbers of the program.
+    /// Number of numeric fields with data of the program.
     pub(super) numbers: u32,
-    /// Number of fields with numbers that a structure needs, by name.
+    /// Number of numeric fields whose names indicate that the structure needs them.
     pub(super) counts: u32,
-    /// Number of fields with positions within an array, by name.
+    /// Number of numeric fields whose names indicate positions within an array.
     positions: u32,
-    /// `true` if one of the counts is a hash.
+    /// `true` if a field's name indicates a hash.
     has_hash: bool,
 }
 
 impl ClassShape {
-    /// Adds the fields that a class itself declares. `is_reference` is `true` for `java.lang.ref.Reference`.
+    /// Adds the fields that a class declares itself. `is_reference` is `true` for `java.lang.ref.Reference`.
     fn with_own(mut self, summary: &Summary, row: &ClassRow, is_reference: bool) -> Self {
         for (name, kind) in summary.fields(row).take(MAX_FIELDS) {
             self.has_hash |= kind != BasicType::Object && field_names::is_hash(name);
@@ -113,12 +113,12 @@ impl ClassShape {
         self
     }
 
-    /// Returns the number of fields with references.
+    /// Returns the number of reference fields.
     pub(super) fn references(self) -> u32 {
         self.others + self.values + self.keys + self.links
     }
 
-    /// Returns whether instances only refer to stored objects: entries of a table.
+    /// Returns whether the instances only refer to stored objects, like entries of a table.
     fn is_entry(self) -> bool {
         let references = self.references();
         let is_named = self.others == 0
@@ -138,11 +138,11 @@ const MAX_FIELDS: usize = 256;
 pub(super) struct Roles {
     by_class: Vec<ClassRole>,
     shapes: Vec<ClassShape>,
-    /// By class: `true` if its objects are entries.
+    /// By class: `true` if its objects are entries of a table.
     entries: Vec<bool>,
     /// By class: number of the name of its outermost class.
     outer: Vec<u32>,
-    /// Class loaders, threads and class objects: they own too much to be a header.
+    /// Class loaders, threads and class objects, which own too much to be headers.
     runtime: ClassSet,
 }
 
@@ -202,38 +202,41 @@ impl Roles {
         Self { by_class, shapes, entries, outer, runtime: ClassSet::from_classes(summary, &runtime) }
     }
 
+    /// Returns the role of a class's objects.
     #[inline]
     pub(super) fn of_class(&self, class: ClassNumber) -> ClassRole {
         self.by_class.get(class.0 as usize).copied().unwrap_or(ClassRole::Leaf)
     }
 
-    /// Like [`Self::of_class`], for the label of an object in the graph.
+    /// Returns the role of an object by its label in the graph.
     #[inline]
     pub(super) fn of_label(&self, label: usize) -> ClassRole {
         self.by_class.get(label).copied().unwrap_or(ClassRole::Leaf)
     }
 
+    /// Returns the role of an object.
     #[inline]
     pub(super) fn role_of(&self, graph: &ObjectGraph, object: ObjectIndex) -> ClassRole {
         graph.objects.class(object).map_or(ClassRole::Leaf, |class| self.of_class(class))
     }
 
+    /// Returns the numbers of a class's fields by purpose.
     pub(super) fn shape(&self, class: ClassNumber) -> ClassShape {
         self.shapes.get(class.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Returns whether objects of a class only refer to stored objects: entries of a table.
+    /// Returns whether objects of a class only refer to stored objects, like entries of a table.
     pub(super) fn is_entry(&self, class: ClassNumber) -> bool {
         self.entries.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Returns whether objects of a class only wrap another: an optional value, a reference of a cache.
+    /// Returns whether objects of a class only wrap another object: an optional value, a reference of a cache.
     pub(super) fn is_wrapper(&self, class: ClassNumber) -> bool {
         let ClassShape { others, values, keys, numbers, .. } = self.shape(class);
         (others, values, keys, numbers) == (0, 1, 0, 0)
     }
 
-    /// Returns whether a class is that of class objects, class loaders or threads.
+    /// Returns whether the objects of a class are class objects, class loaders or threads.
     pub(super) fn is_of_runtime(&self, class: ClassNumber) -> bool {
         self.runtime.contains(class)
     }
@@ -243,8 +246,8 @@ impl Roles {
         !self.is_of_runtime(class) && self.of_class(class) == ClassRole::Plain
     }
 
-    /// Returns whether objects of a class are parts of those of another: segments of a map, which count their own
-    /// elements, and are nested in the class of the map.
+    /// Returns whether objects of a class are parts of objects of the class `owner`: segments of a map, for example, which
+    /// count their own elements and are nested in the class of the map.
     pub(super) fn is_part(&self, class: ClassNumber, owner: ClassNumber) -> bool {
         self.is_header(class)
             && self.can_be_header(owner)
@@ -258,31 +261,31 @@ impl Roles {
         outer(a) == outer(b)
     }
 
-    /// Returns whether objects of a class are headers: they count the objects that they own.
+    /// Returns whether objects of a class are headers, which count the objects that they own.
     pub(super) fn is_header(&self, class: ClassNumber) -> bool {
         let shape = self.shape(class);
         self.can_be_header(class) && shape.counts + shape.positions > 0
     }
 }
 
-/// Owners of the reachable objects: the nearest dominator that is neither an array nor a part of a JDK collection.
+/// Owners of the reachable objects. An owner is the nearest dominator that is neither an array nor a part of a JDK collection.
 ///
-/// An array belongs to its owner's type, and an array within an array to the owner of the outer one, so that `Node` →
-/// `Node[]` → `Node` is a reference from `Node` to itself. 4 bytes per object, by object rather than by position: a
-/// referrer is known by its object index, and looking up its position takes two more reads.
+/// An array belongs to its owner's type, and an array within an array to the owner of the outer one, so that `Node` → `Node[]`
+/// → `Node` is a reference from `Node` to itself. 4 bytes per object, by object rather than by position: a referrer is known by
+/// its object index, and looking up its position takes two more reads.
 pub(super) struct Owners {
-    /// The owner, plus [`OWNER`].
+    /// By object: object index of the owner plus [`OWNER`], or another code.
     by_object: Array<u32>,
 }
 
-/// Code of an unreachable object: the initial value.
+/// Code of an unreachable object.
 const UNREACHABLE: u32 = 0;
-/// Code of a reachable object that nothing owns.
+/// Code of a reachable object without an owner.
 const FREE: u32 = 1;
-/// Code of the first object as an owner. A dump has at most 2^32 - 2 objects.
+/// Code of object 0 as an owner. A dump has at most 2^32 - 2 objects.
 const OWNER: u32 = 2;
 
-/// Prefetch distance in positions.
+/// Prefetch distance, in positions.
 const AHEAD: u32 = 32;
 
 impl Owners {

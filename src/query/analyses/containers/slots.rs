@@ -1,7 +1,7 @@
-//! Slots: targets of the nodes and arrays of containers, by class and field.
+//! Slots: the references of a container's nodes and arrays to other objects, by class and field.
 //!
-//! One pass over the records of all nodes and arrays, in parallel. References within a container and back to its
-//! dominators are its structure; all others are counted, without sampling.
+//! One pass over the records of all nodes and arrays, in parallel. References within a container and back to its dominators are
+//! its structure; all other references are counted, without sampling.
 
 use std::cell::OnceCell;
 
@@ -27,44 +27,45 @@ use hprof_model::objects::reference_names::Edges;
 
 /// Objects per chunk: a multiple of the objects of a block.
 const CHUNK: u32 = 1 << 16;
-/// Maximum number of slots and classes that are counted per chunk, and in total. A hostile dump has more.
+/// Maximum number of slots and classes that are counted per chunk. A hostile dump has more.
 const MAX_TALLIES: usize = 1 << 16;
+/// Maximum total number of slots that are counted.
 const MAX_ALL: usize = 1 << 20;
 
 /// Number of chunks whose counts are in memory at once.
 const BATCH: usize = 64;
-/// Maximum number of elements that are read of arrays that headers share.
+/// Maximum total number of elements that are read of arrays that headers share.
 const MAX_SHARED: usize = 1 << 24;
 /// Maximum number of references of an owner whose record is read for each of its arrays.
 const MAX_FIELDS: usize = 64;
-/// Maximum number of objects that are examined in a collection to find a node.
+/// Maximum number of objects in a collection that are examined to find a node.
 const LOOKED_INTO: u32 = 64;
 
-/// A slot in the nodes or arrays of a container, and the class of its targets.
+/// A slot of the nodes or arrays of a container, and the class of its targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SlotKey<'a> {
-    /// Number of the instance.
+    /// Number of the container's instance.
     pub(super) instance: u32,
-    /// Field of a node; of an array, the field of the header that holds it.
+    /// Field of a node; for an array, the field of the header that holds the array.
     pub(super) field: &'a str,
-    /// Class of the node; of an array, of its owner.
+    /// Class of the node; for an array, the class of its owner.
     pub(super) class: Option<ClassNumber>,
-    /// For a slot of an array: `true` if its index is odd.
+    /// For a slot of an array, `true` if its index is odd.
     pub(super) odd: Option<bool>,
     /// Class of the target.
     pub(super) target: Option<ClassNumber>,
 }
 
-/// Counts of the targets of a slot.
+/// Counts of the references in a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
     /// Number of non-null references.
     pub(super) references: u64,
     /// Retained size of the targets that the container dominates, in bytes.
     pub(super) bytes: u64,
-    /// Retained size of the largest of them, in bytes.
+    /// Retained size of the largest target that the container dominates, in bytes.
     pub(super) largest_bytes: u64,
-    /// Lowest and highest object index; equal if all targets are the same object.
+    /// Lowest and highest object index of the targets; equal if all targets are the same object.
     pub(super) range: (u32, u32),
 }
 
@@ -80,7 +81,7 @@ impl Tally {
 /// Counts by slot.
 pub(super) type Tallies<'a> = FxHashMap<SlotKey<'a>, Tally>;
 
-/// Adds counts, unless the slot is new and there are already `most` slots. Returns whether they were added.
+/// Adds counts, unless the slot is new and there are already `most` slots. Returns whether the counts were added.
 fn add<'a>(all: &mut Tallies<'a>, most: usize, key: SlotKey<'a>, tally: Tally) -> bool {
     let is_full = all.len() >= most;
     match all.get_mut(&key) {
@@ -110,7 +111,7 @@ pub(super) struct SlotCounter<'s, 'a> {
 }
 
 impl<'a> SlotCounter<'_, 'a> {
-    /// Counts the slots. Returns whether all were counted.
+    /// Counts the references by slot. Returns the counts, and whether all slots were counted.
     pub(super) fn count(&self) -> (Tallies<'a>, bool) {
         let chunks = ObjectIndex::chunks(self.graph.objects.indices(), CHUNK);
         let (mut all, mut is_exact) = (Tallies::default(), true);
@@ -127,8 +128,8 @@ impl<'a> SlotCounter<'_, 'a> {
         (all, is_exact)
     }
 
-    /// Counts the slots of arrays that a header refers to but does not own: an older version of a persistent
-    /// collection also refers to them. Returns whether all were counted.
+    /// Counts the slots of arrays that a header refers to but does not own, as an older version of a persistent collection also
+    /// refers to them. Returns whether all slots were counted.
     fn add_shared_arrays(&self, all: &mut Tallies<'a>) -> bool {
         let (graph, tree) = (self.graph, &self.graph.tree);
         let (mut left, mut is_whole) = (MAX_SHARED, true);
@@ -172,7 +173,7 @@ impl<'a> SlotCounter<'_, 'a> {
         is_whole
     }
 
-    /// Returns whether an object has too many references to read its record for each of them.
+    /// Returns whether an object has so many references that its record is not read for each of its arrays.
     fn has_many_fields(&self, object: ObjectIndex) -> bool {
         self.graph.references(object).nth(MAX_FIELDS).is_some()
     }
@@ -233,7 +234,7 @@ impl<'a> SlotCounter<'_, 'a> {
         Some(source)
     }
 
-    /// Returns the slot and the counts of one reference, if it leaves the container.
+    /// Returns the slot and the counts of one reference, if its target is outside of the container.
     fn target(
         &self,
         source: &SlotSource<'a>,
@@ -288,7 +289,7 @@ impl<'a> SlotCounter<'_, 'a> {
 /// A node or an array of a container.
 struct SlotSource<'a> {
     position: TreePosition,
-    /// End of the positions that it dominates, computed on first use: for a node of a long chain it is far away.
+    /// End of the positions that the object dominates, computed on first use: for a node of a long chain it is far away.
     end: OnceCell<TreePosition>,
     instance: u32,
     field: &'a str,
@@ -310,20 +311,20 @@ impl<'a> SlotSource<'a> {
 #[derive(Debug, Clone, Copy)]
 struct SlotPlace<'a> {
     field: &'a str,
-    /// For a slot of an array: `true` if its index is odd.
+    /// For a slot of an array, `true` if its index is odd.
     odd: Option<bool>,
 }
 
-/// Number of references that are collected before they are counted.
+/// Number of references that are buffered before they are counted.
 const REFERENCES: usize = 1 << 10;
 
-/// Counter of the slots of a chunk. Targets are anywhere in memory: references are collected first, and the data of
-/// their targets are prefetched.
+/// Counter of the slots of a chunk. Targets are anywhere in memory, so references are buffered first, and the data of their
+/// targets are prefetched.
 struct ChunkCounter<'c, 's, 'a> {
     counter: &'c SlotCounter<'s, 'a>,
-    /// Objects with references that are still to be counted, and their data.
+    /// Objects whose references are buffered, and their data.
     sources: Vec<(ObjectIndex, Option<SlotSource<'a>>)>,
-    /// Index of the source, and slot in it, by reference.
+    /// For each buffered reference: index of its source, and its slot.
     places: Vec<(usize, SlotPlace<'a>)>,
     ids: Vec<ObjectId>,
     targets: Vec<Option<ObjectIndex>>,

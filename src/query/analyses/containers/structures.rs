@@ -1,13 +1,12 @@
-//! Structures: the classes whose objects are nodes of one another.
+//! Structures: sets of classes whose objects are nodes that refer to one another.
 //!
-//! 1. References are counted from class to class. Arrays and JDK collections count as parts of their owners.
-//!    References that do not lead into the structure are not counted: those to dominators of the holder (parents,
-//!    `this$0`), and to objects that belong elsewhere. A reference counts if its target's dominator is the holder,
-//!    the holder's own dominator (otherwise doubly linked lists are missed), or of the holder's class further up.
+//! 1. References are counted from class to class. Arrays and JDK collections count as parts of their owners. References that do
+//!    not lead into the structure are not counted: references to dominators of the holder (parents, `this$0`), and to objects
+//!    that belong elsewhere. A reference counts if its target's dominator is the holder, the holder's own dominator (otherwise
+//!    doubly linked lists are missed), or an object of the holder's class further up.
 //! 2. Nodes are the classes on short circles ([`super::circles`]).
-//! 3. Classes that nodes refer to belong to them if they have the same outermost class or a common superclass, and
-//!    refer to objects themselves: a hash trie has several kinds of nodes, not all of which refer to nodes of the
-//!    same class.
+//! 3. Classes that nodes refer to belong to the structure if they have the same outermost class or a common superclass, and
+//!    refer to objects themselves: a hash trie has several kinds of nodes, not all of which refer to nodes of the same class.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +21,7 @@ use hprof_base::parallel;
 
 /// Objects per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Minimum number of references from class to class.
+/// Minimum number of references from one class to another for them to count.
 const MIN_REFERENCES: u64 = 3;
 /// Maximum number of pairs of classes that are counted per chunk. A hostile dump has more.
 const MAX_PAIRS: usize = 1 << 16;
@@ -30,17 +29,17 @@ const MAX_PAIRS: usize = 1 << 16;
 const MAX_ALL_PAIRS: usize = 1 << 21;
 /// Number of chunks whose counts are in memory at once.
 const BATCH: usize = 64;
-/// Number of references that are collected before they are counted.
+/// Number of references that are buffered before they are counted.
 const EDGES: usize = 1 << 10;
 /// Maximum number of rounds in which classes are added to a structure.
 const ROUNDS: usize = 4;
-/// Minimum number of reference fields of objects that are more than nodes.
+/// Number of reference fields from which on objects are more than nodes.
 const MANY_FIELDS: u32 = 8;
 /// Maximum number of superclasses of a class that are examined.
 const MAX_ABOVE: usize = 64;
 /// Maximum length in bytes of a name in which words are searched.
 const MAX_NAME: usize = 256;
-/// Superclasses that do not characterize their subclasses.
+/// Superclasses that do not characterize their subclasses, such as `java.lang.Object`.
 const GENERAL: [&str; 7] = [
     "java.lang.Object",
     "java.lang.Enum",
@@ -51,19 +50,20 @@ const GENERAL: [&str; 7] = [
     "java.lang.ref.SoftReference",
 ];
 
-/// Classes of nodes.
+/// Structures by the classes of their nodes.
 #[derive(Debug, Default)]
 pub(super) struct Structures {
-    /// By class of nodes: number of its structure.
+    /// By class of nodes: number of the structure.
     of_class: FxHashMap<u32, u32>,
-    /// Classes of nodes that refer to other nodes through JDK collections.
+    /// Classes whose nodes refer to other nodes through JDK collections.
     through_collections: FxHashSet<u32>,
 }
 
-/// A pair of classes, and `true` if a JDK collection is between them.
+/// Number of references by class of the holder, class of the target, and `true` if a JDK collection is between them.
 type Pairs = FxHashMap<(u32, u32, bool), u64>;
 
 impl Structures {
+    /// Finds the structures of a dump.
     pub(super) fn find(dump: &DumpGraph<'_>, roles: &Roles, owners: &Owners) -> Self {
         let labels = dump.graph.labels();
         let count = |chunk| PairCounter::new(dump.graph, &labels, roles, owners).count(chunk);
@@ -105,7 +105,7 @@ impl Structures {
         found
     }
 
-    /// Adds classes that nodes refer to.
+    /// Adds classes that nodes refer to and that belong to the same structure.
     fn absorb(&mut self, summary: &Summary, types: &TypeGraph) {
         // Kinds of nodes of one library's structure need not refer to one another in a circle.
         let mut known: Vec<u32> = self.of_class.keys().copied().collect();
@@ -144,7 +144,7 @@ impl Structures {
         }
     }
 
-    /// Returns the number of the structure whose nodes are objects of a class.
+    /// Returns the number of the structure whose nodes are of a class.
     #[inline]
     pub(super) fn structure_of(&self, class: ClassNumber) -> Option<u32> {
         self.of_class.get(&class.0).copied()
@@ -158,16 +158,16 @@ impl Structures {
 
 /// Counter of the references to the objects of a chunk, by class.
 ///
-/// Referrers are anywhere in memory: references are collected first, and the data of their holders are prefetched.
+/// Referrers are anywhere in memory, so references are buffered first, and the data of their holders are prefetched.
 struct PairCounter<'s> {
     graph: &'s ObjectGraph,
     labels: &'s Labels<'s>,
     roles: &'s Roles,
     owners: &'s Owners,
-    /// Holders and targets that are still to be counted.
+    /// Buffered references: holder and target.
     edges: Vec<(ObjectIndex, ObjectIndex)>,
     pairs: Pairs,
-    /// The last array examined, and `true` if it belongs to a JDK collection.
+    /// The array examined last, and `true` if it belongs to a JDK collection.
     last_array: Option<(ObjectIndex, bool)>,
 }
 
@@ -214,7 +214,7 @@ impl<'s> PairCounter<'s> {
         self.edges.clear();
     }
 
-    /// Returns the classes of a reference, if it leads into a structure.
+    /// Returns the classes of holder and target of a reference, if the reference leads into a structure.
     fn pair(&mut self, from: ObjectIndex, to: ObjectIndex) -> Option<(u32, u32, bool)> {
         let role = self.role(from);
         let holder = match role {
@@ -261,8 +261,8 @@ impl<'s> PairCounter<'s> {
     }
 }
 
-/// Returns whether two classes are of one library's structure: nested in the same class, or with a common superclass
-/// that is itself a node.
+/// Returns whether two classes belong to one structure of a library: they are nested in the same class, or have a common
+/// superclass that is itself a node.
 fn is_akin(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
     let outer = |class| name(class).split('$').next().unwrap_or_default();
@@ -289,7 +289,8 @@ fn have_common(summary: &Summary, a: ClassNumber, b: ClassNumber) -> bool {
 /// Words in names of node classes.
 const NODES: &[&str] =
     &["node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "block", "page"];
-/// Words in names of classes nested in a collection. Classes of a small program are often all nested in one.
+/// Words in names of node classes that are nested in a collection. Classes of a small program are often all nested in one
+/// class.
 const NODES_AND_PARTS: &[&str] = &[
     "node", "entry", "leaf", "branch", "bucket", "chunk", "segment", "link", "cell", "slot", "tree", "list",
     "map", "set", "inner", "black", "red", "internal", "shard", "page", "block",
@@ -303,7 +304,7 @@ pub(super) fn is_jdk_node(class: &str) -> bool {
         && !class.contains("Simple")
 }
 
-/// Returns whether a word is in the last part of a class's name.
+/// Returns whether the last part of a class's name contains one of the words.
 fn is_named(name: &str, words: &[&str]) -> bool {
     let last = name.rsplit(['$', '.']).next().unwrap_or_default();
     if last.len() > MAX_NAME {
@@ -313,7 +314,7 @@ fn is_named(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| last.contains(word))
 }
 
-/// Returns whether a class does not characterize its subclasses.
+/// Returns whether a class with this name does not characterize its subclasses.
 pub(super) fn is_general(name: &str) -> bool {
     GENERAL.contains(&name)
 }

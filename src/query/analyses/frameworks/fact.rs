@@ -1,10 +1,10 @@
-//! Values of facts.
+//! Values of facts about framework objects.
 
 use std::fmt;
 
 use hprof_index::storage::human_bytes::group_digits;
 
-/// Value of a fact.
+/// Value of a fact about a framework object.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum FrameworkFact {
     /// No value: a field is null or missing, or a list is too long to be examined.
@@ -40,7 +40,7 @@ pub(super) fn format_number(number: i64) -> String {
     format!("{sign}{}", group_digits(number.unsigned_abs()))
 }
 
-/// Numbers with a fraction by their bits: a decimal text may not round-trip.
+/// Serialization of floating-point numbers by their bits: a decimal text may not round-trip.
 mod bits {
     use serde::{Deserialize, Deserializer, Serializer};
 

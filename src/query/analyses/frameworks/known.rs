@@ -18,18 +18,20 @@ use hprof_model::objects::reader::ObjectReader;
 
 /// Maximum number of elements of a list that an expression reads.
 const MAX_ELEMENTS: usize = 1 << 18;
-/// Maximum number of listed objects of a rule, and of a rule whose objects share a name.
+/// Maximum number of objects that are listed for a rule.
 const MAX_INSTANCES: usize = 1000;
+/// Maximum number of objects that are listed for a rule whose objects share a name.
 const MAX_OF_MANY: usize = 1 << 16;
 /// Maximum number of objects whose retained size a sentence explains.
 const MAX_RETAINED: usize = MAX_ELEMENTS;
 /// Maximum number of objects of a rule whose entries are examined.
 const MAX_WITH_ENTRIES: usize = 1 << 13;
-/// Maximum number of elements of a list in a fact, and of characters of a text.
+/// Maximum number of elements of a list that are shown in a fact.
 const MAX_LISTED: usize = 5;
+/// Maximum number of characters of a text in a fact.
 const MAX_TEXT: usize = 1000;
 
-/// Number of a rule that applies to a dump.
+/// Number of a framework rule that applies to a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameworkRuleId(u32);
 
@@ -48,7 +50,7 @@ pub struct FrameworkDescription {
     pub text: Option<String>,
     /// Verdict of that sentence.
     pub verdict: Option<FrameworkVerdict>,
-    /// Objects whose combined retained size the sentence explains: the object itself, unless the rule names others.
+    /// Objects whose combined retained size the sentence explains: the object itself, unless the rule specifies others.
     pub retains: Vec<ObjectIndex>,
 }
 
@@ -59,17 +61,17 @@ impl FrameworkDescription {
     }
 }
 
-/// Rules that apply to a dump.
+/// Framework rules that apply to the classes of a dump.
 #[derive(Debug)]
 pub struct KnownFrameworks<'o, 'a> {
     evaluator: Evaluator<'o, 'a>,
     rules: Vec<Arc<FrameworkRule>>,
-    /// By class number; empty if there are no rules.
+    /// Rule by class number; empty if no rules apply.
     of_class: Vec<Option<FrameworkRuleId>>,
     passed: Vec<bool>,
 }
 
-/// Facts about an object, each evaluated on first use.
+/// Facts about an object, each of which is evaluated on first use.
 struct Facts<'k, 'o, 'a> {
     known: &'k KnownFrameworks<'o, 'a>,
     rule: &'k FrameworkRule,
@@ -120,9 +122,9 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Returns the reachable objects with a rule that retain at least `least` bytes (together, if their rule names many), or
-    /// whose rule can report a leak or explains other objects. Of each rule, the 1,000 objects that retain the most are
-    /// returned (65,536, if the rule names many), in address order.
+    /// Returns the reachable objects with a rule that retain at least `least` bytes (together, if many share the rule's name),
+    /// or whose rule can report a leak or explains other objects. Of each rule, the 1,000 objects that retain the most are
+    /// returned (65,536 if many share the rule's name), in address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -182,12 +184,12 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.rule(object).is_some_and(|(_, rule)| rule.is_always_described())
     }
 
-    /// Returns whether the rule of an object has a fact of this name.
+    /// Returns whether the rule of an object has a fact with this name.
     pub(crate) fn has_fact(&self, object: ObjectIndex, name: &str) -> bool {
         self.rule(object).is_some_and(|(_, rule)| rule.facts.iter().any(|(fact, _)| fact == name))
     }
 
-    /// Returns whether one of the sentences of an object's rule holds.
+    /// Returns whether the condition of one of the sentences of an object's rule holds.
     pub fn has_sentence(&self, object: ObjectIndex) -> bool {
         self.rule(object).is_some_and(|(_, rule)| self.sentence(rule, &self.facts(object, rule)).is_some())
     }
@@ -201,7 +203,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         rule.says.iter().find(|says| says.when.as_ref().is_none_or(holds))
     }
 
-    /// Returns the meaning of the names of an object's rule.
+    /// Returns the meaning of the names that an object's rule gives.
     pub fn naming(&self, object: ObjectIndex) -> Naming {
         match self.rule(object).and_then(|(_, rule)| Some((rule, rule.called.as_ref()?))) {
             Some((rule, _)) if rule.is_of_many => Naming::Many,
@@ -210,7 +212,8 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         }
     }
 
-    /// Returns the collection that contains the entries of an object, and if its keys name them, the word for an entry.
+    /// Returns the collection that contains the entries of an object; and the word for an entry, if the keys of the collection
+    /// are names.
     pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, Option<&str>)> {
         let (_, rule) = self.rule(object)?;
         let value = self.evaluator.evaluate(rule.entries.as_ref()?, &self.facts(object, rule));

@@ -1,4 +1,4 @@
-//! Rules applied to synthetic heaps with the fields of the frameworks' classes, and to hostile heaps.
+//! Tests of the rules on synthetic heaps with the fields of the frameworks' classes, and on hostile heaps.
 
 mod applications;
 mod names;
@@ -15,16 +15,16 @@ use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame,
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 
 const BOUNDED: &str = "org.hibernate.internal.util.collections.BoundedConcurrentHashMap";
-/// A class and its superclass that declares the fields.
+/// Name of a class, followed by its superclass that declares the fields.
 const WORKER: &str =
     "java.util.concurrent.ThreadPoolExecutor$Worker < java.util.concurrent.locks.AbstractQueuedSynchronizer";
 
-/// A heap. Creating an object creates its class, with the fields of the object.
+/// A synthetic heap. Creating an object creates its class, with the fields of the object.
 struct TestHeap {
     model: HeapModel,
     jdk: Jdk,
     classes: BTreeMap<String, ClassId>,
-    /// Objects and their fields that are references.
+    /// Objects with the names of their reference fields.
     references: Vec<(hprof_writer::ObjectId, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Rules files: TOML without unknown keys, and errors with line and column.
+//! Parser of rules files: TOML in which unknown keys are errors, with errors by line and column.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,8 +9,9 @@ use crate::oql::BoundExpression;
 use hprof_base::naming::toml_file::{self, TomlErrors, TomlTable, TomlText};
 use hprof_model::framework_rules::bundled::BUNDLED;
 
-/// Maximum number of rules of all files, and of facts and sentences per rule.
+/// Maximum total number of rules in all files.
 const MAX_RULES: usize = 4096;
+/// Maximum number of facts, and of sentences, of a rule.
 const MAX_PARTS: usize = 64;
 /// Name of the object in expressions.
 pub(super) const THIS: &str = "this";
@@ -29,14 +30,14 @@ pub struct Frameworks {
     pub(super) passed: Vec<Arc<str>>,
     pooled: Vec<PooledField>,
     about: Vec<FrameworkAbout>,
-    /// Hash of the texts.
+    /// Hash of the texts of all files.
     hash: u64,
 }
 
-/// A field whose array is memory that a framework hands out in slices: its unused parts are intended.
+/// A field with an array that a framework hands out in slices, so that its unused parts are intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PooledField {
-    /// Class name.
+    /// Name of the class.
     pub(crate) class: Arc<str>,
     /// Name of the field.
     pub(crate) field: Arc<str>,
@@ -49,7 +50,7 @@ pub struct FrameworkAbout {
     pub framework: String,
     /// Versions whose source the rules follow.
     pub versions: String,
-    /// Classes from which the rules were written.
+    /// Description of the classes from which the rules were written.
     pub source: String,
     /// Versions against which the rules were tested on a real heap.
     pub tried: Option<String>,
@@ -57,20 +58,20 @@ pub struct FrameworkAbout {
     pub rules: Vec<FrameworkRuleAbout>,
 }
 
-/// Facts about a rule, for documents.
+/// Facts about a rule, for documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameworkRuleAbout {
-    /// Class.
+    /// Class to which the rule applies.
     pub class: String,
     /// Template of the name of its instances, with facts in braces.
     pub called: Option<String>,
-    /// Names of its facts.
+    /// Names of the rule's facts.
     pub facts: Vec<String>,
-    /// Its sentences and their verdicts.
+    /// Sentences of the rule and their verdicts.
     pub says: Vec<(String, Option<FrameworkVerdict>)>,
 }
 
-/// Verdict on an object by its rule.
+/// Verdict of a framework's rule on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameworkVerdict {
     /// A leak: it is reported even if nothing accumulates.
@@ -100,12 +101,12 @@ impl FrameworkVerdict {
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub enum Naming {
-    /// It distinguishes an object from others: `session store of /shop`.
+    /// The name distinguishes an object from others: `session store of /shop`.
     One,
-    /// All objects of the rule have it: `executor`.
+    /// All objects of the rule have the same name: `executor`.
     #[default]
     Generic,
-    /// Many objects share it, in plural: `coroutines in OrderService.price`.
+    /// Many objects share the name, in plural: `coroutines in OrderService.price`.
     Many,
 }
 
@@ -114,19 +115,19 @@ pub enum Naming {
 pub(super) struct FrameworkRule {
     pub(super) framework: Arc<str>,
     pub(super) class: String,
-    /// Fields that the class declares or inherits; without them the rule does not apply.
+    /// Fields that the class must declare or inherit for the rule to apply.
     pub(super) fields: Vec<String>,
     pub(super) called: Option<Template>,
     /// `true` if many instances share the name, each of which may retain little.
     pub(super) is_of_many: bool,
     pub(super) entries: Option<BoundExpression>,
-    /// Word before the names of the entries, possibly empty; `None` if their keys are not names.
+    /// Word before the names of the entries, possibly empty; `None` if the keys of the entries are not names.
     pub(super) named_entries: Option<String>,
     pub(super) facts: Vec<(String, BoundExpression)>,
     pub(super) says: Vec<FrameworkSentence>,
 }
 
-/// A sentence about an object of a rule, and its condition.
+/// A sentence about the objects of a rule, and its condition.
 #[derive(Debug)]
 pub(super) struct FrameworkSentence {
     pub(super) when: Option<BoundExpression>,
@@ -187,12 +188,13 @@ impl Frameworks {
         &self.pooled
     }
 
-    /// Returns the descriptions of the files, in their order.
+    /// Returns the descriptions of the rules files, in the order of the files.
     pub fn summaries(&self) -> &[FrameworkAbout] {
         &self.about
     }
 }
 
+/// Contents of a rules file.
 struct FrameworkFile {
     rules: Vec<FrameworkRule>,
     passed: Vec<Arc<str>>,

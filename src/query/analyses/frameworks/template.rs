@@ -19,6 +19,7 @@ pub(super) struct Template {
     parts: Vec<TemplatePart>,
 }
 
+/// A part of a template.
 #[derive(Debug)]
 enum TemplatePart {
     Text(String),
@@ -26,7 +27,7 @@ enum TemplatePart {
     Optional(Vec<TemplatePart>),
 }
 
-/// Form in which a value is written.
+/// Form in which a value is inserted in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// Numbers with grouped digits, texts unchanged.
@@ -59,7 +60,7 @@ const FORMS: &[(&str, Form)] = &[
 ];
 
 impl Template {
-    /// Parses a template. An error is an offset and a description.
+    /// Parses a template. The error is a byte offset and a description.
     pub(super) fn parse(text: &str, is_fact: &dyn Fn(&str) -> bool) -> Result<Self, (usize, String)> {
         let (parts, end) = parts(text, 0, false, is_fact)?;
         debug_assert_eq!(end, text.len());
@@ -79,7 +80,8 @@ impl Template {
     }
 }
 
-/// Returns the parts of a text from `start`, and their end offset (exclusive): the end of the text, or after the `]`.
+/// Parses the parts of a text from `start` on. Returns the parts, and their end offset (exclusive): the end of the text, or
+/// after the `]`.
 fn parts(
     text: &str,
     start: usize,

@@ -12,12 +12,12 @@ use hprof_values::{TraceSerial, names};
 
 use super::contents::ContentsLevel;
 
-/// Maximum number of objects whose traces are read, evenly distributed: each is in a different part of the dump.
+/// Maximum number of objects whose traces are read. They are evenly distributed, since each is in a different part of the dump.
 const MAX_READ: usize = 10_000;
 /// Maximum number of frames.
 const MAX_FRAMES: usize = 64;
 
-/// Allocation site of objects of a class.
+/// Allocation site of the accumulated objects of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// Class of the objects.
@@ -26,21 +26,21 @@ pub struct Allocation {
     pub objects: u64,
     /// Number of examined objects that have the trace.
     pub of_trace: u64,
-    /// Most frequent trace.
+    /// Serial number of the most frequent trace.
     pub trace: TraceSerial,
     /// Frames of the trace, innermost first.
     pub frames: Vec<Frame>,
 }
 
 impl Allocation {
-    /// Returns the innermost non-JDK frame, or else the innermost frame.
+    /// Returns the innermost frame outside the JDK, or else the innermost frame.
     pub fn frame(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| frame.is_own()).or(self.frames.first())
     }
 }
 
-/// Finds the allocation site of the accumulated objects: of the application class with most objects, or else of the
-/// last class. `None` if no object has a trace with frames.
+/// Finds the allocation site of the accumulated objects of one class: the application class with most objects, or else the last
+/// class. `None` if no object has a trace with frames.
 pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[ContentsLevel]) -> Option<Allocation> {
     // HotSpot gives all objects the trace 1, which does not exist.
     if dump.summary.facts().max_trace.get() <= 1 {
@@ -72,7 +72,7 @@ pub(super) fn find(dump: &Dump<'_>, tops: &[TreePosition], levels: &[ContentsLev
     })
 }
 
-/// Returns up to [`MAX_READ`] objects of a class below some objects, evenly distributed.
+/// Returns up to [`MAX_READ`] objects of a class that `tops` dominate, evenly distributed.
 fn spread(dump: &DumpGraph<'_>, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
     let wanted: Vec<_> = (dump.summary.numbered_classes())
         .filter(|(_, row)| dump.summary.class_name(row) == class)

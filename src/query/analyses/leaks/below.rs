@@ -1,8 +1,8 @@
-//! Accumulations within holders: where a bean factory, a server object or a thread holds nearly everything, each store
-//! below it that retains more than the threshold is a suspect, at any depth.
+//! Accumulations within holders. If a bean factory, a server object or a thread holds nearly everything, each store below it
+//! that retains more than the threshold is a suspect, at any depth.
 //!
-//! They are places that explain the heap ([`HeapPlaces`]), so many similar objects with the same kind of contents
-//! (for example, ten results with their rows) are one suspect with the total size.
+//! Stores are places that explain the heap ([`HeapPlaces`]), so many similar objects with the same kind of contents (for
+//! example, ten results with their rows) are one suspect with the total size.
 
 use std::cmp::Reverse;
 
@@ -32,11 +32,11 @@ const MAX_OTHER_HOLDERS: usize = 4;
 /// explains.
 const MAX_CHILDREN: usize = 1 << 16;
 
-/// Objects that store many similar elements, with their description.
+/// One or several objects that store many similar elements, with their description.
 pub(super) struct Store {
-    /// Objects of which none dominates another, ascending.
+    /// Positions of the objects, ascending; no object dominates another.
     pub(super) positions: Vec<TreePosition>,
-    /// Object that retains the most, or that a framework's rule describes.
+    /// The object that retains the most, or that a framework's rule describes.
     pub(super) object: TreePosition,
     /// Number of objects at the place; can exceed the number of positions.
     pub(super) objects: u64,
@@ -44,21 +44,21 @@ pub(super) struct Store {
     pub(super) retained_bytes: u64,
     /// Form of accumulation; `None` if the store is only content.
     pub(super) reason: Option<Reason>,
-    /// `true` if the objects are heads of chains or trees of its elements.
+    /// `true` if the objects are heads of chains or trees that consist of the elements.
     pub(super) are_heads: bool,
     /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
     /// The elements, if they share a name.
     pub(super) elements: Option<NamedElements>,
     pub(super) description: Option<FrameworkDescription>,
-    /// Container that the store corresponds to.
+    /// Container to which the store corresponds.
     pub(super) container: Option<Container>,
-    /// Largest object whose retained size a rule's sentence explains, besides the described one.
+    /// Largest object whose retained size a rule's sentence explains, other than the described one.
     pub(super) largest: Option<TreePosition>,
 }
 
 impl Store {
-    /// Returns the store at explained places; `None` if they merely consist of many objects, or if they neither store
+    /// Creates the store of explained places; `None` if the places merely consist of many objects, or if they neither store
     /// similar elements nor are content.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &ExplainedPlace) -> Option<Self> {
         let (tree, aligned) = (&graph.tree, &places.heap.aligned);
@@ -112,7 +112,7 @@ impl Store {
         Some(store)
     }
 
-    /// Returns the levels in which it accumulates: objects of a class, and their elements.
+    /// Returns the levels in which the store accumulates: objects of a class, and their elements.
     pub(super) fn levels(&self, class: &str) -> Vec<ContentsLevel> {
         let own = ContentsLevel {
             class: class.to_owned(),
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Returns the store for a container.
+    /// Creates the store of a container.
     pub(super) fn of_container(
         graph: &ObjectGraph,
         places: &HeapPlaces,
@@ -166,7 +166,7 @@ impl Store {
         })
     }
 
-    /// Returns the store for a leak that a rule reports.
+    /// Creates the store for a leak that a framework's rule reports.
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
         let tree = &reader.dump.graph.tree;
         let own = tree.reachable_position(leak.object);
@@ -199,32 +199,32 @@ fn largest(tree: &Tree, positions: &[TreePosition]) -> Option<TreePosition> {
     positions.iter().copied().max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)))
 }
 
-/// Suspects, and the objects that the accumulations among them explain.
+/// Suspects found so far, and the objects that the accumulations among them explain.
 #[derive(Default)]
 pub(super) struct Suspects {
     pub(super) rows: Vec<Suspect>,
-    /// Positions of each.
+    /// Positions of each suspect's objects.
     pub(super) positions: Vec<Vec<TreePosition>>,
-    /// By place that explains the heap: number of the suspect that explains the same objects.
+    /// By place that explains the heap: number of the suspect that explains the place's objects.
     pub(super) of_places: Vec<Option<usize>>,
     /// Numbers of suspects that are not holders, with the positions that they explain.
     explained: Vec<(usize, Vec<TreePosition>)>,
 }
 
 impl Suspects {
-    /// Returns the positions explained by each suspect that is not a holder.
+    /// Returns the positions that each suspect explains, except for holders.
     pub(super) fn explained_positions(&self) -> impl Iterator<Item = &Vec<TreePosition>> {
         self.explained.iter().map(|(_, positions)| positions)
     }
 
-    /// Adds a suspect by MAT's rules.
+    /// Adds a suspect found by MAT's rules.
     pub(super) fn push(&mut self, row: Suspect, positions: Vec<TreePosition>) {
         self.rows.push(row);
         self.positions.push(positions);
     }
 
-    /// Adds the suspects within holders that retain more than `threshold` bytes, with descriptions of them or their elements
-    /// by frameworks' rules.
+    /// Adds the suspects within holders that retain more than `threshold` bytes, with descriptions of the suspects or their
+    /// elements by frameworks' rules.
     pub(super) fn add_below(
         &mut self,
         graph: &ObjectGraph,
@@ -261,8 +261,7 @@ impl Suspects {
         self.find_other_holders(graph, reader, places);
     }
 
-    /// Returns whether a suspect is about a container, or about one that contains most of it or is mostly contained
-    /// in it.
+    /// Returns whether one of the suspects explains most of a container's retained size.
     fn is_known_container(&self, graph: &ObjectGraph, container: &Container) -> bool {
         let bytes = container.retained_bytes;
         self.explained
@@ -297,7 +296,7 @@ impl Suspects {
         }
     }
 
-    /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
+    /// Adds descriptions by frameworks' rules to the suspects found by MAT's rules.
     pub(super) fn describe(&mut self, dump: &Dump<'_>, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
         let position = |id| dump.graph.tree.reachable_position(dump.graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
@@ -338,8 +337,8 @@ impl Suspects {
         }
     }
 
-    /// Finds other holders of the accumulated objects. Objects that the program is meant to hold are not a leak if something
-    /// else also holds them.
+    /// Finds other holders of the accumulated objects. Objects that the program is meant to hold are not a leak if another
+    /// object holds them as well.
     fn find_other_holders(&mut self, graph: &ObjectGraph, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
         let position = |object| graph.tree.reachable_position(object);
         let of_id = |id| position(graph.objects.addresses.index_of(id)?);
@@ -379,7 +378,7 @@ impl Suspects {
         }
     }
 
-    /// Returns whether an object is the accumulation point of a holder, or little more.
+    /// Returns whether an object contains little more than the accumulation point of a holder.
     fn is_holder(&self, graph: &ObjectGraph, object: TreePosition) -> bool {
         self.rows.iter().any(|row| {
             let base = graph.objects.addresses.index_of(row.base.object);
@@ -393,7 +392,8 @@ impl Suspects {
         })
     }
 
-    /// Adds a suspect, or adds the description of the store to the suspect that explains the same. Returns its number.
+    /// Adds a suspect for a store, or adds the store's description to the suspect that explains the same objects. Returns the
+    /// number of the suspect.
     pub(super) fn add(
         &mut self,
         graph: &ObjectGraph,
@@ -430,8 +430,8 @@ impl Suspects {
         }
     }
 
-    /// Returns the numbers of the holders that are mostly explained by some objects. The objects are ascending, and
-    /// none dominates another.
+    /// Returns the numbers of the holders whose retained size the given objects mostly explain. The objects must be ascending,
+    /// and none may dominate another.
     fn covered_holders(&self, tree: &Tree, positions: &[TreePosition]) -> Vec<usize> {
         let rows = self.rows.iter().zip(&self.positions).enumerate();
         let is_covered = |row: &Suspect, of: &[TreePosition]| {
@@ -441,7 +441,7 @@ impl Suspects {
         rows.filter(|(_, (row, of))| is_covered(row, of)).map(|(at, _)| at).collect()
     }
 
-    /// Returns whether suspects found before explain most of a set of objects together, none of them alone.
+    /// Returns whether the suspects found before explain most of the given objects together, but none of them does alone.
     fn are_explained(&self, tree: &Tree, positions: &[TreePosition]) -> bool {
         let common: Vec<u64> =
             self.explained.iter().map(|(_, of)| common_bytes(tree, positions, of)).collect();
@@ -450,8 +450,8 @@ impl Suspects {
             && contents::is_most(common.into_iter().fold(0, u64::saturating_add), own)
     }
 
-    /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates
-    /// another.
+    /// Returns the relation of the given objects to the suspects found before. The objects must be ascending, and none may
+    /// dominate another.
     fn relation(&self, tree: &Tree, positions: &[TreePosition]) -> SuspectRelation {
         let own = retained_bytes(tree, positions);
         for (at, explained) in &self.explained {
@@ -467,16 +467,16 @@ impl Suspects {
 
 /// Relation of objects to the suspects found before.
 enum SuspectRelation {
-    /// None explains most of them.
+    /// No suspect explains most of the objects.
     No,
-    /// The suspect of this number explains most of them, and little else.
+    /// The suspect with this number explains most of the objects, and little else.
     Same(usize),
-    /// They are part of the objects that a suspect explains.
+    /// The objects are part of the objects that a suspect explains.
     Part,
 }
 
 impl Suspect {
-    /// Adds the container that the suspect corresponds to, with its place.
+    /// Sets the container to which the suspect corresponds, and its place. A single holder becomes an accumulation.
     fn set_container(&mut self, container: Container, place: Option<Holder>) {
         if self.verdict == LeakVerdict::Holder && self.kind == SuspectKind::Single {
             (self.verdict, self.reason) = (LeakVerdict::Accumulation, Some(container_reason(&container)));
@@ -516,7 +516,7 @@ pub(super) fn container_reason(container: &Container) -> Reason {
     Reason::Children { class, objects, retained_bytes: container.retained_bytes }
 }
 
-/// Returns the candidate for a store.
+/// Returns the suspect candidate for a store within a holder.
 pub(super) fn within_holder(graph: &ObjectGraph, store: Store) -> SuspectCandidate {
     let shallow = store.positions.iter().map(|position| graph.tree.shallow_bytes(*position));
     let object = graph.tree.object_at(store.object);

@@ -18,25 +18,25 @@ const ARRAYS: &[&str] = &["items", "elementData", "elements", "table", "queue", 
 /// Maximum number of threads reported.
 const TOLD_THREADS: usize = 10;
 
-/// Facts about a collection.
+/// Facts about the collection in which memory accumulates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectionFacts {
-    /// Object ID.
+    /// Object ID of the collection.
     pub object: ObjectId,
     /// Class of the collection.
     pub class: String,
     /// Number of elements, if the collection stores it.
     pub size: Option<u64>,
-    /// `true` for a queue.
+    /// `true` if the collection is a queue.
     pub is_queue: bool,
     /// Maximum number of elements, for a queue that was created with a limit.
     pub limit: Option<u64>,
     /// Length of the array of elements.
     pub array_length: Option<u64>,
-    /// Threads that have the queue in a frame, sorted by serial number; most of them are in its methods. Empty for
+    /// Threads that have the queue in a frame, sorted by serial number; most of them are in methods of the queue. Empty for
     /// other collections.
     pub threads: Vec<QueueThread>,
-    /// Number of such threads, including those not reported.
+    /// Number of threads that have the queue in a frame, including those not reported.
     pub all_threads: u64,
     /// `true` if the dump contains the locals of any frame.
     pub are_frames_known: bool,
@@ -51,6 +51,7 @@ pub struct QueueThread {
     pub frame: Option<String>,
 }
 
+/// Collects the facts about a collection.
 pub(super) fn facts(
     objects: &ObjectReader<'_>,
     collections: &Collections<'_, '_>,
@@ -86,7 +87,7 @@ pub(super) fn facts(
     }
 }
 
-/// Returns the threads that have an object in a frame, and their number.
+/// Returns the threads that have an object in a frame, at most [`TOLD_THREADS`], and the number of all such threads.
 fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
     let mut of_thread: FxHashMap<u32, &GcRoot> = FxHashMap::default();
     let frame = |root: &GcRoot| root.frame.unwrap_or(u32::MAX);

@@ -12,14 +12,14 @@ use super::{LeakVerdict, Leaks, Suspect, SuspectKind, SuspectObject, SuspectRule
 use hprof_base::sorting::SortRows;
 use hprof_model::dominators::retained_of_set::tops_of_positions;
 
-/// A reason why memory is not freed, and the amount.
+/// A reason why memory is not freed, and the amount of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conclusion {
     /// Cause of the conclusion.
     pub cause: Cause,
-    /// Size accumulated in the cause, or retained by the class loaders; includes that of the side tables.
+    /// Size accumulated in the cause, or retained by the class loaders, including the side tables.
     pub retained_bytes: u64,
-    /// Numbers of associated suspects: maps whose keys are classes of these class loaders.
+    /// Numbers of the suspects that belong to this conclusion: maps whose keys are classes of these class loaders.
     pub side_tables: Vec<usize>,
 }
 
@@ -30,16 +30,16 @@ pub enum Cause {
     Suspect(usize),
     /// Class loaders of one application that several holders keep alive.
     Loaders {
-        /// Number of the group.
+        /// Number of the group of loaders.
         group: usize,
-        /// Number of the suspect for them.
+        /// Number of the suspect for the group.
         row: usize,
-        /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
+        /// Numbers of the suspects that are parts of the group: the loaders retain most of what each suspect retains.
         suspects: Vec<usize>,
     },
 }
 
-/// The most important finding.
+/// The most important finding of the search for leaks.
 #[derive(Debug, Clone, Copy)]
 pub enum LargestFinding<'a> {
     /// The conclusion whose cause has the largest retained size.
@@ -51,7 +51,7 @@ pub enum LargestFinding<'a> {
 }
 
 impl LargestFinding<'_> {
-    /// Returns the retained size; for a conclusion, that of its cause.
+    /// Returns the retained size of the finding; for a conclusion, the size of its cause.
     pub fn retained_bytes(&self) -> u64 {
         match self {
             Self::Conclusion(conclusion) => conclusion.retained_bytes,
@@ -61,12 +61,12 @@ impl LargestFinding<'_> {
     }
 }
 
-/// A suspect that retains less than this fraction of all objects is listed, but is not a conclusion: if nearly
-/// all objects are garbage, anything can be 10 percent of the rest.
+/// Denominator of the fraction of all objects that a suspect must retain to become a conclusion. Smaller suspects are only
+/// listed: if nearly all objects are garbage, anything can be 10 percent of the rest.
 const LEAST_PART: u64 = 100;
 
 impl Conclusion {
-    /// Returns the number of the suspect that it is about.
+    /// Returns the number of the suspect that the conclusion is about.
     pub fn suspect(&self) -> usize {
         match self.cause {
             Cause::Suspect(at) => at,
@@ -104,10 +104,11 @@ impl Leaks {
         bytes >= self.used_bytes / LEAST_PART
     }
 
-    /// Returns the groups of class loaders that are causes, given the positions of each suspect in the dominator tree, with
-    /// the numbers of the suspects that are parts of each. The memory that the loaders of one application retain is one cause,
-    /// whatever holds each of them, unless most of it is in one suspect, or in loaders that retain more: those are more
-    /// specific.
+    /// Returns the groups of class loaders that are causes, with the numbers of the suspects that are parts of each, given the
+    /// positions of each suspect in the dominator tree.
+    ///
+    /// The memory that the loaders of one application retain is one cause, whatever holds each loader, unless most of it is in
+    /// one suspect, or in loaders that retain more: those are more specific.
     pub(super) fn loader_causes(
         &self,
         graph: &ObjectGraph,
@@ -153,8 +154,8 @@ impl Leaks {
         causes
     }
 
-    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from causes that are class
-    /// loaders.
+    /// Draws conclusions from suspects, given the positions of each suspect in the dominator tree, and from class loaders that
+    /// are causes.
     pub(super) fn conclude(
         &self,
         graph: &ObjectGraph,
@@ -225,7 +226,7 @@ impl Leaks {
         (all, concluded_bytes.min(self.reachable_bytes))
     }
 
-    /// Adds the conclusions about side tables to those about the class loaders that they belong to.
+    /// Moves the conclusions about side tables to the conclusions about the class loaders to which they belong.
     fn fold_side_tables(all: &mut Vec<Conclusion>, side_tables: &[Option<usize>]) {
         let loaders_of = |one: &Conclusion| match one.cause {
             Cause::Suspect(at) => Some((at, side_tables.get(at).copied().flatten()?)),
@@ -250,8 +251,8 @@ impl Leaks {
         }
     }
 
-    /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
-    /// garbage.
+    /// Returns the most important finding. `None` if no object is reachable, or if reachable objects are negligible compared
+    /// with the garbage.
     pub fn largest(&self) -> Option<LargestFinding<'_>> {
         let conclusion =
             self.conclusions.iter().find(|one| !self.is_outside(one)).map(LargestFinding::Conclusion);
@@ -272,7 +273,7 @@ impl Leaks {
         }
     }
 
-    /// Returns the size of unreachable objects, if it exceeds that of reachable ones.
+    /// Returns the size of unreachable objects, if it exceeds the size of reachable objects.
     pub fn garbage_bytes(&self) -> Option<u64> {
         let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
         Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)

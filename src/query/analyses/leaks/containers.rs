@@ -11,9 +11,9 @@ use super::contents::is_most;
 use super::heap_places::HeapPlaces;
 use super::positions::{common_bytes, is_within, retained_bytes};
 
-/// Returns the container that explains most of the retained size of some objects; none of the objects dominates
-/// another. Of several nested ones, returns the one with the most elements; instead of nodes that are themselves
-/// elements, a collection that also contains them.
+/// Returns the container that explains most of the retained size of the given objects; none of the objects may dominate
+/// another. Of several nested containers, returns the one with the most elements; instead of nodes that are themselves
+/// elements, a collection that contains them.
 pub(super) fn explaining(
     graph: &ObjectGraph,
     places: &HeapPlaces,
@@ -38,7 +38,7 @@ pub(super) fn explaining(
     ))
 }
 
-/// Returns the collection below the nodes' owner in which those of the largest class are elements. The nodes belong to several
+/// Returns the collection below the nodes' owner whose elements are the nodes of the largest class. The nodes belong to several
 /// lists and indexes of their owner, so that none of these dominates them.
 fn collection_of_nodes<'p>(
     graph: &ObjectGraph,
@@ -63,7 +63,7 @@ fn collection_of_nodes<'p>(
     found.max_by_key(|one| (one.family == ContainerFamily::List, Reverse(one.object)))
 }
 
-/// Returns the containers that retain more than `threshold` bytes in their elements, largest first; they can hold one
+/// Returns the containers that retain more than `threshold` bytes in their elements, largest first; they can contain one
 /// another.
 pub(super) fn accumulating(places: &HeapPlaces, threshold: u64) -> impl Iterator<Item = &Container> {
     places.containers.all.iter().filter(move |one| one.retained_bytes > threshold && one.accumulates())

@@ -1,5 +1,5 @@
-//! Accumulation below an object, or below all members of a group: many children of one class, a chain, a buffer, or
-//! similar threads or loaders. If none of these applies, the object merely holds parts of different kinds.
+//! Accumulation below an object, or below all members of a group: many children of one class, a chain, a buffer, or similar
+//! threads or loaders. If none of these applies, the object merely holds parts of different kinds.
 
 use std::cmp::Reverse;
 
@@ -18,9 +18,9 @@ use hprof_model::objects::class_set::ClassSet;
 
 use super::holders::InOnePlace;
 
-/// Minimum percentage of the retained size in one kind of objects for accumulation.
+/// Minimum percentage of the retained size in objects of one kind for an accumulation.
 const OF_ONE_KIND: u64 = 80;
-/// Maximum percentage of the retained size in a single child for accumulation in many children.
+/// Maximum percentage of the retained size in a single child for an accumulation in many children.
 const AT_MOST_IN_ONE: u64 = 50;
 /// Minimum number of children that count as many.
 const MANY: u64 = 10;
@@ -28,7 +28,7 @@ const MANY: u64 = 10;
 const MANY_LIKE: u64 = 3;
 /// Maximum number of levels examined below the object.
 const LEVELS: u32 = 8;
-/// Minimum percentage of the object's retained size for a level to be reported.
+/// Minimum retained size of a reported level, as a percentage of the object's.
 const OF_LEVEL: u64 = 20;
 
 /// Form of accumulation.
@@ -49,9 +49,9 @@ pub enum Reason {
         class: String,
         /// Number of chains.
         chains: u64,
-        /// Number of links of all of them.
+        /// Total number of links in all chains.
         objects: u64,
-        /// `true` if these are all links; otherwise the number is a lower bound.
+        /// `true` if `objects` counts all links; otherwise it is a lower bound.
         is_whole: bool,
     },
     /// One array.
@@ -61,16 +61,16 @@ pub enum Reason {
     },
     /// Threads of one pool or class.
     Threads {
-        /// Name of the pool and location of its threads; neither for a class of threads.
+        /// Name of the pool and location of its threads; both unknown for a class of threads.
         place: InOnePlace,
         /// Number of threads.
         threads: u64,
         /// Retained size of the threads.
         retained_bytes: u64,
     },
-    /// Definitions by many class loaders: classes of one name, or the loaders themselves.
+    /// Classes of one name defined by many class loaders, or the loaders themselves.
     Loaders {
-        /// Name of the class that each loader defines, or of the loaders' class.
+        /// Name of the class that each loader defines, or the class of the loaders.
         class: String,
         /// Class of the first loader.
         loader_class: Option<String>,
@@ -79,7 +79,7 @@ pub enum Reason {
         /// Retained size of the loaders' definitions, or of the loaders.
         retained_bytes: u64,
     },
-    /// Many objects that only the roots dominate.
+    /// Many objects that only the roots dominate, as members of a group.
     Members,
 }
 
@@ -97,7 +97,7 @@ impl Reason {
     }
 }
 
-/// Objects of one class name below the same parents.
+/// Objects with one class name below the same parents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContentsLevel {
     /// Name of the class; for class objects, the name of the class that they represent.
@@ -108,23 +108,23 @@ pub struct ContentsLevel {
     pub is_soft: bool,
     /// Number of objects.
     pub objects: u64,
-    /// Length of the longest chain of these objects that dominate one another.
+    /// Length of the longest chain of objects of the level in which each dominates the next.
     pub chain: u32,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// Nodes of the merged tree.
+    /// Numbers of the level's nodes in the merged tree.
     pub(super) nodes: Vec<usize>,
 }
 
-/// Objects of one class name that some objects dominate immediately.
+/// Objects of one class name that the given objects immediately dominate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ChildKind {
     pub(super) class: String,
-    /// `true` for class objects; then `class` is the class that they represent.
+    /// `true` for class objects; then `class` is the represented class.
     pub(super) is_class_object: bool,
     pub(super) objects: u64,
     pub(super) retained_bytes: u64,
-    /// Classes of that name and the retained size of their objects: more than one if several loaders define it.
+    /// Classes of that name, with the retained size of their objects. Several loaders may define the class.
     classes: Vec<(ClassNumber, u64)>,
 }
 
@@ -136,12 +136,12 @@ impl ChildKind {
     }
 }
 
-/// Dominator tree below some objects, merged by class name.
+/// Dominator tree below the given objects, merged by class name.
 #[derive(Debug)]
 pub(super) struct MergedTree<'a> {
     summary: &'a Summary,
     nodes: Vec<MergedNode>,
-    /// For each node, and at the end for the tops: the nodes immediately below.
+    /// For each node, the nodes immediately below it; the last entry is for the tops.
     children: Vec<Vec<usize>>,
 }
 
@@ -192,7 +192,7 @@ pub(super) fn child_kinds(dump: &DumpGraph<'_>, tops: &[TreePosition]) -> Vec<Ch
     kinds
 }
 
-/// Returns how memory accumulates in the children of an object or in itself, if it does.
+/// Returns the form in which memory accumulates in the children of an object or in the object itself; `None` if it does not.
 pub(super) fn reason(dump: &DumpGraph<'_>, base: TreePosition, kinds: &[ChildKind]) -> Option<Reason> {
     let tree = &dump.graph.tree;
     let all = tree.retained_bytes(base);
@@ -266,7 +266,7 @@ impl<'a> MergedTree<'a> {
         }
     }
 
-    /// Groups the nodes immediately below some nodes by class name, largest retained size first; without parents, the
+    /// Groups the nodes immediately below the given nodes by class name, largest retained size first; without parents, the
     /// tops themselves.
     fn levels(&self, parents: Option<&[usize]>) -> Vec<ContentsLevel> {
         let top = [self.nodes.len()];
@@ -296,8 +296,8 @@ impl<'a> MergedTree<'a> {
         levels
     }
 
-    /// Returns the accumulating levels from the tops down: on each level the kind with the largest retained size, as
-    /// long as that is significant.
+    /// Returns the accumulating levels from the tops down. On each level this is the kind with the largest retained size, as
+    /// long as it is large enough.
     pub(super) fn accumulating_levels(&self) -> Vec<ContentsLevel> {
         let mut found: Vec<ContentsLevel> = Vec::new();
         let mut next = self.levels(None).into_iter().next();
@@ -312,8 +312,8 @@ impl<'a> MergedTree<'a> {
         found
     }
 
-    /// Returns the kinds of objects below the only top. Objects of its own class count as parts of it: an array of
-    /// arrays, the nodes of a tree.
+    /// Returns the kinds of objects below the only top. Objects of the top's own class count as parts of it, as in an array of
+    /// arrays or a tree of nodes.
     pub(super) fn kinds(&self) -> Vec<ChildKind> {
         let top = self.levels(None).into_iter().next().unwrap_or_default();
         let levels = self.levels(Some(&top.nodes)).into_iter();
@@ -337,8 +337,8 @@ impl<'a> MergedTree<'a> {
             .collect()
     }
 
-    /// Returns the nodes of the only top, including objects of its own class below it, with their shallow size, and the
-    /// largest kind of objects below them.
+    /// Returns the nodes of a structure that consists of the only top and the objects of its class below it; their shallow
+    /// size; and the largest kind of objects below them.
     fn nodes_and_largest(&self) -> Option<(ContentsLevel, u64, Option<ContentsLevel>)> {
         let top = self.levels(None).into_iter().next()?;
         let nodes = top.nodes.iter().filter_map(|at| self.nodes.get(*at));
@@ -360,9 +360,9 @@ impl<'a> MergedTree<'a> {
         is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 
-    /// Returns the chain that starts at the only top, if its links make up their retained size, or if the objects
-    /// attached to them are many. The walk found `links` objects of the class; if these alternate with other objects,
-    /// their number is a lower bound.
+    /// Returns the chain that starts at the only top, if its links make up their retained size, or if many objects are attached
+    /// to them. `links` is the number of objects of the class that the walk found; if these alternate with other objects, it is
+    /// a lower bound.
     pub(super) fn chain(&self, class: &str, links: u64) -> Option<Reason> {
         let (top, own, below) = self.nodes_and_largest()?;
         let takes_turns = top.objects < links;
@@ -379,7 +379,7 @@ impl<'a> MergedTree<'a> {
     }
 }
 
-/// Returns whether the retained size of a group is spread over many members. `retained` are the members' sizes, largest
+/// Returns whether the retained size of a group is spread over many members. `retained` yields the members' sizes, largest
 /// first.
 pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like: bool) -> bool {
     let much = portion(all, OF_ONE_KIND);

@@ -27,17 +27,17 @@ use super::holders::{Holder, HolderSearch};
 const MAX_PATH: usize = 400;
 /// Maximum number of objects of a path if class names are as long as a class file permits.
 const MIN_PATH: usize = 4;
-/// Maximum length in bytes of all class names of a path.
+/// Maximum total length in bytes of the class names of a path.
 const MAX_NAMES: usize = 1 << 18;
 /// Maximum number of paths whose starting threads are examined.
 const LOOKED_AT_PATHS: usize = 4;
 /// Maximum number of objects examined to extend a path.
 const MAX_WAY: usize = 1 << 16;
-/// Libraries of languages, in which threads start, and which have objects of the program.
+/// Packages of language libraries, which run threads and contain objects of the program.
 const LANGUAGES: [&str; 6] = ["clojure", "groovy", "groovyx", "kotlin", "kotlinx", "scala"];
 /// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
-/// Maximum number of children that are separate parts; of more, those of one class are one part.
+/// Maximum number of children that are reported as separate parts; if there are more, the children of one class are one part.
 const FEW_CHILDREN: usize = 64;
 /// Maximum number of classes reported.
 const TOLD_CLASSES: usize = 3;
@@ -56,25 +56,25 @@ pub struct Path {
 /// Facts about the paths to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// Shortest path that does not start in a thread's frame, or else the shortest path.
+    /// Shortest path that does not start in a thread's frame, or else the shortest path of all.
     pub path: Path,
-    /// A path that starts in a thread's frame, if the other does not.
+    /// A path that starts in a thread's frame, if `path` does not.
     pub through_frame: Option<Path>,
-    /// `true` if all paths start in frames.
+    /// `true` if all paths start in frames of threads.
     pub only_frames: bool,
     /// `true` if the paths exist only because weak, soft, phantom and finalizer references are followed.
     pub is_weak: bool,
-    /// `true` if the path is weak and contains a soft reference: the memory that it keeps alive is freed
-    /// before an OutOfMemoryError is thrown.
+    /// `true` if `is_weak` and the path contains a soft reference. The JVM frees the memory that it keeps alive before it
+    /// throws an OutOfMemoryError.
     pub is_soft: bool,
-    /// If the object is a thread that is a root itself: the local of its stack that leads to most of its retained
-    /// size, unless its fields do.
+    /// If the object is a thread and itself a root: the local on its stack that leads to most of its retained size, unless its
+    /// fields do.
     pub local: Option<RootView>,
     /// Names of other threads at which paths start.
     pub other_threads: Vec<String>,
-    /// Last object or class of the application on the path, and its field that continues the path.
+    /// Last object or class of the application on the path, and the field by which it continues the path.
     pub owner: Option<Owner>,
-    /// Last such object before it of another library: the program, if the owner belongs to a library.
+    /// If `owner` belongs to a library: last such field before it outside of that library.
     pub user: Option<Owner>,
 }
 
@@ -91,10 +91,10 @@ pub struct Owner {
     pub is_static: bool,
 }
 
-/// A part of a holder's retained size.
+/// A part of the retained size of a holder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetainedPart {
-    /// Class of the objects; for class objects, the class that they represent.
+    /// Class of the objects; for class objects, the represented class.
     pub class: String,
     /// `true` for class objects.
     pub is_class_object: bool,
@@ -102,14 +102,14 @@ pub struct RetainedPart {
     pub objects: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// The object, if there is only one.
+    /// Object ID, if there is only one object.
     pub object: Option<ObjectId>,
-    /// Recognizable place of the object, or of each of several that the same field of the same class holds.
+    /// Recognizable place of the object; of several objects, the common field of one class that holds each of them.
     pub place: Option<Holder>,
 }
 
 impl RetainedPart {
-    /// Merges another part with the same place; returns whether it has.
+    /// Merges another part that has the same place and class. Returns whether it was merged.
     fn add(&mut self, other: &Self) -> bool {
         let (Some(place), Some(added)) = (&mut self.place, &other.place) else { return false };
         let is_same = self.class == other.class && self.is_class_object == other.is_class_object;
@@ -123,7 +123,7 @@ impl RetainedPart {
     }
 }
 
-/// Share of the retained size that the objects of a class take up.
+/// Objects of one class and the size that they take up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassShare {
     /// Name of the class.
@@ -134,12 +134,12 @@ pub struct ClassShare {
     pub shallow_bytes: u64,
 }
 
-/// Reader of evidence.
+/// Reader of a suspect's evidence.
 pub(super) struct Evidence<'a> {
     dump: Dump<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
-    /// Prefixes of the names of the classes in which threads start.
+    /// Prefixes of the names of the classes in which the program's threads start.
     pub(super) programs: Vec<String>,
     /// Counts of dominated objects, cached because suspects are often nested.
     counted: CountedRanges<'a>,
@@ -175,7 +175,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the loader of an object's class, or for a class object, of the class that it represents.
+    /// Returns the loader of an object's class; for a class object, the loader of the represented class.
     pub(super) fn loader(&self, object: ObjectIndex) -> ObjectId {
         let class =
             self.dump.graph.class_of_class_object(object).or_else(|| self.dump.graph.objects.class(object));
@@ -210,7 +210,7 @@ impl<'a> Evidence<'a> {
         Some(paths)
     }
 
-    /// Returns the local that leads to most of a thread's retained size; `None` if its fields do.
+    /// Returns the local that leads to most of a thread's retained size; `None` if the thread's fields do.
     pub(super) fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
         let tree = &self.dump.graph.tree;
         let class = |position| self.dump.graph.objects.class(tree.object_at(position)?);
@@ -227,7 +227,7 @@ impl<'a> Evidence<'a> {
         Some(self.view.start(*path.objects.first()?, Exclusions::all_but_strong()))
     }
 
-    /// Continues the path to an object by the shortest path from the object to `to`, if that is near.
+    /// Extends the paths to an object by the shortest path from there to `to`, if `to` is near.
     pub(super) fn extend_paths(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
         let index = |step: &ObjectStep| self.dump.graph.objects.addresses.index_of(step.id);
         let objects: Option<Vec<ObjectIndex>> = paths.path.steps.iter().map(index).collect();
@@ -312,8 +312,8 @@ impl<'a> Evidence<'a> {
         Path { root, steps, left_out: (objects.len() - 2 * half, half) }
     }
 
-    /// Returns the last non-JDK object on a path that holds the next one and whose class `is_meant`, and the field
-    /// that holds it.
+    /// Returns the last object outside the JDK on a path for whose class `is_meant` is true and that holds the next object,
+    /// with the field that holds it.
     fn owner(&self, path: &[ObjectIndex], is_meant: impl Fn(&str) -> bool) -> Option<Owner> {
         let pairs = path.windows(2).rev().take(MAX_PATH);
         let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
@@ -329,20 +329,21 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Returns the reader of collections.
+    /// Returns a reader of collections.
     pub(super) fn collections(&self) -> Collections<'_, 'a> {
         Collections::with(&self.dump.objects, self.forms.clone())
     }
 
-    /// Returns the facts about the collection that is shown for an object.
+    /// Returns the facts about the collection at a place, if there is one.
     pub(super) fn collection(&self, place: &Holder) -> Option<CollectionFacts> {
         let object =
             self.dump.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
         Some(collection::facts(&self.dump.objects, &self.collections(), &self.view, object))
     }
 
-    /// Returns the largest parts of an object's retained size: its children, with those at the same place merged; or,
-    /// if there are many, merged by class. In the first case also the classes whose objects take up most.
+    /// Returns the largest parts of an object's retained size: its children, with children at the same place merged; or, if
+    /// there are many, the children merged by class. If they are not merged by class, also returns the classes whose objects
+    /// take up most of the size.
     pub(super) fn parts(
         &self,
         holders: &HolderSearch<'_>,
@@ -404,7 +405,7 @@ pub(super) fn kinds(children: &[ChildKind]) -> Vec<RetainedPart> {
     children.iter().take(TOLD_PARTS).map(part).collect()
 }
 
-/// Returns the classes whose objects take up most.
+/// Returns the classes whose objects take up most of the size.
 fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     let counted = (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
@@ -419,7 +420,8 @@ fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     shares.into_iter().take(TOLD_CLASSES).map(share).collect()
 }
 
-/// Sets, for each suspect, the others that share a prefix of its path that ends at a non-JDK object.
+/// Sets, for each suspect, the numbers of the other suspects that share a prefix of its path which ends at an object outside
+/// the JDK.
 pub(super) fn relate(suspects: &mut [Suspect]) {
     let related: Vec<Vec<usize>> = (0..suspects.len())
         .map(|at| {
@@ -449,7 +451,7 @@ fn is_of_application(step: &ObjectStep) -> bool {
     class_of(step).is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))
 }
 
-/// Returns the class of an object on a path; for a class object, the class that it represents.
+/// Returns the class of an object on a path; for a class object, the represented class.
 pub(super) fn class_of(step: &ObjectStep) -> Option<&str> {
     match (&step.class, &step.label) {
         (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),

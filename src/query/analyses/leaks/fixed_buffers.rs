@@ -13,16 +13,17 @@ use hprof_model::objects::reader::ObjectReader;
 
 use super::thread_locals::ThreadLocalUse;
 
-/// Facts of a pool's rule.
+/// Name of the fact with the number of threads, in a pool's rule.
 const THREADS: &str = "threads";
+/// Name of the fact with the maximum number of threads, in a pool's rule.
 const MAX_THREADS: &str = "max_threads";
 /// Maximum number of references between a thread's task and its pool: a worker, perhaps in a wrapper.
 const MAX_STEPS: usize = 3;
 /// Maximum number of objects examined for the pool of a thread.
 const MAX_OBJECTS: usize = 64;
 
-/// Describes the buffers that threads keep under a ThreadLocal; `None` unless all of them are of one size, and all threads
-/// are of one pool within its maximum.
+/// Describes the buffers that threads keep under a ThreadLocal; `None` unless all buffers are of one size, and all threads are
+/// of one pool within its maximum.
 pub(super) fn describe(
     dump: &Dump<'_>,
     frameworks: &Frameworks,
@@ -63,7 +64,7 @@ pub(super) fn describe(
     })
 }
 
-/// Returns the pool that a thread's task belongs to.
+/// Returns the pool to which a thread's task belongs.
 fn pool(
     known: &KnownFrameworks<'_, '_>,
     objects: &ObjectReader<'_>,

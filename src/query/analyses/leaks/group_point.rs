@@ -1,9 +1,9 @@
 //! Accumulation point of many objects of one class: the object through which the shortest paths to most of them lead.
 //!
-//! The paths of all groups come from one search ([`hprof_model::paths::forest`]). From the roots down, the walk takes the
-//! child with most members, as long as it has more than 80 percent of all members. If the members below it retain less
-//! than 70 percent of what those below its parent retain, the parent is the accumulation point (Eclipse MAT,
-//! `FindLeaksQuery`). All members count, whereas MAT takes a random 10,000.
+//! The paths of all groups come from one search ([`hprof_model::paths::forest`]). From the roots down, the walk takes the child
+//! with most members, as long as it has more than 80 percent of all members. If the members below it retain less than 70
+//! percent of what the members below its parent retain, the parent is the accumulation point (Eclipse MAT, `FindLeaksQuery`).
+//! All members count, whereas MAT takes a random 10,000.
 
 use std::io;
 
@@ -20,17 +20,17 @@ use super::suspects::{CandidateGroup, is_drop};
 
 /// Percentage of the members whose paths must lead through an object for the walk to continue.
 const MOST_MEMBERS: u64 = 80;
-/// Marks objects that are not on the common path.
+/// Marker of objects that are not on the common path.
 const NOWHERE: u32 = 0;
 
 /// Common path of the members of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CommonPath {
-    /// Objects from a root to the accumulation point, or as far as most members share the path.
+    /// Objects from a root to the accumulation point, or to the last one that most members share.
     pub(super) objects: Vec<ObjectIndex>,
     /// `true` if the last object is the accumulation point.
     pub(super) has_point: bool,
-    /// Number of members whose path leads through the last object.
+    /// Number of members whose paths lead through the last object.
     pub(super) members: u64,
     /// `true` if the path exists only because weak, soft, phantom and finalizer references are followed.
     pub(super) is_weak: bool,
@@ -60,7 +60,7 @@ pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::
     Ok(paths)
 }
 
-/// Returns whether no member was found.
+/// Returns whether no path to a member of the group has been found.
 fn is_open(paths: &[CommonPath], at: usize) -> bool {
     paths.get(at).is_some_and(|path| path.members == 0)
 }
@@ -137,7 +137,7 @@ fn common_path(
     Ok(path)
 }
 
-/// Returns, for each object of the spine, the retained size of the members whose path leads through it. Overwrites
+/// Returns, for each object of the common path, the retained size of the members whose paths lead through it. Overwrites
 /// `scratch`.
 fn sums(
     graph: &ObjectGraph,

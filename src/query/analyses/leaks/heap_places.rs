@@ -18,18 +18,17 @@ use hprof_model::dominators::retained_of_set::{retained, retained_set, tops};
 use super::contents;
 use super::positions::{common_bytes, retained_bytes};
 
-/// Minimum fraction of the heap, as 1/N, that an examined object retains.
+/// Minimum retained size of an examined object, as a fraction of the heap, 1/N.
 const PART: u64 = 1000;
-/// Minimum percentage of the heap that a described object retains, or a place that explains a part of it.
+/// Minimum retained size of a described object or an explaining place, in percent of the heap.
 const TOLD_PERCENT: u8 = 2;
 /// Maximum number of objects described by frameworks' rules; those that retain the most are used.
 const MAX_DESCRIBED: usize = 256;
 /// Maximum number of leaks by frameworks' rules whose sizes are computed.
 const MAX_LEAKS: usize = 16;
-/// Maximum number of objects, none of which dominates another, whose retained size a leak by a framework's rule
-/// explains.
+/// Maximum number of objects, none of which dominates another, that a leak by a framework's rule explains.
 const MAX_TOPS: usize = 1 << 18;
-/// Maximum number of dominators searched for a described object.
+/// Maximum number of dominators that are searched for a described object.
 const MAX_STEPS: usize = 1 << 12;
 
 /// Places of a heap, and descriptions of objects by frameworks' rules.
@@ -37,37 +36,37 @@ const MAX_STEPS: usize = 1 << 12;
 pub struct HeapPlaces {
     /// Places of large objects.
     pub heap: OneHeap,
-    /// Places that explain the heap.
+    /// Places that explain the heap, and the size of the largest other place.
     pub explained: ExplainedHeap,
     /// Containers and their elements.
     pub containers: Containers,
     /// Rules that describe objects.
     pub(super) frameworks: Frameworks,
     described: Vec<DescribedObject>,
-    /// By object, and by collection of entries: its number in `described`.
+    /// Index in `described`, by object and by collection of an object's entries.
     numbers: FxHashMap<u32, usize>,
 }
 
-/// An object and its description by a rule.
+/// An object and its description by a framework's rule.
 #[derive(Debug, Clone)]
 struct DescribedObject {
     object: ObjectIndex,
     description: FrameworkDescription,
 }
 
-/// A leak that a rule reports.
+/// A leak that a framework's rule reports.
 pub(super) struct FrameworkLeak<'h> {
     pub(super) object: ObjectIndex,
     pub(super) description: &'h FrameworkDescription,
-    /// Objects whose retained size it explains, without those that others dominate; ascending.
+    /// Positions of the objects whose retained size the leak explains, ascending; objects that others dominate are omitted.
     pub(super) positions: Vec<TreePosition>,
     pub(super) retained_bytes: u64,
 }
 
-/// Stores the places of the large objects of a heap, by the built-in rules, and its containers in its index.
+/// Stores in the index of a heap the places of its large objects, by the built-in rules, and its containers.
 ///
 /// # Errors
-/// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
+/// The errors of [`DumpPlaces::of_large`] and [`Containers::find`].
 pub fn keep_places(dump: &Dump<'_>) -> io::Result<()> {
     large(dump, &Frameworks::builtin())?;
     Containers::find(dump).map(drop)
@@ -78,11 +77,11 @@ fn large(dump: &Dump<'_>, frameworks: &Frameworks) -> io::Result<DumpPlaces> {
 }
 
 impl HeapPlaces {
-    /// Finds the places of the large objects of a heap, those that explain it and retain 2 percent, or `threshold` percent if
-    /// that is less, and describes objects of frameworks.
+    /// Finds the places of the large objects of a heap, and the places that explain the heap and retain at least 2 percent (or
+    /// `threshold` percent, if that is less), and describes objects of frameworks.
     ///
     /// # Errors
-    /// Those of [`DumpPlaces::of_large`] and [`Containers::find`].
+    /// The errors of [`DumpPlaces::of_large`] and [`Containers::find`].
     pub fn new(dump: &Dump<'_>, frameworks: &Frameworks, threshold: u8) -> io::Result<Self> {
         let all = dump.graph.tree.reachable_bytes();
         let places = OneHeap::new(large(dump, frameworks)?);
@@ -124,7 +123,7 @@ impl HeapPlaces {
         Ok(found)
     }
 
-    /// Returns the description of an object, or of the collection of its entries.
+    /// Returns the description of an object; for the collection of an object's entries, the description of that object.
     pub fn description_of(&self, object: ObjectIndex) -> Option<&FrameworkDescription> {
         Some(&self.described.get(*self.numbers.get(&object.0)?)?.description)
     }
@@ -142,7 +141,8 @@ impl HeapPlaces {
         near.filter_map(|position| tree.object_at(position)).find_map(|object| self.description_of(object))
     }
 
-    /// Returns the description that explains most of some objects of which none dominates another, ascending.
+    /// Returns the description that explains most of the given objects, which are ascending and of which none dominates
+    /// another.
     pub(super) fn description_of_set(
         &self,
         tree: &Tree,
@@ -157,7 +157,7 @@ impl HeapPlaces {
         })
     }
 
-    /// Returns the description of the objects at explained places: of the only one, or of one of many that share a name.
+    /// Returns the description of the objects at explained places, if there is one object, or if many share a name.
     pub fn description(
         &self,
         graph: &ObjectGraph,
@@ -188,7 +188,7 @@ impl HeapPlaces {
         }
     }
 
-    /// Returns the leaks that rules report on their own, largest first; each exceeds `threshold` bytes.
+    /// Returns the leaks that rules report on their own, largest first; each retains more than `threshold` bytes.
     pub(super) fn leaks(&self, graph: &ObjectGraph, threshold: u64) -> Vec<FrameworkLeak<'_>> {
         let tree = &graph.tree;
         let leaks =
@@ -216,7 +216,7 @@ impl HeapPlaces {
     }
 }
 
-/// Returns the topmost objects, ascending, of those that a set retains together; `None` if there are too many.
+/// Returns the topmost objects, ascending, among all objects that a set retains together; `None` if there are too many.
 fn tops_of_retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Option<Vec<TreePosition>> {
     let tree = &graph.tree;
     let all = retained_set(graph, set);

@@ -1,4 +1,4 @@
-//! Largest holders of a heap in familiar terms: a map in a field, and its contents.
+//! Largest holders of a heap in familiar terms, such as a map in a field and its contents.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use hprof_model::threads::{ThreadQuery, Threads};
 
 use super::suspects::is_drop;
 
-/// Maximum number of dominators followed down.
+/// Maximum number of steps down the dominator tree.
 const MAX_STEPS: usize = 1000;
 /// Maximum number of objects dominated only by roots that are examined, largest first.
 const MAX_TOPS: usize = 50_000;
@@ -36,9 +36,9 @@ const MAX_TOPS: usize = 50_000;
 const MAX_FOLLOWED: usize = 50;
 /// Minimum number of members of a group.
 const MIN_MEMBERS: u64 = 10;
-/// Minimum percentage of the heap for a group.
+/// Minimum retained size of a group, in percent of the heap.
 const MIN_OF_HEAP: u64 = 5;
-/// Maximum number of referrers examined for the field that holds an object.
+/// Maximum number of referrers that are examined to find the field that holds an object.
 const MAX_REFERRERS: usize = 64;
 /// Maximum number of elements of a collection examined.
 const MAX_ELEMENTS: usize = 1000;
@@ -50,37 +50,37 @@ const MAX_WRAPPERS: usize = 8;
 /// A holder of a large part of the heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Holder {
-    /// The object; for a group, the largest one.
+    /// Object ID of the holder; of several objects, the largest one.
     #[serde(with = "hprof_base::kept::object_id")]
     pub object: ObjectId,
     /// Class of the object.
     pub class: Option<String>,
     /// Short text that identifies the object.
     pub label: Option<String>,
-    /// Number of objects that the row represents: 1, those held by one field of one class, or those of a class that
-    /// only roots dominate.
+    /// Number of objects that the holder represents: 1, or the objects held by one field of one class, or the objects of a
+    /// class that only roots dominate.
     pub instances: u64,
-    /// Size that would be freed.
+    /// Retained size of the objects in bytes.
     pub retained_bytes: u64,
     /// Field that holds the object.
     pub field: Option<HolderField>,
-    /// Main contents.
+    /// Main contents of the holder.
     pub held: Option<HolderContents>,
-    /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
-    /// as a local of a thread.
+    /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such as a
+    /// local of a thread.
     #[serde(with = "hprof_base::kept::object_id")]
     pub kept_by: ObjectId,
-    /// `true` for a collection.
+    /// `true` if the object is a collection.
     pub is_collection: bool,
-    /// `true` if the row represents all objects of a class that only roots dominate.
+    /// `true` if the holder represents all objects of a class that only roots dominate.
     pub is_class: bool,
-    /// Location of the threads that the row represents: one group of `threads --group`.
+    /// Location of the threads, if the holder represents threads: one group of `threads --group`.
     pub threads: Option<InOnePlace>,
 }
 
 impl Holder {
-    /// Merges another row held by the same field of the same class, if it is one; returns whether it is. The contents
-    /// are retained only if both have the same class.
+    /// Merges another holder if the same field of the same class holds both. Returns whether it was merged. The contents are
+    /// kept only if both have the same class.
     pub(super) fn add(&mut self, other: &Self) -> bool {
         let is_same = self.field.is_some()
             && self.class == other.class
@@ -103,18 +103,18 @@ impl Holder {
     }
 }
 
-/// Threads that run the same method.
+/// Method that several threads run, and their common name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InOnePlace {
     /// Name of the threads, with `*` for the numbers in which they differ. `None` if they have no names.
     pub name: Option<String>,
     /// Innermost non-JDK method of their stack, or else the innermost method.
     pub method: Option<String>,
-    /// `true` if only most of them are in the method.
+    /// `true` if only most of the threads are in the method.
     pub is_mostly: bool,
-    /// `true` for virtual threads.
+    /// `true` if the threads are virtual.
     pub is_virtual: bool,
-    /// `true` if none of them was started.
+    /// `true` if none of the threads was started.
     pub is_unstarted: bool,
 }
 
@@ -122,9 +122,9 @@ pub struct InOnePlace {
 #[derive(Debug)]
 struct ClassMembers {
     members: u64,
-    /// Sum of their retained sizes.
+    /// Sum of the retained sizes in bytes.
     sum: u64,
-    /// Position of the largest.
+    /// Position of the largest object.
     first: TreePosition,
 }
 
@@ -135,7 +135,7 @@ pub struct HolderField {
     pub name: String,
     /// `true` for a static field.
     pub is_static: bool,
-    /// Class of the object that has the field; for a static field, the class itself.
+    /// Class of the object that has the field; for a static field, the class that declares it.
     pub class: String,
     /// Object that has the field; for a static field, the class object.
     #[serde(with = "hprof_base::kept::object_id")]
@@ -143,7 +143,7 @@ pub struct HolderField {
 }
 
 impl HolderField {
-    /// Returns the part of the field that several objects can share: class and name.
+    /// Returns class and name, which several objects can share.
     fn key(&self) -> (&str, &str) {
         (&self.name, &self.class)
     }
@@ -156,11 +156,11 @@ pub struct HolderContents {
     pub objects: u64,
     /// Class of the objects.
     pub class: String,
-    /// `true` if the number covers all contents and only most of them are of this class.
+    /// `true` if `objects` counts all contents, and only most of them are of `class`.
     pub is_mostly: bool,
     /// `true` if all contents were examined.
     pub is_exact: bool,
-    /// `true` if each object is the referent of its own soft reference.
+    /// `true` if the objects are referents of soft references, one for each.
     pub is_soft: bool,
 }
 
@@ -187,12 +187,12 @@ impl<'a> HolderSearch<'a> {
         }
     }
 
-    /// Returns whether objects of a class name are soft references.
+    /// Returns whether objects of the class with this name are soft references.
     pub(super) fn is_soft(&self, class: &str) -> bool {
         self.soft.classes().any(|soft| self.name_of(soft) == class)
     }
 
-    /// Returns the non-JDK classes with many objects that are dominated only by roots and together retain much.
+    /// Returns the classes outside the JDK with many objects that only roots dominate and that together retain much.
     fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
         let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
@@ -214,8 +214,8 @@ impl<'a> HolderSearch<'a> {
         large.filter_map(group).collect()
     }
 
-    /// Returns groups of many threads that run the same method and together retain much, with their positions; only
-    /// roots dominate each thread.
+    /// Returns groups of many threads that run the same method and together retain much, with the positions of the threads.
+    /// Only roots dominate the threads.
     fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
         let tree = &self.dump.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
@@ -264,14 +264,14 @@ impl<'a> HolderSearch<'a> {
         large.filter_map(row).collect()
     }
 
-    /// Returns the position of an object that only roots dominate.
+    /// Returns the position of an object if only roots dominate the object.
     fn at_top(&self, object: ObjectIndex) -> Option<TreePosition> {
         let tree = &self.dump.graph.tree;
         tree.reachable_position(object).filter(|position| tree.dominator(*position).is_none())
     }
 
-    /// Returns the contents of the stacks that retain most of the threads' retained size: objects of a non-JDK class,
-    /// if there are any.
+    /// Returns the objects on the stacks that retain most of the threads' retained size; of a class outside the JDK, if
+    /// possible.
     fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<HolderContents> {
         let name = |held: &LocalsOfClass| held.class.map_or("", |class| self.name_of(class));
         let most = locals.iter().take_while(|held| held.retained_bytes > retained_bytes / 4);
@@ -286,8 +286,8 @@ impl<'a> HolderSearch<'a> {
         (!all.class.is_empty()).then_some(all)
     }
 
-    /// Returns the `count` largest holders, largest first. Rows held by the same field of the same class are merged,
-    /// as are many `threads` that run the same method.
+    /// Returns the `count` largest holders, largest first. Holders in the same field of the same class are merged, as are many
+    /// `threads` that run the same method.
     pub(crate) fn largest(&self, count: usize, threads: &Threads<'_>) -> Vec<Holder> {
         let tree = &self.dump.graph.tree;
         let of_threads = self.thread_groups(threads);
@@ -325,7 +325,7 @@ impl<'a> HolderSearch<'a> {
         rows.into_iter().map(|(row, base)| self.with_held(row, || self.held_below(base))).collect()
     }
 
-    /// Adds the main contents to a row: the elements of a collection, or else `below`.
+    /// Adds the main contents to a holder: the elements of a collection, or else the result of `below`.
     fn with_held(&self, row: Holder, below: impl Fn() -> Option<HolderContents>) -> Holder {
         if row.threads.is_some() {
             return row;
@@ -335,8 +335,8 @@ impl<'a> HolderSearch<'a> {
         Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }
     }
 
-    /// Follows the object at a position down to its holder, with the main contents of that. `counts` cover everything
-    /// that the object dominates.
+    /// Follows the object at a position down to its holder, and returns the holder with its main contents. `counts` cover all
+    /// objects that the object dominates.
     pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
         let (row, base) = self.holder(position)?;
         // The holder found below does not contain the objects above it.
@@ -344,8 +344,8 @@ impl<'a> HolderSearch<'a> {
         Some(self.with_held(row, below))
     }
 
-    /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds
-    /// that. `is_searched` if the classes of its elements are to be determined.
+    /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds the
+    /// collection. If `is_searched`, the classes of the collection's elements are determined.
     pub(super) fn place(&self, object: ObjectIndex, is_searched: bool) -> Holder {
         let (shown, field) = self.object_to_show(object);
         let retained_bytes = self.dump.graph.tree.retained_bytes_of(object).unwrap_or(0);
@@ -370,7 +370,7 @@ impl<'a> HolderSearch<'a> {
         Some(collection).filter(|collection| collection.kind != CollectionKind::Holder)
     }
 
-    /// Follows the object at a position down to its holder, and returns that with its position.
+    /// Follows the object at a position down to its holder, and returns the holder and its position.
     fn holder(&self, top: TreePosition) -> Option<(Holder, TreePosition)> {
         let tree = &self.dump.graph.tree;
         let (mut base, mut here) = (top, top);
@@ -411,7 +411,7 @@ impl<'a> HolderSearch<'a> {
         }
     }
 
-    /// Returns whether an object is only a part of the named one: tables and nodes of collections, chains.
+    /// Returns whether an object is only a part of `base`: a table or node of a collection, or a link of a chain.
     fn is_part(&self, base: ObjectIndex, above: ObjectIndex, object: ObjectIndex) -> bool {
         let (name, base_name) = (self.class_name(object), self.class_name(base));
         let is_node = name.split_once('$').is_some_and(|(outer, _)| outer.starts_with("java.util."));
@@ -420,7 +420,7 @@ impl<'a> HolderSearch<'a> {
             || (is_array || is_node) && (self.collection(base).is_some() || base_name.ends_with("[]"))
     }
 
-    /// Returns the object to show for another, and the field that holds it: the collection that has an array, the
+    /// Returns the object to show in place of a part, and the field that holds it: the collection that has an array, or the
     /// wrapper of a collection.
     fn object_to_show(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
         let mut shown = object;
@@ -436,9 +436,9 @@ impl<'a> HolderSearch<'a> {
         (shown, field.map(|(_, field)| field))
     }
 
-    /// Returns the field that holds an object, preferring static fields, fields of the application to those of the JDK,
-    /// and fields in source code to those of the compiler (`this$0`). Of several equal ones the first by name, as
-    /// addresses differ between dumps. Objects that the object itself keeps alive do not hold it.
+    /// Returns the field that holds an object, preferring static fields, fields of the application to those of the JDK, and
+    /// fields in source code to those of the compiler (`this$0`). Of equally suitable fields, returns the first by name, as
+    /// addresses differ between dumps. Objects that the object itself keeps alive do not count as holders.
     fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
         let mut best: Option<((u8, bool), ObjectIndex, HolderField)> = None;
@@ -512,15 +512,16 @@ impl<'a> HolderSearch<'a> {
         Some(HolderContents { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
     }
 
-    /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared, and `true`.
+    /// Returns the class of an object, and `false`; for a soft reference whose referent was not cleared, the class of the
+    /// referent, and `true`.
     fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
         let behind = class_behind(&self.dump.objects, &self.soft, object);
         let is_soft = behind != self.dump.graph.objects.class(object);
         (behind.map_or("", |class| self.name_of(class)), is_soft)
     }
 
-    /// Returns the main contents that an object dominates: the largest application class if it has most, or else the
-    /// largest class.
+    /// Returns the main contents that an object dominates: the largest application class if it has most of the size, or else
+    /// the largest class.
     fn held_below(&self, position: TreePosition) -> Option<HolderContents> {
         let tree = &self.dump.graph.tree;
         let below = TreePosition(position.0.saturating_add(1))..tree.end(position);

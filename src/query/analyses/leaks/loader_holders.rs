@@ -1,8 +1,8 @@
 //! Holders of class loaders that should have been freed, found on the path from a GC root to each loader.
 //!
-//! The paths to all of them come from one search (`paths::forest`). The first known object on a path decides: a
-//! ThreadLocal's entry below a thread, a table of the JDK in which programs must not remain (shutdown hooks, MBeans,
-//! JDBC drivers), a thread, or else a static field.
+//! The paths to all loaders come from one search (`paths::forest`). The first known object on a path decides: a ThreadLocal's
+//! entry below a thread, a table of the JDK in which programs must not leave entries (shutdown hooks, MBeans, JDBC drivers), a
+//! thread, or else a static field.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -26,17 +26,17 @@ use hprof_model::objects::strength::Exclusions;
 use hprof_model::paths::forest::Forest;
 use hprof_model::paths::steps::View;
 
-/// Maximum number of loaders of a group whose holders are found, first by ID.
+/// Maximum number of loaders of a group whose holders are found, lowest IDs first.
 const MAX_LOADERS: usize = 10_000;
 /// Maximum number of objects of a path.
 const MAX_PATH: usize = 1 << 22;
-/// Number of objects on the paths of a group after which no other loader is examined.
+/// Number of objects on the paths of a group after which no further loader is examined.
 const MAX_STEPS: usize = 1 << 22;
-/// Number of objects on the paths of a group after which no other path is reported: long ones are similar.
+/// Number of objects on the paths of a group after which no further path is reported: long paths are similar.
 const LONG_PATHS: usize = 1 << 14;
 /// Maximum number of class objects on a path whose static fields are read.
 const MAX_CLASSES: usize = 64;
-/// Maximum number of loaders of a group whose paths are reported, first by ID.
+/// Maximum number of loaders of a group whose paths are reported, lowest IDs first.
 const TOLD_LOADERS: usize = 20;
 /// Maximum number of names of a kind of holder that are reported.
 const TOLD_NAMES: usize = 16;
@@ -72,7 +72,7 @@ pub enum LoaderHolderKind {
     ProtectionDomain,
     /// A static field of a class of another loader.
     StaticField,
-    /// A GC root that is none of these.
+    /// A GC root without any of the other holders on the path.
     Root,
 }
 
@@ -99,7 +99,7 @@ impl LoaderHolderKind {
     }
 }
 
-/// Kinds by a class on the path, or the class that it is nested in.
+/// Kinds of holders, by a class on the path or the class in which that is nested.
 const KINDS: &[(&str, LoaderHolderKind)] = &[
     ("java.lang.ThreadLocal$ThreadLocalMap", LoaderHolderKind::ThreadLocal),
     ("java.lang.ApplicationShutdownHooks", LoaderHolderKind::ShutdownHook),
@@ -131,27 +131,27 @@ const KINDS: &[(&str, LoaderHolderKind)] = &[
 const PROTECTION_DOMAIN: &str = "java.security.ProtectionDomain";
 const NAMED_OBJECT: &str = "com.sun.jmx.mbeanserver.NamedObject";
 
-/// Holders of one kind.
+/// Holders of one kind for the class loaders of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderHolder {
     /// Kind of the holders.
     pub kind: LoaderHolderKind,
-    /// Number of loaders that they hold.
+    /// Number of loaders that the holders keep alive.
     pub loaders: u64,
-    /// The first of their names: of threads, classes of hooks, MBeans, static fields.
+    /// First names of the holders: threads, classes of hooks, MBeans, static fields.
     pub names: Vec<String>,
-    /// Number of different names.
+    /// Number of distinct names.
     pub name_count: u64,
     /// One of the loaders, and the path to it.
     pub example: Option<(ObjectId, RootPath)>,
 }
 
-/// Holders of the loaders of a group.
+/// Holders of the class loaders of a group, and paths to the loaders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoaderHolders {
-    /// Holders, those of most loaders first.
+    /// Holders by kind; kinds that hold the most loaders first.
     pub holders: Vec<LoaderHolder>,
-    /// Paths to the first loaders, with the kind of the holder.
+    /// Paths to the first loaders, with the kind of holder on each.
     pub paths: Vec<(ObjectId, LoaderHolderKind, RootPath)>,
 }
 
@@ -172,14 +172,14 @@ pub(super) fn loader_holders(view: &View<'_>, groups: &[&[ObjectId]]) -> io::Res
     Ok(groups.iter().map(|loaders| search.holders(loaders)).collect())
 }
 
-/// Paths to loaders.
+/// Search for paths to class loaders.
 struct LoaderPaths<'v, 'a> {
     view: &'v View<'a>,
     objects: ObjectReader<'a>,
-    /// One over strong references, then one over all references for loaders that these do not reach.
+    /// Searches over strong references, then, for loaders that these do not reach, over all references.
     forests: Vec<Forest>,
     threads: ClassSet,
-    /// By class object and the object that it holds.
+    /// Name of the static field, by class object and the object that the field holds.
     static_fields: RefCell<FxHashMap<(ObjectIndex, ObjectIndex), Option<String>>>,
 }
 
@@ -246,7 +246,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
                 break;
             }
         }
-        // The sort is stable: kinds with the same count stay in the order of the loaders.
+        // The sort is stable: kinds with the same count remain in the order of the loaders.
         counted.sort_rows_by_key(|of| Reverse(of.loaders));
         let holder = |of: CountedHolders| LoaderHolder {
             kind: of.kind,
@@ -259,7 +259,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         found
     }
 
-    /// Returns the kind of holder that a path goes through, and its name.
+    /// Returns the kind and the name of the holder on a path.
     fn holder(&self, path: &[ObjectIndex]) -> (LoaderHolderKind, Option<String>) {
         let known =
             path.iter().enumerate().find_map(|(at, object)| Some((at, kind_of(self.class(*object)?)?)));
@@ -295,7 +295,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         }
     }
 
-    /// Returns the name of an object's class; for a class object, of the class that it represents.
+    /// Returns the name of an object's class; for a class object, of the represented class.
     fn class(&self, object: ObjectIndex) -> Option<&'a str> {
         let edges = &self.view.edges;
         let class = edges.class_of_class_object(object).or_else(|| edges.dump.graph.objects.class(object))?;
@@ -306,7 +306,7 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         self.view.edges.dump.graph.objects.class(object).is_some_and(|class| self.threads.contains(class))
     }
 
-    /// Returns the class of a shutdown hook: that of the thread, or of its task.
+    /// Returns the class of a shutdown hook: the class of the thread, or of its task if the thread is a plain `Thread`.
     fn hook(&self, path: &[ObjectIndex]) -> Option<String> {
         let thread = *path.iter().find(|object| self.is_thread(**object))?;
         let objects = &self.objects;
@@ -334,15 +334,15 @@ impl<'v, 'a> LoaderPaths<'v, 'a> {
         name.or_else(|| self.own_class(path))
     }
 
-    /// Returns the first class on a path that is not of the JDK.
+    /// Returns the first class on a path that is not in the JDK.
     fn own_class(&self, path: &[ObjectIndex]) -> Option<String> {
         let classes = path.iter().filter_map(|object| self.class(*object));
         let own = classes.map(|class| class.trim_end_matches("[]")).find(|class| !names::is_of_jdk(class))?;
         Some(stem(own).into_owned())
     }
 
-    /// Returns the last static field on a path of a class whose loader lives as long as the process; if there is none, the
-    /// first one.
+    /// Returns the last static field on a path whose class has a loader that lives as long as the process; if there is none,
+    /// the first static field.
     fn static_field(&self, path: &[ObjectIndex]) -> Option<String> {
         let (edges, mut first) = (&self.view.edges, None);
         let class = |holder: ObjectIndex| edges.dump.summary.class(edges.class_of_class_object(holder)?);

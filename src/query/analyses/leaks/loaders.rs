@@ -1,8 +1,8 @@
 //! Class loaders of one application: their joint retained size, and the paths that keep them alive.
 //!
-//! If an application is redeployed and the old deployments are not released, each of its loaders may be held by a
-//! different object: a ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect has all of them,
-//! although they are one cause.
+//! If an application is redeployed and the old deployments are not released, a different object may hold each loader: a
+//! ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect covers all of the loaders, although they are one
+//! cause.
 
 use std::cmp::Reverse;
 use std::io;
@@ -27,9 +27,9 @@ use super::reader::EvidenceReader;
 use super::{LeakVerdict, Suspect, SuspectCandidate, SuspectRule};
 use hprof_index::graph::numbers::TreePosition;
 
-/// Minimum number of class loaders that define classes of the same names to be reported.
+/// Minimum number of class loaders of a reported group.
 pub const MANY_LOADERS: usize = 3;
-/// Minimum percentage of the reachable bytes that they retain, compared with a lower bound.
+/// Minimum retained size of a reported group, in percent of the reachable bytes; compared with a lower bound of the size.
 const MUCH_OF_HEAP: u64 = 1;
 /// Maximum number of groups of loaders reported.
 const TOLD_GROUPS: usize = 3;
@@ -41,24 +41,24 @@ pub struct LoaderGroup {
     pub class: Option<String>,
     /// Number of loaders.
     pub loaders: u64,
-    /// A class that each of them defines.
+    /// A class that each of the loaders defines.
     pub defines: Option<String>,
-    /// Number of classes that each of them defines.
+    /// Number of classes that each of the loaders defines.
     pub classes: u64,
-    /// Size retained together by the loaders, their classes and instances.
+    /// Joint retained size of the loaders, their classes and instances.
     pub retained_bytes: u64,
-    /// `true` if they are closed, or their application is stopped.
+    /// `true` if the loaders are closed, or their application is stopped.
     pub are_closed: bool,
-    /// Name of the application, if another deployment of it runs, by a framework's rule: `web application /shop`.
+    /// Name of the application by a framework's rule, if another deployment of it runs: `web application /shop`.
     pub application: Option<String>,
-    /// Holders that keep them alive, those of most loaders first.
+    /// Holders that keep the loaders alive; kinds that hold the most loaders first.
     pub holders: Vec<LoaderHolder>,
-    /// Paths that keep the first loaders alive, with the kind of the holder.
+    /// Paths that keep the first loaders alive, with the kind of holder on each.
     pub paths: Vec<(ObjectId, LoaderHolderKind, RootPath)>,
 }
 
 impl LoaderGroup {
-    /// Returns the form of accumulation.
+    /// Returns the form of accumulation of the group.
     fn reason(&self) -> Reason {
         let class = self.defines.clone().or_else(|| self.class.clone());
         Reason::Loaders {
@@ -104,7 +104,7 @@ impl LoaderGroup {
         }
     }
 
-    /// Describes the evidence for the verdict.
+    /// Describes the evidence for the verdict on the group.
     fn evidence(&self) -> String {
         let what =
             if self.are_closed { "they are closed" } else { "each has its own classes of the same names" };
@@ -112,7 +112,7 @@ impl LoaderGroup {
     }
 }
 
-/// Groups of loaders before their paths are searched, largest retained size first.
+/// Groups of class loaders before their paths are searched, largest retained size first.
 #[derive(Debug, Default)]
 pub struct Loaders(Vec<LargeGroup>);
 
@@ -131,8 +131,8 @@ impl Loaders {
         Ok(Self(found))
     }
 
-    /// Returns the groups whose retained size is spread over many loaders, with their numbers: not those in which one
-    /// loader has nearly all of it.
+    /// Returns the groups whose retained size is spread over many loaders, with their numbers; groups in which one loader has
+    /// nearly all of it are omitted.
     pub(super) fn that_accumulate(&self) -> impl Iterator<Item = (usize, &LargeGroup)> {
         self.0.iter().enumerate().filter(|(_, found)| {
             let all = found.of_loaders.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
@@ -140,7 +140,7 @@ impl Loaders {
         })
     }
 
-    /// Returns a group.
+    /// Returns the group with a number.
     pub(super) fn get(&self, group: usize) -> Option<&LargeGroup> {
         self.0.get(group)
     }
@@ -198,7 +198,7 @@ impl Loaders {
     }
 }
 
-/// Returns whether enough loaders that can be freed define a class of one name.
+/// Returns whether there are enough loaders that can be freed and define a class of the same name.
 fn has_many_loaders(summary: &Summary) -> bool {
     let mut loaders: FxHashMap<&str, usize> = FxHashMap::default();
     for class in summary.classes().iter().filter(|class| class.is_dumped()) {

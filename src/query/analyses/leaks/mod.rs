@@ -78,7 +78,7 @@ const TOLD_MEMBERS: usize = 10;
 /// Number of rows for the largest holders if nothing is suspect.
 const TOLD_LARGEST: usize = 5;
 
-/// Number of objects of a suspect: one or several.
+/// Kind of a suspect: one object or a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SuspectKind {
     /// One object.
@@ -97,10 +97,10 @@ impl SuspectKind {
     }
 }
 
-/// Nature of a suspect.
+/// Kind of object that a suspect is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspectObject {
-    /// An object that is none of the following.
+    /// An object that is not a class object, class loader or thread.
     Instance,
     /// One or several class objects.
     Class,
@@ -125,11 +125,11 @@ impl SuspectObject {
 /// Rule by which a suspect was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspectRule {
-    /// One of Eclipse MAT's: an object that only GC roots dominate, or several of a class.
+    /// One of Eclipse MAT's rules: an object that only GC roots dominate, or several such objects of a class.
     Mat,
     /// A store within a holder.
     Below,
-    /// A leak that a framework's rule reports.
+    /// A framework's rule, which reports a leak.
     Framework,
     /// Memory outside of the heap.
     OffHeap,
@@ -153,16 +153,16 @@ impl SuspectRule {
 /// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeakVerdict {
-    /// Most is in the elements of a container, many children of one class, one chain, one buffer, or many similar threads or
-    /// loaders, and nothing bounds it; or a queue is filled to its bound.
+    /// Memory accumulates: most of it is in the elements of a container, many children of one class, one chain, one buffer, or
+    /// many similar threads or loaders, and nothing bounds it; or a queue is filled to its bound.
     Accumulation,
-    /// The object is above parts of different kinds.
+    /// The object merely holds parts of different kinds.
     Holder,
     /// Memory that the program is meant to hold: a table, or a cache within its bound.
     Content,
     /// Memory that a running thread works on.
     InProgress,
-    /// Memory that the JVM and its libraries also have in an idle program.
+    /// Memory that the JVM and its libraries have in an idle program as well.
     Platform,
     /// Memory that is mostly waste and does not grow.
     Waste,
@@ -182,12 +182,12 @@ impl LeakVerdict {
     }
 }
 
-/// Identification of an object.
+/// An object, with class and label.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedObject {
     /// Object ID.
     pub object: ObjectId,
-    /// Class of the object; for a class object, the class that it represents. `None` if it is not in the dump.
+    /// Class of the object; for a class object, the represented class. `None` if the class is not in the dump.
     pub class: Option<String>,
     /// `true` for a class object.
     pub is_class_object: bool,
@@ -197,12 +197,12 @@ pub struct NamedObject {
     pub retained_bytes: u64,
 }
 
-/// Another holder of the accumulated objects.
+/// An object that holds the accumulated objects as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHolder {
-    /// Its name by a framework's rule.
+    /// Name of the object by a framework's rule.
     pub called: Option<String>,
-    /// The object, if there is no such name.
+    /// Description of the object, if it has no such name.
     pub holder: Holder,
 }
 
@@ -217,12 +217,12 @@ pub struct MapEntry {
     pub thread: Option<String>,
 }
 
-/// Extent of the evidence that is read.
+/// Amount of evidence that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeakEvidence {
-    /// Only the evidence that sentences need.
+    /// Only the evidence that is needed for sentences.
     Sentences,
-    /// In addition, the classes of all objects that each suspect retains.
+    /// All evidence, including the classes of all objects that each suspect retains.
     All,
 }
 
@@ -240,11 +240,11 @@ pub struct NamedElements {
 pub struct Suspect {
     /// Rule by which it was found.
     pub rule: SuspectRule,
-    /// Number of the suspect by MAT's rules that this row judges.
+    /// For a judgement of a suspect found by MAT's rules: the number of that suspect.
     pub of_mat: Option<usize>,
-    /// One object, or several.
+    /// One object, or a group.
     pub kind: SuspectKind,
-    /// Nature of the suspect.
+    /// Kind of object that the suspect is.
     pub what: SuspectObject,
     /// Verdict on the suspect.
     pub verdict: LeakVerdict,
@@ -260,22 +260,23 @@ pub struct Suspect {
     pub members: Vec<NamedObject>,
     /// Class of the members of a group.
     pub group_class: Option<String>,
-    /// Loader of the class, or for a class object, of the class that it represents. 0 is the boot loader.
+    /// Loader of the object's class; for a class object, the loader of the represented class. 0 is the boot loader.
     pub loader: ObjectId,
-    /// The accumulation point.
+    /// Accumulation point, if there is one.
     pub point: Option<NamedObject>,
-    /// Subject of the evidence: the accumulation point, or the first link of the chain that leads there; for a group,
+    /// Object that the evidence is about: the accumulation point, or the first link of the chain that leads there; for a group,
     /// its accumulation point or the member with the largest retained size.
     pub base: NamedObject,
     /// Size retained by the accumulation point, by the chain that leads to it, or by the group.
     pub accumulated_bytes: u64,
     /// Form of accumulation; `None` if memory does not accumulate.
     pub reason: Option<Reason>,
-    /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
+    /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds the
+    /// collection.
     pub place: Option<Holder>,
     /// The map entry that contains a buffer.
     pub entry: Option<MapEntry>,
-    /// Its name from the program; `None` if it has none.
+    /// Name that the program gave to the suspect, if there is one.
     pub named: Option<String>,
     /// The accumulated objects, if a framework's rule names them.
     pub elements: Option<NamedElements>,
@@ -283,7 +284,7 @@ pub struct Suspect {
     pub framework: Option<FrameworkDescription>,
     /// Other holders of the accumulated objects, with their names by frameworks' rules.
     pub also_held_by: Vec<OtherHolder>,
-    /// Largest parts of a holder's retained size.
+    /// Largest parts of the retained size, if the suspect is a holder.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
     pub accumulated: Vec<ContentsLevel>,
@@ -297,62 +298,61 @@ pub struct Suspect {
     pub paths: Option<Paths>,
     /// Collection that the accumulation point belongs to.
     pub collection: Option<CollectionFacts>,
-    /// ThreadLocals whose values these threads hold, largest retained size first.
+    /// ThreadLocals whose values the suspect's threads hold, largest retained size first.
     pub thread_locals: Vec<ThreadLocalUse>,
     /// Innermost non-JDK frame of the thread with the largest retained size.
     pub frame: Option<Frame>,
-    /// `true` if the suspect is or includes the thread with an OutOfMemoryError.
+    /// `true` if the suspect is or includes the thread that ran out of memory.
     pub is_oom_thread: bool,
-    /// `true` if soft references keep the accumulated memory alive, or most of it is held by them: the JVM may clear
-    /// them.
+    /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
     pub is_behind_soft: bool,
     /// Evidence for the verdict.
     pub evidence: Vec<String>,
     /// Memory outside of the heap, if the suspect is about it.
     pub off_heap: Option<OffHeapUse>,
-    /// Number of the group of class loaders, if the suspect is one.
+    /// Number of the group of class loaders, if the suspect is such a group.
     pub loader_group: Option<usize>,
     /// The container in which memory accumulates.
     pub container: Option<Container>,
-    /// Verdict by MAT's rules alone, for suspects found by them; these miss elements of several classes.
+    /// Verdict by MAT's rules alone, for suspects found by MAT's rules, which miss containers with elements of several classes.
     pub mat_verdict: Option<LeakVerdict>,
     /// Waste of one kind that makes up at least half of a store within a holder.
     pub wasted: Option<WastedPart>,
-    /// Numbers of holders by MAT's rules of which it explains most.
+    /// Numbers of the holders found by MAT's rules most of which the suspect explains.
     pub covers: Vec<usize>,
-    /// Numbers of other suspects whose paths share a prefix with this one's.
+    /// Numbers of other suspects whose paths share a prefix with the path of this one.
     pub related: Vec<usize>,
 }
 
 impl Suspect {
-    /// Returns the ThreadLocal that holds most of the memory, if there is one.
+    /// Returns the ThreadLocal whose values are most of the memory, if there is one.
     pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
         let first = self.thread_locals.first()?;
         first.is_most_of(self.retained_bytes).then_some(first)
     }
 
-    /// Returns our verdict; `None` for suspects by MAT's rules, which have separate rows for our judgement.
+    /// Returns our verdict; `None` for suspects found by MAT's rules, since our judgement of them is in separate rows.
     pub fn own_verdict(&self) -> Option<LeakVerdict> {
         (self.rule != SuspectRule::Mat).then_some(self.verdict)
     }
 
-    /// Returns whether the suspect is to be judged.
+    /// Returns whether the suspect has to be judged, because memory accumulates in it according to our verdict.
     fn is_judged(&self) -> bool {
         self.own_verdict() == Some(LeakVerdict::Accumulation)
     }
 
-    /// Returns whether it was found by MAT's rules.
+    /// Returns whether the suspect, or the suspect that it judges, was found by MAT's rules.
     pub fn is_by_mat(&self) -> bool {
         self.rule == SuspectRule::Mat || self.of_mat.is_some()
     }
 
-    /// Returns whether another row covers it: our judgement of a suspect by MAT's rules.
+    /// Returns whether another row covers the suspect: our judgement of a suspect found by MAT's rules.
     pub fn is_told_elsewhere(&self) -> bool {
         self.rule == SuspectRule::Mat && self.verdict != LeakVerdict::Holder
     }
 
-    /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
-    /// accumulated objects.
+    /// Returns the size that the suspect's sentence explains: the size of the ThreadLocal's values, of the threads, or else of
+    /// the accumulated objects.
     pub fn explained_bytes(&self) -> u64 {
         if let Some(off_heap) = &self.off_heap {
             return off_heap.buffers.bytes;
@@ -368,8 +368,8 @@ impl Suspect {
         }
     }
 
-    /// Returns the container whose elements the suspect's sentence names: threads, loaders, buffers, and what a
-    /// framework's rule names or calls a leak have separate sentences.
+    /// Returns the container whose elements the suspect's sentence names. `None` if another sentence applies: for threads,
+    /// loaders, buffers, and objects that a framework's rule names or calls a leak.
     pub fn told_container(&self) -> Option<&Container> {
         let is_told = matches!(self.reason, Some(Reason::Children { .. } | Reason::Chain { .. }))
             && self.rule != SuspectRule::Framework
@@ -386,19 +386,19 @@ pub struct Leaks {
     pub reachable_bytes: u64,
     /// Size that a suspect must exceed.
     pub threshold_bytes: u64,
-    /// Suspects by MAT's rules, largest retained size first, then all others.
+    /// Suspects: first those found by MAT's rules, largest retained size first, then all others.
     pub suspects: Vec<Suspect>,
     /// Applications whose classes several loaders define, largest retained size first.
     pub loaders: Vec<LoaderGroup>,
-    /// Conclusions: memory outside of the heap, then largest retained size of the cause first.
+    /// Conclusions: memory outside of the heap first, then by retained size of the cause, largest first.
     pub conclusions: Vec<Conclusion>,
-    /// Largest holders, if nothing is suspect.
+    /// Largest holders of the heap, if nothing is suspect.
     pub largest: Vec<Holder>,
     /// Retained size of the largest place that explains the heap.
     pub largest_place_bytes: u64,
-    /// By place that explains the heap: number of the suspect that explains the same objects.
+    /// By place that explains the heap: number of the suspect that explains the place's objects.
     pub suspect_of_place: Vec<Option<usize>>,
-    /// Size that all conclusions explain together: memory that several explain counts once.
+    /// Size that all conclusions explain together; memory that several explain counts once.
     pub concluded_bytes: u64,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
@@ -412,18 +412,18 @@ pub struct Leaks {
 struct SuspectCandidate {
     kind: SuspectKind,
     class: Option<ClassNumber>,
-    /// The object, or the members in ascending order of position: largest retained size first.
+    /// Position of the object, or positions of the members in ascending order, which is by retained size, largest first.
     positions: Vec<TreePosition>,
     retained_bytes: u64,
     shallow_bytes: u64,
     point: Option<ObjectIndex>,
     chain: Option<Chain>,
     common: Option<CommonPath>,
-    /// The store, of a candidate within a holder.
+    /// The store, if the candidate is within a holder.
     store: Option<Store>,
 }
 
-/// Finds the suspects, which retain more than `percent` of the reachable bytes, and reads the evidence.
+/// Finds the suspects, which retain more than `percent` percent of the reachable bytes, and reads their evidence.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
@@ -516,8 +516,8 @@ pub fn leaks(dump: &Dump<'_>, percent: u8, places: &HeapPlaces, evidence: LeakEv
     Ok(leaks)
 }
 
-/// Adds a row for each suspect by MAT's rules that is more than a holder: the rows by MAT's rules only show MAT's
-/// result.
+/// Adds a row with our judgement for each suspect found by MAT's rules that is more than a holder: the original rows show only
+/// MAT's result.
 fn add_judgements(
     graph: &ObjectGraph,
     rows: &mut Vec<Suspect>,

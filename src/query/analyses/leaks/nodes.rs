@@ -1,4 +1,4 @@
-//! Nodes of one class at a place: chains and trees, each with a head that holds the others.
+//! Nodes of one class at a place: chains and trees, each with a head that dominates the other nodes.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
@@ -14,12 +14,12 @@ const MIN_NODES: usize = 10;
 pub(super) enum NodeForm {
     /// Each head holds a chain.
     Chains,
-    /// There is a tree among them.
+    /// Some heads hold a tree.
     Trees,
 }
 
-/// Returns the form of the nodes of `heads`, of which there are `count` in total, including small ones; `None` unless
-/// those that hold many nodes of their class retain most of `bytes`. There may also be heads without other nodes.
+/// Returns the form of the nodes of `heads`; `count` is the total number of nodes, including small ones. `None` unless the
+/// heads with many nodes of their class retain most of `bytes`. Other heads may have no further nodes.
 pub(super) fn form(graph: &ObjectGraph, heads: &[TreePosition], count: u64, bytes: u64) -> Option<NodeForm> {
     let holding = heads.iter().filter(|head| holds_many(graph, **head));
     let holding = holding.fold(0u64, |sum, head| sum.saturating_add(graph.tree.retained_bytes(*head)));

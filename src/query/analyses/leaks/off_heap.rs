@@ -1,7 +1,7 @@
 //! Off-heap memory that objects represent: direct and mapped ByteBuffers.
 //!
-//! Each piece of memory counts once: slices and duplicates reference the buffer that they are views of in `att`. A
-//! single dump shows how much there is and who holds it, not whether it grows.
+//! Each piece of memory counts once: slices and duplicates refer in `att` to the buffer of which they are views. A single dump
+//! shows how much memory there is and who holds it, but not whether it grows.
 
 use hprof_index::Dump;
 use std::cmp::Reverse;
@@ -28,15 +28,17 @@ const TOLD_OWNERS: usize = 5;
 /// Maximum number of buffers whose owners are searched, largest first.
 const MAX_OWNED: usize = 1000;
 
-/// Minimum percentage of the limit for direct buffers to be a suspect.
+/// Minimum percentage of the limit of direct buffers for the buffers to be a suspect.
 const NEAR_LIMIT_PERCENT: u64 = 90;
-/// Minimum size of off-heap memory for a suspect: as a fraction of the heap, 1/N, and in bytes.
+/// Minimum size of off-heap memory for a suspect, as a fraction of the heap, 1/N.
 const PART_OF_HEAP: u64 = 3;
+/// Minimum size of off-heap memory for a suspect, in bytes.
 const MUCH: u64 = 32 << 20;
 /// Minimum size of direct buffers for a suspect, as a fraction of their limit, 1/N.
 const PART_OF_LIMIT: u64 = 10;
-/// Maximum number of errors whose messages are read, and of characters of each.
+/// Maximum number of errors whose messages are read.
 const MAX_ERRORS: usize = 64;
+/// Maximum number of characters of an error's message that are read.
 const MAX_MESSAGE: usize = 256;
 
 /// Number and size of buffers.
@@ -48,19 +50,19 @@ pub struct Buffers {
     pub bytes: u64,
 }
 
-/// Owner of buffers.
+/// A field that leads to buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferOwner {
     /// Nearest field of an application class that leads to the buffers; `None` if none is near.
     pub field: Option<String>,
-    /// Number and size of the buffers.
+    /// Number and size of the buffers to which it leads.
     pub buffers: Buffers,
 }
 
-/// Off-heap memory.
+/// Off-heap memory of a dump, and the limits of the JVM for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OffHeap {
-    /// Direct ByteBuffers, without views of others and without files that the JDK maps for itself.
+    /// Direct ByteBuffers, excluding views of other buffers and files that the JDK maps for its own use.
     pub direct: Buffers,
     /// Mapped files.
     pub mapped: Buffers,
@@ -70,16 +72,16 @@ pub struct OffHeap {
     pub reserved_bytes: Option<u64>,
     /// Limit of reserved bytes, if the dump contains it.
     pub limit_bytes: Option<u64>,
-    /// Largest direct buffer that is reachable.
+    /// Largest reachable direct buffer.
     largest: Option<ObjectIndex>,
 }
 
-/// Off-heap memory of a suspect.
+/// Off-heap memory that a suspect is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffHeapUse {
     /// Direct buffers.
     pub buffers: Buffers,
-    /// Field that leads to most of them.
+    /// Field that leads to most of the buffers.
     pub field: Option<String>,
     /// Limit of direct buffers in bytes, if the dump contains it.
     pub limit_bytes: Option<u64>,
@@ -123,8 +125,8 @@ pub(crate) fn off_heap(dump: &Dump<'_>) -> OffHeap {
     found
 }
 
-/// Returns the memory outside of the heap if it is a suspect, the largest buffer, and the evidence: it is near its
-/// limit, an allocation failed, or it is large compared with the heap.
+/// Returns the suspect for off-heap memory, if it is near its limit, an allocation failed, or it is large compared with the
+/// heap; with the largest buffer and the evidence.
 pub(super) fn suspect(
     objects: &ObjectReader<'_>,
     found: &OffHeap,
@@ -232,8 +234,8 @@ fn owners(edges: &Edges<'_>, buffers: &[NativeBuffer]) -> Vec<BufferOwner> {
     owners
 }
 
-/// Groups buffers by the field of an object that leads to them. `held` are the objects that it references itself, one
-/// per buffer, with the buffer's size.
+/// Groups buffers by the field through which an object leads to them. `held` contains the objects that it references itself,
+/// one per buffer, and the size of the buffer.
 fn fields(
     edges: &Edges<'_>,
     owner: ObjectIndex,
@@ -252,14 +254,14 @@ fn fields(
     of_field
 }
 
-/// Returns the class name of an object, or for a class object, of the class that it represents.
+/// Returns the class name of an object; for a class object, the name of the represented class.
 fn name<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<&'a str> {
     let class = edges.class_of_class_object(object).or_else(|| edges.dump.graph.objects.class(object))?;
     Some(edges.dump.summary.class_name(edges.dump.summary.class(class)?))
 }
 
-/// Returns the nearest object of an application class that leads to a buffer, and the next object on that path.
-/// Cleaners reference buffers as well, so the dominator of one does not help.
+/// Returns the nearest object of an application class that leads to a buffer, and the next object on that path. The buffer's
+/// dominator is not used, since cleaners reference buffers as well.
 fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectIndex)> {
     let mut seen: FxHashSet<ObjectIndex> = [buffer].into_iter().collect();
     let mut queue = vec![buffer];

@@ -1,8 +1,8 @@
 //! Other holders of accumulated objects, which are freed only if all holders release them.
 //!
-//! Objects that several holders reference are dominated by none of them. From a sample of the objects, references are
-//! followed back as long as there is a single referrer, and then to the objects below the common dominator that contain the
-//! referrers. Those that are the same for nearly all of the sample are holders.
+//! Objects that several holders reference are dominated by none of them. From a sample of the objects, references are followed
+//! back as long as there is a single referrer, and then to the objects below the common dominator that contain the referrers.
+//! Objects that are found for nearly all of the sample are holders.
 
 use rustc_hash::FxHashMap;
 
@@ -14,19 +14,20 @@ use hprof_model::objects::strength::Exclusions;
 
 use super::contents;
 
-/// Number of objects examined.
+/// Maximum number of objects in a sample.
 const SAMPLE: usize = 32;
 /// Minimum number of objects for a sample.
 const MANY: usize = 10;
-/// Maximum number of referrers of an object, and of single referrers followed one after another.
+/// Maximum number of referrers of an object that are examined.
 const MAX_REFERRERS: usize = 64;
+/// Maximum number of single referrers that are followed one after another.
 const MAX_HOPS: usize = 8;
 /// Maximum number of objects searched backwards from one object.
 const MAX_NEAR: usize = 256;
 /// Maximum number of holders.
 const MAX_HOLDERS: usize = 64;
 
-/// Returns the holders of nearly all of some objects, except those that contain `known`.
+/// Returns the objects that hold nearly all of the given objects, except objects that contain `known`.
 pub(super) fn other_holders(
     edges: &Edges<'_>,
     positions: &[TreePosition],
@@ -63,8 +64,8 @@ pub(super) fn other_holders(
     found.into_iter().take(MAX_HOLDERS).filter_map(|(_, (_, common))| tree.object_at(common)).collect()
 }
 
-/// Returns the nearest object that leads to nearly all of some objects and is one of the `wanted`, regardless of the
-/// objects in between; excludes those that contain `known`.
+/// Returns the nearest of the `wanted` objects that leads to nearly all of the given objects, regardless of the objects in
+/// between. Objects that contain `known` are excluded.
 pub(super) fn common_holder(
     edges: &Edges<'_>,
     positions: &[TreePosition],
@@ -101,7 +102,7 @@ pub(super) fn common_holder(
     found.into_iter().map(|(object, _)| object).find(|object| wanted(*object))
 }
 
-/// Returns an object and those that lead to it by strong references, nearest first.
+/// Returns an object and the objects that lead to it by strong references, nearest first.
 fn backwards(edges: &Edges<'_>, object: ObjectIndex) -> Vec<ObjectIndex> {
     let mut seen = vec![object];
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Positions in the dominator tree of suspects: their sizes, and the common sizes of several.
+//! Positions of suspects in the dominator tree: their sizes, and the size that several have in common.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
@@ -6,19 +6,19 @@ use hprof_index::graph::tree::Tree;
 
 use super::{Suspect, SuspectKind, SuspectRule};
 
-/// Returns the sum of the retained sizes of objects of which none dominates another.
+/// Returns the sum of the retained sizes of objects, of which none may dominate another.
 pub(super) fn retained_bytes(tree: &Tree, positions: &[TreePosition]) -> u64 {
     positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
 }
 
-/// Returns whether a position is one of others or below one. None of the others dominates another; they are ascending.
+/// Returns whether a position is in `others` or below one of them. The others must be ascending, and none may dominate another.
 pub(super) fn is_within(tree: &Tree, position: TreePosition, others: &[TreePosition]) -> bool {
     let before = others.split_at(others.partition_point(|other| *other <= position)).0;
     before.last().is_some_and(|above| position < tree.end(*above))
 }
 
-/// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object dominates
-/// another; `others` are ascending.
+/// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object may dominate another;
+/// `others` must be ascending.
 pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> u64 {
     let common = some.iter().map(|position| {
         if is_within(tree, *position, others) {
@@ -31,7 +31,7 @@ pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePos
     common.fold(0, u64::saturating_add)
 }
 
-/// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.
+/// Returns the positions where the memory of a suspect accumulates: its members, or the object that its evidence is about.
 pub(super) fn accumulated_at(
     graph: &ObjectGraph,
     suspect: &Suspect,

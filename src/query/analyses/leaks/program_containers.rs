@@ -1,6 +1,6 @@
-//! Containers of the program whose elements lead to the objects that a thread or a library's container holds: 400
-//! requests in a map, each with a reader that other objects also reference. By the dominator tree the map holds
-//! nothing, but it is the part that the program's developers can change.
+//! Containers of the program whose elements lead to the objects that a thread or a library's container holds, such as 400
+//! requests in a map, each with a reader that other objects reference as well. By the dominator tree the map holds nothing, but
+//! it is the part that the program's developers can change.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -29,15 +29,15 @@ use super::{LeakVerdict, Suspect, SuspectKind, SuspectObject, SuspectRule};
 
 /// Minimum number of elements of a container that explains other objects.
 const MIN_ELEMENTS: u64 = 10;
-/// Maximum difference between the number of elements and of the objects that they lead to, as a percentage of these.
+/// Maximum difference between the number of elements and the number of the objects that they lead to, in percent of the latter.
 const MAX_DIFFERENCE: u64 = 10;
 /// Maximum number of elements from which references are followed.
 const MAX_STARTS: usize = 64;
-/// Maximum number of elements that are read to choose some.
+/// Maximum number of elements that are read to select those from which references are followed.
 const MAX_READ: u64 = 1 << 20;
 /// Minimum percentage of the elements that lead to different objects.
 const MIN_LEADING: u64 = 90;
-/// Maximum number of references from an element to its object.
+/// Maximum number of references from an element to the object that it leads to.
 const MAX_STEPS: u32 = 6;
 /// Maximum number of objects that are visited for an element.
 const MAX_VISITED: usize = 512;
@@ -45,18 +45,18 @@ const MAX_VISITED: usize = 512;
 const MAX_REFERENCES: usize = 1 << 10;
 /// Maximum number of references that are examined for all suspects of a heap.
 const MAX_LOOKED_AT_REFERENCES: u64 = 1 << 23;
-/// Maximum number of objects per element for them to be parts of the elements.
+/// Maximum number of objects per element for the objects to be parts of the elements.
 const FEW_PARTS: u64 = 10;
 /// Maximum number of containers that are examined for objects of one class.
 const MAX_LOOKED_AT: usize = 16;
 /// Maximum number of objects that are visited to find the objects that a container retains.
 const MAX_WALKED: u32 = 1 << 26;
 
-/// A container to name instead of another holder.
+/// A container that a suspect names instead of another holder.
 struct PreferredContainer {
     container: Container,
     object: ObjectIndex,
-    /// Evidence for naming it.
+    /// Evidence for naming the container.
     evidence: String,
 }
 
@@ -68,12 +68,12 @@ struct ProgramContainers<'r, 'a> {
     left: Cell<u64>,
 }
 
-/// Objects that a container is to explain.
+/// Objects whose memory a container should explain.
 struct ExplainedObjects<'s> {
     class: &'s str,
     objects: u64,
     retained_bytes: u64,
-    /// These objects or their dominators, ascending; none dominates another.
+    /// Positions of the objects or of their dominators, ascending; none dominates another.
     tops: &'s [TreePosition],
 }
 
@@ -82,8 +82,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         Self { reader, places, left: Cell::new(MAX_LOOKED_AT_REFERENCES) }
     }
 
-    /// Returns a container of the program that has about as many elements as there are `objects`, each of which leads
-    /// to one of these. Excludes containers of the library `but`.
+    /// Returns a container of the program with about as many elements as there are `objects`, each of which leads to one of
+    /// these. Containers of the library `but` are excluded.
     fn leading_to(&self, objects: &ExplainedObjects<'_>, but: &str) -> Option<&'r Container> {
         let is_alike = |one: &&Container| {
             one.elements >= MIN_ELEMENTS
@@ -95,7 +95,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         of_program.find(|one| self.leads(one, objects))
     }
 
-    /// Returns the container to name instead of the holder of a suspect's objects.
+    /// Returns the container to name instead of the holder of a suspect's objects, if there is one.
     fn find_preferred(&self, row: &Suspect, tops: &[TreePosition]) -> Option<PreferredContainer> {
         let addresses = &self.reader.dump.graph.objects.addresses;
         let (class, objects, retained_bytes) = match (&row.reason, &row.group_class) {
@@ -128,15 +128,16 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         are_parts.then_some(PreferredContainer { container, object, evidence })
     }
 
-    /// Returns whether a field of a class of the program, not of the library `but`, holds a container.
+    /// Returns whether a field of a class of the program holds a container. Classes of the library `but` do not belong to the
+    /// program.
     fn is_of_program(&self, container: &Container, but: &str) -> bool {
         let object = self.reader.dump.graph.objects.addresses.index_of(container.object);
         let field = object.and_then(|object| self.reader.holders.place(object, false).field);
         field.is_some_and(|field| library(&field.class) != but && self.reader.is_of_program(&field.class))
     }
 
-    /// Returns whether most elements each lead to a different one of the objects by strong references, and these have
-    /// at least half of the average size.
+    /// Returns whether most of the elements each lead to a different one of the objects by strong references, and the objects
+    /// reached have at least half of the average size.
     fn leads(&self, container: &Container, objects: &ExplainedObjects<'_>) -> bool {
         let (graph, tree) = (self.reader.dump.graph, &self.reader.dump.graph.tree);
         let is_below = |object: ObjectIndex| {
@@ -160,7 +161,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         !starts.is_empty() && is_share(found.len() as u64, starts.len() as u64, MIN_LEADING) && is_as_large
     }
 
-    /// Returns some elements of a JDK collection, evenly distributed.
+    /// Returns a sample of the elements of a JDK collection, evenly distributed.
     fn elements(&self, container: &Container) -> Vec<ObjectIndex> {
         let addresses = &self.reader.dump.graph.objects.addresses;
         let collections = self.reader.evidence.collections();
@@ -174,7 +175,7 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
         entries.filter_map(|entry| addresses.index_of(entry.value.reference()?)).collect()
     }
 
-    /// Returns the nearest object that `is_meant` and is reachable by strong references.
+    /// Returns the nearest object for which `is_meant` is true and that is reachable by strong references.
     fn nearest(&self, start: ObjectIndex, is_meant: &dyn Fn(ObjectIndex) -> bool) -> Option<ObjectIndex> {
         let graph = self.reader.dump.graph;
         let edges = &self.reader.evidence.view.edges;
@@ -207,8 +208,8 @@ impl<'r, 'a> ProgramContainers<'r, 'a> {
 }
 
 impl EvidenceReader<'_> {
-    /// Returns whether a class is of the program, as far as known: `main` starts in its classes, or another thread if
-    /// `main` has ended or only launches the program.
+    /// Returns whether a class belongs to the program, as far as known: the class in which `main` starts does, or that of
+    /// another thread if `main` has ended or only launches the program.
     pub(super) fn is_of_program(&self, class: &str) -> bool {
         let of = library(class);
         let is_of_threads =
@@ -218,7 +219,7 @@ impl EvidenceReader<'_> {
 }
 
 impl Suspect {
-    /// Returns whether the suspect is about a container, or names it as another holder of its objects.
+    /// Returns whether the suspect is about a container, or names the container as another holder of its objects.
     fn names(&self, container: ObjectId) -> bool {
         self.container.as_ref().is_some_and(|own| own.object == container)
             || self.also_held_by.iter().any(|other| other.holder.object == container)
@@ -226,8 +227,8 @@ impl Suspect {
 }
 
 impl Suspects {
-    /// Adds the containers of the program that explain the parts of a holder: usually the thread that runs the
-    /// program. Their sizes are those retained by strong references.
+    /// Adds suspects for the containers of the program that explain the parts of a holder, which is usually the thread that
+    /// runs the program. Their sizes are what strong references from the containers retain.
     pub(super) fn add_program_containers(
         &mut self,
         graph: &ObjectGraph,
@@ -287,7 +288,7 @@ impl Suspects {
         }
     }
 
-    /// Returns whether more than half of a suspect's memory would be freed with a container.
+    /// Returns whether more than half of a suspect's memory would be freed together with a container.
     fn is_explained(&self, graph: &ObjectGraph, freed: &StronglyRetained) -> bool {
         let tree = &graph.tree;
         let is_freed =
@@ -298,9 +299,9 @@ impl Suspects {
         })
     }
 
-    /// Replaces holders in libraries by the container of the program whose elements lead to the same objects, and
-    /// objects with several holders by the collection that contains them directly or indirectly. Suspects caused by
-    /// the same container are merged.
+    /// Replaces holders in libraries by the container of the program whose elements lead to the same objects, and replaces
+    /// objects with several holders by the collection that contains them directly or indirectly. Suspects caused by the same
+    /// container are merged.
     pub(super) fn prefer_containers(&mut self, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
         let search = ProgramContainers::new(reader, places);
         let mut known: Vec<(usize, ObjectId)> = Vec::new();
@@ -332,7 +333,7 @@ impl Suspects {
         self.merge(&reader.dump.graph.tree, &removed);
     }
 
-    /// Merges rows into others, given the numbers of both.
+    /// Merges rows into others; each pair contains the numbers of the removed and of the remaining row.
     fn merge(&mut self, tree: &Tree, removed: &[(usize, usize)]) {
         for (at, into) in removed.iter().rev() {
             let (row, positions) = (self.rows.remove(*at), self.positions.remove(*at));

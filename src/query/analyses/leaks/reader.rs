@@ -1,4 +1,4 @@
-//! Evidence for a suspect, read from its objects.
+//! Reading of the evidence for a suspect from its objects.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ use hprof_model::threads::frames::Frame;
 
 /// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
-/// Packages of launchers, which start other programs and run their own threads in addition.
+/// Packages of launchers, which start other programs and run additional threads of their own.
 const LAUNCHERS: [&str; 6] = [
     "org.apache.catalina.",
     "org.apache.coyote.",
@@ -47,7 +47,7 @@ pub(super) fn is_launcher(class: &str) -> bool {
     LAUNCHERS.iter().any(|launcher| class.starts_with(launcher))
 }
 
-/// Reader of the evidence.
+/// Reader of the evidence for the suspects of a dump.
 pub(super) struct EvidenceReader<'a> {
     pub(super) dump: Dump<'a>,
     pub(super) evidence: Evidence<'a>,
@@ -56,8 +56,8 @@ pub(super) struct EvidenceReader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
-    /// Prefix of the names of the program's classes: that of the class in which the thread `main` starts, unless it
-    /// only launches the program.
+    /// Prefix of the names of the program's classes: the package of the class in which the thread `main` starts, unless that
+    /// class only launches the program.
     pub(super) program: Option<String>,
     extent: LeakEvidence,
 }
@@ -93,6 +93,7 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
+    /// Reads the evidence for a candidate.
     pub(super) fn suspect(&self, candidate: SuspectCandidate) -> Suspect {
         let tree = &self.dump.graph.tree;
         let SuspectCandidate {
@@ -313,9 +314,9 @@ impl<'a> EvidenceReader<'a> {
         })
     }
 
-    /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
-    /// that retains most of the tree is meaningless to a reader. Objects that reference others of their class without
-    /// being nodes are not skipped: loaders, threads.
+    /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`, since a subtree that
+    /// retains most of a tree is meaningless to a reader. Objects that reference others of their class without being nodes,
+    /// such as loaders and threads, are not skipped.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
         let (tree, objects) = (&self.dump.graph.tree, &self.dump.graph.objects);
         let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
@@ -337,7 +338,7 @@ impl<'a> EvidenceReader<'a> {
         self.all_threads.own_frame(thread)
     }
 
-    /// Describes another holder of the accumulated objects; `known` is its description by a framework's rule.
+    /// Describes another holder of the accumulated objects; `known` is the holder's description by a framework's rule.
     pub(super) fn other_holder(
         &self,
         known: Option<&FrameworkDescription>,
@@ -352,7 +353,7 @@ impl<'a> EvidenceReader<'a> {
         OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object, false) } }
     }
 
-    /// Returns the members of a group that retain most.
+    /// Returns the members of a group that retain the most.
     pub(super) fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
         let mut positions = positions.to_vec();
         positions.sort_rows_by_key(|position| {
@@ -373,7 +374,7 @@ impl<'a> EvidenceReader<'a> {
             .map_or("", |class| self.class_name(class))
     }
 
-    /// Returns an object that is a class loader, or for a class object, the loader of the class that it represents.
+    /// Returns the class loader that an object is; for a class object, the loader of the represented class.
     pub(super) fn loader_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         match self.dump.graph.class_of_class_object(object) {
             Some(class) => {
@@ -435,8 +436,8 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which its threads'
-    /// names differ, and its threads, largest retained size first.
+    /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which the names of its
+    /// threads differ, and its threads, largest retained size first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
         let tree = &self.dump.graph.tree;
         let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
@@ -455,8 +456,8 @@ impl<'a> EvidenceReader<'a> {
         Some((Some(name).filter(|_| is_told), members))
     }
 
-    /// Returns the method that most of some threads are in, by the innermost non-JDK frame. Many threads have few
-    /// distinct stacks, and the threads with the largest retained size are enough.
+    /// Returns the method that most of the given threads run: their innermost frame outside the JDK. Many threads have few
+    /// distinct stacks, so the threads with the largest retained size are enough.
     fn method_of(&self, threads: &[TreePosition]) -> InOnePlace {
         let asked = threads.iter().take(MAX_STACKS);
         let mut methods = FxHashMap::<Option<String>, usize>::default();
@@ -477,7 +478,7 @@ impl<'a> EvidenceReader<'a> {
         }
     }
 
-    /// Adds the common name and method to threads that one object dominates.
+    /// Adds the common name and method to `reason`, if it is about threads that one object dominates.
     fn with_place_of_threads(&self, reason: Reason, above: TreePosition) -> Reason {
         let Reason::Threads { threads, retained_bytes, .. } = reason else { return reason };
         let tree = &self.dump.graph.tree;

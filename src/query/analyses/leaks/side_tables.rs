@@ -1,5 +1,5 @@
-//! Side tables of class loaders: maps whose keys are their classes, or the loaders themselves, such as a cache of
-//! data about each class. They belong to the conclusion about the loaders, and are not a separate cause.
+//! Side tables of class loaders: maps whose keys are classes of the loaders, or the loaders themselves, such as a cache of data
+//! about each class. They belong to the conclusion about the loaders, and are not a separate cause.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
@@ -14,7 +14,8 @@ const SAMPLE: usize = 256;
 /// Minimum number of keys for a map to be a side table.
 const MANY: usize = 10;
 
-/// Returns, for each suspect, the number of the suspect about class loaders whose classes are its keys.
+/// Returns, for each suspect that is a side table, the number of the suspect about the class loaders whose classes are its
+/// keys.
 pub(super) fn side_tables(
     reader: &EvidenceReader<'_>,
     rows: &[Suspect],
@@ -39,8 +40,8 @@ pub(super) fn side_tables(
     rows.iter().map(of_row).collect()
 }
 
-/// Returns the class loaders of the keys of a suspect's map; `None` for a key that is neither a loader nor defined by
-/// one.
+/// Returns the class loader of each key of a suspect's map; `None` for a key that is neither a loader nor a class that a loader
+/// defines.
 fn keys(reader: &EvidenceReader<'_>, row: &Suspect) -> Option<Vec<Option<ObjectIndex>>> {
     let map = row.collection.as_ref()?.object;
     let graph = reader.dump.graph;

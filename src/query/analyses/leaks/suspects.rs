@@ -14,13 +14,13 @@ use hprof_model::dominators::preorder::{Preorder, Start};
 use hprof_model::histogram::HistogramGroupBy;
 use hprof_model::histogram::listing;
 
-/// Minimum percentage of an object's retained size in its largest child for the walk to continue.
+/// Minimum percentage of an object's retained size that its largest child must have for the walk to continue.
 const MOST_OF_IT: u64 = 70;
-/// Maximum number of steps of the walk, where MAT gives up.
+/// Maximum number of steps of the walk, after which MAT gives up.
 const MAX_STEPS: u32 = 1000;
 /// Minimum number of objects of one class on the walk that form a chain.
 const MIN_LINKS: u32 = 10;
-/// Minimum percentage of a chain's retained size that is attached to its links rather than below the last one.
+/// Minimum percentage of a chain's retained size that must be attached to its links rather than below the last link.
 const ON_LINKS: u64 = 80;
 /// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
@@ -28,13 +28,13 @@ const CHUNK: u32 = 1 << 16;
 /// Objects that only the roots dominate and whose retained size is large.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Candidates {
-    /// Objects that exceed the threshold alone, largest first.
+    /// Positions of the objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
-    /// The others by class, if the objects of a class exceed the threshold together; largest sum first.
+    /// Other objects by class, if the objects of the class exceed the threshold together; largest sum first.
     pub(super) groups: Vec<CandidateGroup>,
 }
 
-/// Objects of a class that only the roots dominate, except those that are suspects alone.
+/// Objects of a class that only the roots dominate and that are not suspects alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CandidateGroup {
     pub(super) class: ClassNumber,
@@ -48,7 +48,7 @@ pub(crate) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
     portion(graph.tree.reachable_bytes(), percent)
 }
 
-/// Returns whether `below` is less than 70 percent of `above`, which ends the walk down the tree.
+/// Returns whether `below` is less than 70 percent of `above`, at which the walk down the tree ends.
 pub(super) fn is_drop(below: u64, above: u64) -> bool {
     !is_share(below, above, MOST_OF_IT)
 }
@@ -62,11 +62,11 @@ pub(super) fn find(dump: &DumpGraph<'_>, threshold: u64) -> Candidates {
     Candidates { singles, groups }
 }
 
-/// Objects that only the roots dominate.
+/// Objects that only the roots dominate, while suspects are searched.
 pub(super) struct Tops {
     /// Objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
-    /// Retained size of the others together, by class.
+    /// Joint retained size of the other objects, by class.
     pub(super) rest: FxHashMap<ClassNumber, u64>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn tops(dump: &DumpGraph<'_>, threshold: u64) -> Tops {
     Tops { singles, rest }
 }
 
-/// Returns the objects of these classes that only the roots dominate, except those that are suspects alone.
+/// Returns the objects of the given classes that only the roots dominate and that are not suspects alone.
 fn members(
     graph: &ObjectGraph,
     classes: &FxHashMap<ClassNumber, u64>,
@@ -130,7 +130,7 @@ fn members(
     by_class.into_iter().map(group).collect()
 }
 
-/// Result of the walk from an object to the point where its memory accumulates.
+/// Result of a walk from an object to the point where its memory accumulates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Point {
     /// Accumulation point; `None` if the walk does not end and contains no chain.
@@ -148,12 +148,11 @@ pub(super) struct Chain {
     pub(super) links: u32,
 }
 
-/// Walks down from an object to the child with the largest retained size, as long as that has 70 percent of its
-/// parent's.
+/// Walks down from an object to the child with the largest retained size, as long as the child has 70 percent of its parent's.
 ///
-/// MAT gives up after 1,000 steps. Here a walk that long is treated as a chain, whose first link is the accumulation
-/// point. In a shorter chain the walk ends near the last link, where only a few are left; then the accumulation point
-/// is MAT's, and the chain is reported in addition.
+/// MAT gives up after 1,000 steps. Here a walk of that length is treated as a chain, whose first link is the accumulation
+/// point. In a shorter chain, the walk ends near the last link, where only a few links are left; then the accumulation point is
+/// MAT's, and the chain is reported in addition.
 pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Point {
     let tree = &graph.tree;
     let class_of = |position| graph.objects.class(tree.object_at(position)?);

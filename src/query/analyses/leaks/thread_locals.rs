@@ -22,16 +22,16 @@ use super::contents;
 
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
-/// Maximum number of elements of all values whose classes are examined.
+/// Maximum total number of elements of the values whose classes are examined.
 const MAX_ELEMENTS: usize = 1 << 16;
-/// Maximum number of objects between a value and the array in it.
+/// Maximum number of objects between a value and its array of primitives.
 const MAX_DOWN: usize = 64;
 
-/// Values that threads hold under a ThreadLocal, or under those of one field: a class that is loaded again has a new
-/// one.
+/// Values that threads hold under one ThreadLocal, or under the ThreadLocals of one field, of which each loading of the class
+/// creates a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
-    /// The ThreadLocal; of several, the one whose values retain the most. Null if all of them were collected and only
+    /// ID of the ThreadLocal; of several, the one whose values retain the most. Null if all of them were collected and only
     /// values are left.
     pub key: ObjectId,
     /// Number of ThreadLocals: more than one if classes of several loaders have a field of that name.
@@ -46,20 +46,20 @@ pub struct ThreadLocalUse {
     pub value_class: Option<String>,
     /// Number of elements in all values, if these are collections.
     pub elements: Option<u64>,
-    /// Class of these elements, if they have only one.
+    /// Class of the elements, if they have only one.
     pub element_class: Option<String>,
     /// Retained size of the values and their entries.
     pub retained_bytes: u64,
-    /// Value with the largest retained size, counted with its entry.
+    /// Value with the largest retained size, including its entry.
     pub largest: Option<ObjectIndex>,
-    /// Shallow size of the array of primitives that makes up most of each value; `None` if they differ.
+    /// Shallow size of the array of primitives that makes up most of each value; `None` if the sizes differ.
     pub buffer_bytes: Option<u64>,
     /// Threads that hold a value, ascending.
     pub(super) owners: Vec<TreePosition>,
 }
 
 impl ThreadLocalUse {
-    /// Returns whether the values are at least half of the threads' retained size.
+    /// Returns whether the values are at least half of the threads' retained size, which is `retained_bytes`.
     pub fn is_most_of(&self, retained_bytes: u64) -> bool {
         self.retained_bytes >= retained_bytes / 2
     }
@@ -75,14 +75,14 @@ pub(super) struct ThreadLocals<'a> {
     entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
 }
 
-/// Total that the examined threads hold under one or several keys.
+/// Sum of the values that the examined threads hold under one or several keys.
 #[derive(Default)]
 struct ThreadLocalSum<'a> {
     keys: u64,
     threads: FxHashSet<TreePosition>,
     values: u64,
     classes: FxHashMap<&'a str, u64>,
-    /// The values.
+    /// Object indices of the values.
     objects: Vec<ObjectIndex>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
@@ -91,7 +91,7 @@ struct ThreadLocalSum<'a> {
 }
 
 impl ThreadLocalSum<'_> {
-    /// Adds the sum of keys that retain less.
+    /// Adds another sum, whose values retain less.
     fn add(&mut self, other: Self) {
         self.keys += other.keys;
         self.threads.extend(other.threads);
@@ -218,8 +218,8 @@ impl<'a> ThreadLocals<'a> {
         Some(self.dump.summary.class_name(row))
     }
 
-    /// Returns the number of elements in all values, and their class if they have only one; `None` unless all values
-    /// are collections that store their number of elements.
+    /// Returns the total number of elements of the values, and the class of the elements if they have only one; `None` unless
+    /// all values are collections that store their number of elements.
     fn elements_of(&self, values: &[ObjectIndex]) -> Option<(u64, Option<String>)> {
         let collections = Collections::with(&self.dump.objects, self.forms.clone());
         let (mut count, mut classes, mut left) = (0u64, FxHashSet::default(), MAX_ELEMENTS);
@@ -240,7 +240,7 @@ impl<'a> ThreadLocals<'a> {
         Some((count, class.map(|class| (*class).to_owned())))
     }
 
-    /// Returns the static field, or else the application's field, that holds a ThreadLocal.
+    /// Returns the static field that holds a ThreadLocal, or else the application's field.
     fn field(&self, key: ObjectId) -> Option<String> {
         let object = self.dump.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
         self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))

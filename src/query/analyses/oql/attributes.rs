@@ -17,6 +17,7 @@ use super::evaluate::Evaluator;
 use super::value::{ExpressionValue, List};
 
 impl<'a> Evaluator<'_, 'a> {
+    /// Returns the index of the roots.
     pub(super) fn roots(&self) -> &RootIndex<'a> {
         self.roots.get_or_init(|| RootIndex::new(self.dump.graph))
     }
@@ -26,6 +27,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.root_objects.get_or_init(|| self.roots().objects().into())
     }
 
+    /// Returns the value of an attribute.
     pub(super) fn attribute(&self, value: &ExpressionValue, attribute: Attribute) -> ExpressionValue {
         let object = match (value, attribute) {
             (ExpressionValue::Object(object), _) => *object,
@@ -159,7 +161,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Returns `key` or `value` of an object that is an entry of a map, like MAT's getKey() and getValue().
+    /// Returns the key or the value of an object that is an entry of a map, like MAT's getKey() and getValue().
     fn entry_part(&self, object: ObjectIndex, attribute: Attribute) -> ExpressionValue {
         let names: &[&str] = match attribute {
             Attribute::Key => &["key", "referent", "k"],
@@ -169,7 +171,7 @@ impl<'a> Evaluator<'_, 'a> {
         found.map_or(ExpressionValue::Null, |bits| self.of_field(bits, || false))
     }
 
-    /// Returns the name of a field of an object or a class object, its type and its value.
+    /// Returns name, type and value of a field value.
     fn field_of(&self, value: &ExpressionValue) -> Option<(&'a str, &'static str, ExpressionValue)> {
         match value {
             ExpressionValue::Field(object, number) => {
@@ -205,7 +207,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns a field as text: `int hash: 0`.
+    /// Formats a field value as text: `int hash: 0`.
     pub(super) fn field_text(&self, field: &ExpressionValue) -> Option<String> {
         let (name, kind, value) = self.field_of(field)?;
         let said = match &value {
@@ -259,6 +261,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.info.get_or_init(|| info(self.dump.heap, self.sizes()))
     }
 
+    /// Returns the sizes of objects.
     pub(super) fn sizes(&self) -> &Sizes {
         self.sizes.get_or_init(|| Sizes::new(self.dump.summary, None))
     }

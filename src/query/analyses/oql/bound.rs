@@ -24,14 +24,14 @@ use super::value::ExpressionValue;
 pub(crate) struct BoundExpression {
     text: Box<str>,
     node: ExpressionNode,
-    /// Placeholder for the SELECT that the expression does not have: it has no alias, and is never run.
+    /// Placeholder for the SELECT of the expression: it has no alias, and is never run.
     select: Select,
 }
 
 /// An error at a byte of a bound expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundExpressionError {
-    /// Offset of the byte.
+    /// Byte offset in the expression.
     pub(crate) at: usize,
     /// Description of the error.
     pub(crate) text: String,
@@ -132,7 +132,7 @@ fn check_query<'n>(
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Returns the value of an expression; null if it has none.
+    /// Returns the value of an expression; null if the expression has none.
     pub(crate) fn evaluate(&self, expression: &BoundExpression, bindings: &dyn Bindings) -> BoundValue {
         let asking = Asking::new(self, Around { text: &expression.text, bindings: Some(bindings) });
         let mut resolver = Resolver::new(self, &expression.select, NameScope::Nothing, &asking);
@@ -174,12 +174,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.dump.graph
     }
 
-    /// Returns whether a text by [`Self::text_of`] replaces one that is hidden.
+    /// Returns whether a text by [`Self::text_of`] is a placeholder for a hidden text.
     pub(crate) fn is_hidden_text(&self, text: &str) -> bool {
         self.hides_values && text.starts_with(HIDDEN)
     }
 
-    /// Returns the text of an object or a text value; hidden if values are.
+    /// Returns the text of an object or a text value; a placeholder if values are hidden.
     pub(crate) fn text_of(&self, value: &BoundValue) -> Option<String> {
         match self.call(super::tree::Function::ToText, value.0.clone()) {
             ExpressionValue::Text(text) => Some(text.into()),
@@ -187,12 +187,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Returns the object if the value is one.
+    /// Returns the object, if the value is one.
     pub(crate) fn object_of(&self, value: &BoundValue) -> Option<ObjectIndex> {
         if let ExpressionValue::Object(object) = value.0 { Some(object) } else { None }
     }
 
-    /// Returns the object, or the objects of a list, at most `most`.
+    /// Returns the object that the value is, or the objects in a list, at most `most`.
     pub(crate) fn objects_in(&self, value: &BoundValue, most: usize) -> Vec<ObjectIndex> {
         let objects: Box<dyn Iterator<Item = ObjectIndex> + '_> = match &value.0 {
             ExpressionValue::Object(_)

@@ -39,7 +39,7 @@ pub(super) enum Attribute {
     Type,
     Key,
     Snapshot,
-    /// An attribute of `${snapshot}` or of its information.
+    /// An attribute of `${snapshot}` or of its `@snapshotInfo`.
     Info(Info),
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Info {
     Roots,
 }
 
-/// Names as written after `@`; as a method, with `get` or `is` before them.
+/// Attributes by name as written after `@`; as methods, the names have the prefix `get` or `is`.
 const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("objectId", Attribute::ObjectId),
     ("objectAddress", Attribute::ObjectAddress),
@@ -108,7 +108,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("classes", Attribute::Info(Info::Classes)),
 ];
 
-/// Method of a value, with arguments.
+/// Method of a value, with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     ToText,
@@ -198,14 +198,14 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
     ("isGCRoot", Method::IsRoot, 1, 1),
 ];
 
-/// Meaning of a function.
+/// Meaning of a function name.
 pub(super) enum Meaning {
     Function(Function),
     /// Equivalent to this attribute of its argument.
     Attribute(&'static str),
 }
 
-/// Returns the function with this name in lower case: MAT's, and equivalent ones of jhat.
+/// Returns the meaning of a function with this name in lower case: MAT's functions, and equivalent ones of jhat.
 pub(super) fn function(lower: &str) -> Option<Meaning> {
     Some(Meaning::Function(match lower {
         "tohex" => Function::ToHex,
@@ -225,7 +225,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
     }))
 }
 
-/// Creates the error for a function that does not exist, with the alternative.
+/// Creates the error for a function that does not exist, which suggests an alternative.
 pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
                          eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
@@ -249,7 +249,7 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> OqlError {
     }
 }
 
-/// Returns the alternative to jhat's `heap` and `function`.
+/// Returns the alternative to jhat's `heap` and `function` constructs.
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
@@ -258,7 +258,7 @@ pub(super) fn no_script(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a name, truncated for a message.
+/// Truncates a name for a message.
 pub(super) fn cut(name: &str) -> String {
     match name.char_indices().nth(60) {
         None => name.to_owned(),

@@ -21,7 +21,7 @@ impl Evaluator<'_, '_> {
         frame.map(|frame| frame.qualified_method())
     }
 
-    /// Returns the objects that a thread's stack holds, each once, in address order, without the thread itself.
+    /// Returns the objects that a thread's stack holds, without duplicates, in address order; the thread itself is omitted.
     pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
         let mut objects: Vec<ObjectIndex> = self
             .roots()
@@ -34,8 +34,8 @@ impl Evaluator<'_, '_> {
         objects
     }
 
-    /// Returns the object, the target of this field of it, the target of that field of the target, and so on, each
-    /// once.
+    /// Returns the object, the target of its field with this name, the target of that object's field, and so on, without
+    /// duplicates.
     pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
         let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
         let mut seen = FxHashSet::default();

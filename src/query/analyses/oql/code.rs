@@ -16,7 +16,7 @@ use super::builtins::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};
 use super::value::ExpressionValue;
 
-/// An expression that can be evaluated for a row.
+/// An expression with resolved names, which can be evaluated for a row.
 #[derive(Debug)]
 pub(super) enum Code {
     Value(ExpressionValue),
@@ -27,7 +27,7 @@ pub(super) enum Code {
     Call(Function, Box<Code>),
     /// The first non-null value.
     Coalesce(Vec<Code>),
-    /// An aggregate of the row's group, by index.
+    /// Aggregate of the row's group, by index.
     Aggregate(usize),
     Not(Box<Code>),
     Negate(Box<Code>),
@@ -60,7 +60,7 @@ pub(super) struct CodeField {
     pub(super) name: Box<str>,
     /// Location by class number.
     pub(super) places: OnceLock<Vec<Option<FieldPlace>>>,
-    /// Number of searches in single classes so far; after some, the locations in all classes are determined.
+    /// Number of searches in single classes so far; after a few, the locations in all classes are determined.
     pub(super) searches: AtomicU32,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct ValueTable {
     pub(super) rows: Vec<Box<[ExpressionValue]>>,
 }
 
-/// Result of another query, or contents of a list.
+/// Result of a nested query, or contents of a list, for `IN`.
 #[derive(Debug)]
 pub(super) struct QuerySet {
     pub(super) objects: RoaringBitmap,
@@ -106,6 +106,6 @@ pub(super) enum TestedKind {
 #[derive(Debug)]
 pub(super) struct CodeAggregate {
     pub(super) what: Aggregate,
-    /// The operand; `None` for `count(*)`.
+    /// Operand; `None` for `count(*)`.
     pub(super) of: Option<Code>,
 }

@@ -1,6 +1,6 @@
 //! Errors in a query, with their position.
 
-/// An error in a query.
+/// An error in a query, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("OQL, line {line}, column {column}: {text}")]
 pub struct QueryError {
@@ -8,15 +8,15 @@ pub struct QueryError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Description of the error, and the alternative.
+    /// Description of the error, with an alternative if there is one.
     pub text: String,
-    /// Text of the line.
+    /// Text of the line with the error.
     pub query: Box<str>,
     /// `true` if the query names a class or an object that is not in the dump.
     pub is_unknown: bool,
     /// `true` if the query needs more memory than the budget has left.
     pub is_memory: bool,
-    /// Called jhat function without an equivalent in queries, in lower case.
+    /// Name of a jhat function in lower case, if the error is a call of one that has no equivalent.
     pub unknown_function: Option<&'static str>,
 }
 
@@ -33,6 +33,7 @@ pub(super) struct OqlError {
 }
 
 impl OqlError {
+    /// Creates an error at a byte offset.
     pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
         Self { at, text: text.into(), is_unknown: false, is_memory: false, unknown_function: None }
     }
@@ -47,12 +48,12 @@ impl OqlError {
         Self { is_memory: true, ..Self::new(at, text) }
     }
 
-    /// Creates an error for a call of a jhat function without an equivalent.
+    /// Creates an error for a call of a jhat function that has no equivalent.
     pub(super) fn function(at: usize, text: impl Into<String>, name: &'static str) -> Self {
         Self { unknown_function: Some(name), ..Self::new(at, text) }
     }
 
-    /// Adds line and column in the query's text.
+    /// Converts the byte offset to line and column in the query's text.
     pub(super) fn locate(self, query: &str) -> QueryError {
         let before = query.get(..self.at).unwrap_or(query);
         let start = before.rfind('\n').map_or(0, |at| at + 1);

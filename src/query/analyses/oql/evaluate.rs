@@ -28,7 +28,7 @@ use super::kept::KeptRows;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
-/// Maximum number of UTF-16 units of a text examined.
+/// Maximum number of UTF-16 units of a text that are examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
@@ -47,13 +47,13 @@ pub struct Evaluator<'o, 'a> {
     pub(super) threads: OnceLock<Threads<'a>>,
     /// `true` if only reachable objects are selected.
     pub(super) live: bool,
-    /// Maximum number of elements of a list and of rows, if there is a limit; larger ones have no value.
+    /// Maximum number of elements of lists and of rows of nested queries, if there is a limit; longer ones have no value.
     pub(super) bound: Option<usize>,
-    /// `true` if texts of objects are hidden from those who read the values.
+    /// `true` if texts of objects are hidden where values are shown.
     pub(super) hides_values: bool,
-    /// `true` if texts and numbers are also hidden from conditions.
+    /// `true` if texts and numbers are hidden from conditions as well.
     pub(super) hides_contents: bool,
-    /// Fields used so far, by name: each has a table of its own.
+    /// Fields used so far, by name; each has its own table of locations.
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
     /// Regular expressions compiled so far, by pattern.
     pub(super) patterns: Mutex<FxHashMap<Box<str>, Regex>>,
@@ -63,7 +63,7 @@ pub struct Evaluator<'o, 'a> {
     pub(super) strings: Vec<bool>,
 }
 
-/// The object that a row represents, or the values of a row of a table.
+/// A row for which expressions are evaluated: an object, or a row of a table.
 #[derive(Debug)]
 pub(super) struct EvaluatedRow<'r, 'a> {
     /// Object index, or number of the row in its table.
@@ -81,7 +81,7 @@ impl<'r, 'a> EvaluatedRow<'r, 'a> {
         Self { number, record: OnceCell::new(), aggregates, columns }
     }
 
-    /// Returns the object that the row represents, if it is not a row of a table.
+    /// Returns the object that the row represents. Must not be called for a row of a table.
     pub(super) fn object(&self) -> ObjectIndex {
         ObjectIndex(self.number)
     }
@@ -117,20 +117,20 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Restricts selection and rows to reachable objects.
+    /// Restricts rows to reachable objects, if `live` is set.
     #[must_use]
     pub fn only_reachable(self, live: bool) -> Self {
         Self { live, ..self }
     }
 
-    /// Limits lists to this number of elements; longer ones have no value. Also lets conditions read hidden values:
-    /// only for trusted rules, whose texts are hidden where they are shown.
+    /// Limits lists to this number of elements; longer ones have no value. Lets conditions read hidden values, which is only
+    /// for trusted rules, whose texts are hidden where they are shown.
     #[must_use]
     pub(crate) fn with_max_elements(self, elements: usize) -> Self {
         Self { bound: Some(elements), hides_contents: false, ..self }
     }
 
-    /// Returns the field of a name, shared by all expressions.
+    /// Returns the field with this name; all expressions share it.
     pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
@@ -139,7 +139,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         fields.entry(name.into()).or_insert_with(new).clone()
     }
 
-    /// Returns whether an object may be a row.
+    /// Returns whether an object may be a row, given the restriction to reachable objects.
     pub(super) fn is_meant(&self, object: ObjectIndex) -> bool {
         !self.live || self.dump.graph.tree.reachable_position(object).is_some()
     }
@@ -301,7 +301,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Adds a value to a set for `IN`; for a list its elements.
+    /// Adds a value to a set for `IN`; of a list, its elements.
     pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) -> io::Result<()> {
         match value {
             ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
@@ -356,7 +356,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         is_object || self.is_in(value, &found.values)
     }
 
-    /// Returns whether a value equals one of some values.
+    /// Returns whether a set of hashes contains a value.
     fn is_in(&self, value: &ExpressionValue, values: &KeyTable) -> bool {
         if values.is_empty() {
             return false;
@@ -388,6 +388,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
+    /// Returns whether an object is of a kind.
     pub(super) fn is_kind(&self, object: ObjectIndex, kind: &TestedKind) -> bool {
         let class = self.dump.graph.objects.class(object);
         let is_class = || self.dump.graph.objects.class_objects().contains(object.0);
@@ -473,6 +474,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         value
     }
 
+    /// Returns the result of a function.
     pub(super) fn call(&self, function: Function, value: ExpressionValue) -> ExpressionValue {
         let ExpressionValue::Object(object) = value else {
             return match (function, &value) {

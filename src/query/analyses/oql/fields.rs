@@ -50,8 +50,8 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the value of a field in an instance's bytes. A table of all classes costs as much as hundreds of
-    /// searches, which stop at the end of the record; a rule about one object makes only a few.
+    /// Returns the value of a field in an instance's bytes. The table of locations in all classes costs as much as hundreds of
+    /// searches, each of which stops at the end of one record; a rule about one object makes only a few.
     pub(super) fn bits(&self, class: ClassNumber, bytes: &[u8], field: &CodeField) -> Option<Bits> {
         if field.places.get().is_none() && field.searches.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
             return Fields::new(self.dump.summary, class, bytes).value(&field.name);
@@ -71,7 +71,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Returns the value of a field, or its placeholder: conditions do not see hidden values.
+    /// Returns the value of a field, or its placeholder, since conditions do not see hidden values.
     pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
         if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
             return ExpressionValue::Text(HIDDEN.into());
@@ -79,6 +79,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.of_bits(bits)
     }
 
+    /// Converts the bits of a field or an element to a value.
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
     pub(super) fn of_bits(&self, bits: Bits) -> ExpressionValue {
         match bits.kind {
@@ -91,7 +92,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the object with this ID.
+    /// Returns the object with this ID as a value.
     pub(super) fn of_id(&self, id: ObjectId) -> ExpressionValue {
         match id {
             ObjectId::NULL => ExpressionValue::Null,
@@ -105,6 +106,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
+    /// Returns the address of an object as a number.
     pub(super) fn address(&self, object: ObjectIndex) -> ExpressionValue {
         let id = self.dump.graph.objects.addresses.id_of(object);
         id.map_or(ExpressionValue::Null, |id| ExpressionValue::Whole(id.0.cast_signed()))

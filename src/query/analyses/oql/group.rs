@@ -19,21 +19,21 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_index::storage::scratch::ReservedMemory;
 use hprof_index::storage::scratch_table::{KeyTable, ScratchVec};
 
-/// The sums of an aggregate.
+/// Sums and counts of an aggregate over the rows of a group.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct AggregateSum {
     count: u64,
     /// Number of values that are numbers.
     numbers: u64,
-    /// Sum of the whole numbers, as [`i128`].
+    /// Sum of the whole numbers: an [`i128`] in native byte order.
     whole: [u8; 16],
     double: f64,
     /// 1 if a value has a fraction.
     is_double: u64,
 }
 
-/// Minimum or maximum so far, and the value by which it is ordered.
+/// Minimum or maximum so far: its sort value, and the value itself.
 type Extreme = Option<(ExpressionValue, ExpressionValue)>;
 
 impl AggregateSum {
@@ -100,30 +100,30 @@ fn extreme_bytes(extreme: &Extreme) -> u64 {
     values.max(size_of::<Extreme>() as u64)
 }
 
-/// Groups of a chunk of rows, in the order of their first rows.
+/// Groups of the rows of a chunk, in the order of their first rows.
 #[derive(Default)]
 struct ChunkGroups {
     places: FxHashMap<u128, usize>,
-    /// Hash of the key, and the first row.
+    /// Hash of the key, and number of the first row, by group.
     firsts: Vec<(u128, u32)>,
-    /// For each group, one per aggregate.
+    /// Sums, by group and aggregate.
     sums: Vec<AggregateSum>,
-    /// Likewise the extremes, if an aggregate is a minimum or maximum.
+    /// Extremes, by group and aggregate; empty if no aggregate is a minimum or maximum.
     extremes: Vec<Extreme>,
-    /// Approximate size of these in bytes.
+    /// Approximate size of the extremes in bytes.
     extreme_bytes: u64,
 }
 
-/// Groups, in the order of their first rows.
+/// Groups of the rows of a query, in the order of their first rows.
 #[derive(Debug)]
 pub(super) struct RowGroups {
     kinds: Vec<Aggregate>,
     firsts: ScratchVec<u32>,
-    /// For each group, one per aggregate.
+    /// Sums, by group and aggregate.
     sums: ScratchVec<AggregateSum>,
-    /// Likewise the extremes, if an aggregate is a minimum or maximum.
+    /// Extremes, by group and aggregate; empty if no aggregate is a minimum or maximum.
     extremes: Vec<Extreme>,
-    /// Memory of these.
+    /// Memory that is reserved for the extremes.
     reserved: ReservedMemory,
 }
 
@@ -133,7 +133,7 @@ impl RowGroups {
         u32::try_from(self.firsts.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the first row of a group, and its aggregates.
+    /// Returns the first row of a group, and the values of the group's aggregates.
     pub(super) fn get(&self, group: u32) -> (u32, Vec<ExpressionValue>) {
         let (group, width) = (group as usize, self.kinds.len());
         let start = group.saturating_mul(width);
@@ -147,10 +147,10 @@ impl RowGroups {
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Groups rows, in the order of the first row of each group.
+    /// Groups rows, in the order of the first row of each group. `at` is the offset of the query.
     ///
     /// # Errors
-    /// If neither memory nor disk has space for their sums. `at` is the offset of the query.
+    /// If neither memory nor disk has space for the sums of the groups.
     pub(super) fn groups(
         &self,
         at: usize,
@@ -315,7 +315,7 @@ pub(super) fn has_aggregate(node: &ExpressionNode) -> bool {
     matches!(node.expression, Expression::Aggregate(..)) || children(node).into_iter().any(has_aggregate)
 }
 
-/// Returns a part of an expression that is not the same for all rows of a group, if there is one.
+/// Returns a part of an expression that can differ between the rows of a group, if there is one.
 pub(super) fn not_grouped<'n>(
     node: &'n ExpressionNode,
     is_key: &dyn Fn(&ExpressionNode) -> bool,
@@ -329,6 +329,7 @@ pub(super) fn not_grouped<'n>(
     children(node).into_iter().find_map(|child| not_grouped(child, is_key))
 }
 
+/// Returns the direct subexpressions.
 pub(super) fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
     match &node.expression {
         Expression::Path(base, steps) => {

@@ -1,8 +1,8 @@
-//! Memory for rows that a query stores: in the scratch arena as far as possible, counted otherwise.
+//! Memory for rows that a query stores: in the scratch arena as far as possible, and otherwise counted.
 //!
-//! DISTINCT, GROUP BY and IN store a hash of 128 bits instead of values. Hashes are keyed with random numbers unknown
-//! to the author of a dump, so values of a dump cannot be chosen to collide: for a billion values the probability of
-//! a collision is below 10^-20.
+//! DISTINCT, GROUP BY and IN store a hash of 128 bits instead of values. Hashes are keyed with random numbers unknown to the
+//! author of a dump, so values of a dump cannot be chosen to collide: for a billion values the probability of a collision is
+//! below 10^-20.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
@@ -14,25 +14,24 @@ use hprof_index::storage::scratch::{ReservedMemory, ScratchArena};
 
 use super::error::OqlError;
 
-/// Memory for the rows of a query.
+/// Memory for rows that a query stores.
 #[derive(Debug, Default)]
 pub(super) struct KeptRows {
     room: OnceLock<ScratchArena>,
     hashers: [RandomState; 2],
-    /// Memory of values that are not in the arena.
+    /// Memory reserved for values outside of the arena.
     reserved: Mutex<Option<ReservedMemory>>,
-    /// Error of a step that cannot return one.
+    /// Error in a step that cannot return an error itself.
     failed: OnceLock<String>,
 }
 
 impl KeptRows {
-    /// Returns the scratch arena of all queries of an evaluator.
+    /// Returns the scratch arena that all queries of an evaluator share.
     pub(super) fn room(&self, graph: &ObjectGraph) -> &ScratchArena {
         self.room.get_or_init(|| graph.room())
     }
 
-    /// Counts memory for values that are not in the arena, before it is allocated; returns `false` if there is too
-    /// little.
+    /// Reserves memory for values outside of the arena, before they are allocated. Returns `false` if there is too little.
     pub(super) fn take(&self, graph: &ObjectGraph, bytes: u64) -> bool {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         reserved.get_or_insert_with(|| self.room(graph).reserve()).take(bytes)
@@ -58,12 +57,12 @@ impl KeptRows {
 /// Minimum size of a share of the memory in bytes.
 const MIN_SHARE: u64 = 1 << 20;
 
-/// Returns the size in bytes of one of `of` shares of the remaining memory.
+/// Returns the size in bytes of a share of the remaining memory, which is divided into `of` shares.
 pub(super) fn share(room: &ScratchArena, of: u64) -> u64 {
     (room.remaining_bytes() / of.max(1)).max(MIN_SHARE)
 }
 
-/// Returns how many chunks are evaluated before their results are merged, if those of one take about `bytes`.
+/// Returns the number of chunks to evaluate before their results are merged, if the results of one chunk take about `bytes`.
 pub(super) fn batch(room: &ScratchArena, bytes: u64) -> usize {
     let threads = rayon::current_num_threads().max(1);
     let fitting = usize::try_from(room.remaining_bytes() / 4 / bytes.max(1)).unwrap_or(usize::MAX);
@@ -79,7 +78,7 @@ pub(super) fn too_much(at: usize, what: &str, room: &ScratchArena) -> OqlError {
     )
 }
 
-/// Returns the error of the scratch arena at an offset of a query.
+/// Returns a function that converts an error of the scratch arena to an error at an offset of a query.
 pub(super) fn scratch_error(at: usize) -> impl Fn(io::Error) -> OqlError {
     move |error| OqlError::new(at, error.to_string())
 }

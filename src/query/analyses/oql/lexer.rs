@@ -3,7 +3,7 @@
 use super::error::OqlError;
 use hprof_model::objects::condition::size;
 
-/// A token and its position.
+/// A token of a query, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -18,13 +18,13 @@ pub(super) struct Token {
 pub(super) enum TokenKind {
     /// A name or a keyword.
     Name,
-    /// A whole number, up to 2^63, which only fits a long with a minus sign; sizes are numbers too.
+    /// A whole number, at most 2^63, which fits a long only with a minus sign. Sizes such as `1 KB` are numbers as well.
     Whole(u64),
     /// A number written `0x...`.
     Hex(u64),
     /// A number with a fraction.
     Fraction(f64),
-    /// A text. Only `\"` is unescaped: the rest may be a regular expression.
+    /// A text in which only `\"` is unescaped, since it may be a regular expression.
     Text(String),
     /// A character.
     Char(u16),
@@ -124,7 +124,7 @@ fn quoted_text(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize),
     Err(OqlError::new(at, format!("unterminated text: {quote} is missing")))
 }
 
-/// Converts a text in single quotes: `'a'` is a character, `'abc'` a text.
+/// Converts a text in single quotes: `'a'` becomes a character, `'abc'` a text.
 fn character((kind, len): (TokenKind, usize)) -> (TokenKind, usize) {
     let TokenKind::Text(text) = &kind else { return (kind, len) };
     let mut units = unescape(text).encode_utf16().collect::<Vec<_>>().into_iter();

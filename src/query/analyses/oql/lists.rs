@@ -11,6 +11,7 @@ use super::evaluate::Evaluator;
 use super::value::{ExpressionValue, List, Slice};
 
 impl<'a> Evaluator<'_, 'a> {
+    /// Returns the length of an array.
     pub(super) fn length(&self, object: ObjectIndex) -> ExpressionValue {
         match self.dump.objects.record(object) {
             Some(ObjectRecord::ObjectArray(array)) => ExpressionValue::Whole(array.length.into()),
@@ -19,7 +20,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the list for a value; for an array its elements, for a collection its contents.
+    /// Returns the list that a value represents, and its object: the elements of an array, or the contents of a collection.
     fn as_list(&self, value: &ExpressionValue) -> Option<(List, ObjectIndex)> {
         match value {
             ExpressionValue::List(list, of) => Some((*list, *of)),
@@ -34,6 +35,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
+    /// Returns whether a value is a list.
     pub(super) fn is_list(&self, value: &ExpressionValue) -> bool {
         matches!(value, ExpressionValue::Slice(_) | ExpressionValue::Many(_)) || self.as_list(value).is_some()
     }
@@ -67,7 +69,7 @@ impl<'a> Evaluator<'_, 'a> {
         classes.iter().map(ObjectIndex).filter(|found| *found != object).collect()
     }
 
-    /// Returns the items of a list; `None` if the value is not one.
+    /// Returns the items of a list; `None` if the value is not a list.
     pub(super) fn items_of(
         &self,
         value: &ExpressionValue,
@@ -85,6 +87,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
+    /// Returns the items of a slice.
     pub(super) fn slice_items(&self, slice: Slice) -> Box<dyn Iterator<Item = ExpressionValue> + '_> {
         let skipped = usize::try_from(slice.start).unwrap_or(usize::MAX);
         let count = usize::try_from(slice.end.saturating_sub(slice.start)).unwrap_or(usize::MAX);
@@ -124,11 +127,13 @@ impl<'a> Evaluator<'_, 'a> {
         u64::try_from(count).ok()
     }
 
+    /// Returns the number of elements of a list as a value.
     pub(super) fn size(&self, value: &ExpressionValue) -> ExpressionValue {
         let count = self.count(value).and_then(|count| i64::try_from(count).ok());
         count.map_or(ExpressionValue::Null, ExpressionValue::Whole)
     }
 
+    /// Returns the element of a list at an index.
     pub(super) fn element(&self, value: &ExpressionValue, index: Option<i64>) -> Option<ExpressionValue> {
         let index = usize::try_from(index?).ok()?;
         match value {
@@ -148,7 +153,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.list_from(list, of, index).next()
     }
 
-    /// Returns `[first:last]`, both inclusive; negative ones are counted from the end.
+    /// Returns the elements `[first:last]`, both inclusive; negative indices are counted from the end.
     pub(super) fn slice(
         &self,
         value: &ExpressionValue,
@@ -160,7 +165,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.part(value, from_end(first?).max(0), from_end(last?).saturating_add(1))
     }
 
-    /// Returns the elements from `start` to `end` (exclusive), as far as they exist.
+    /// Returns the elements from `start` to `end` (exclusive) that exist.
     pub(super) fn part(&self, value: &ExpressionValue, start: i64, end: i64) -> Option<ExpressionValue> {
         let count = self.count(value)?;
         let start = u64::try_from(start).ok()?.min(count);
@@ -199,7 +204,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the contents of a list after its first elements.
+    /// Returns the contents of a list without its first elements.
     fn list_from(
         &self,
         list: List,

@@ -134,7 +134,7 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    /// Returns the field of this name of an object, or the static field of a class object.
+    /// Returns the field with this name of an object, or the static field of a class object.
     fn field_named(&self, object: ObjectIndex, name: &str) -> Option<ExpressionValue> {
         if let Some(class) = self.class_of(object).and_then(|class| self.dump.summary.class(class)) {
             let at = self.dump.summary.statics(class).position(|(found, ..)| found == name)?;
@@ -145,7 +145,7 @@ impl Evaluator<'_, '_> {
         Some(ExpressionValue::Field(object, u32::try_from(at).ok()?))
     }
 
-    /// Evaluates a method of `${snapshot}` for an object, given as such or by its index.
+    /// Evaluates a method of `${snapshot}` whose argument is an object or its index.
     fn of_snapshot(&self, method: Method, of: &ExpressionValue) -> Option<ExpressionValue> {
         if method == Method::IdOf {
             let address = ObjectId(of.integer()?.cast_unsigned());

@@ -54,7 +54,7 @@ pub const MAX_LEN: usize = 1 << 20;
 /// Maximum number of elements of a list shown in a cell.
 const SHOWN: usize = 100;
 
-/// A parsed query.
+/// A parsed query, which can be run by an [`Evaluator`].
 #[derive(Debug, Clone)]
 pub struct Query {
     text: String,
@@ -70,7 +70,7 @@ impl std::str::FromStr for Query {
     }
 }
 
-/// Result of a query.
+/// Result of a query: rows that are objects or have columns.
 #[derive(Debug)]
 pub struct OqlResult {
     /// Column names; `None` if rows are objects.
@@ -82,38 +82,39 @@ pub struct OqlResult {
 #[derive(Debug)]
 struct SelectResult {
     rows: SelectRows,
-    /// Expressions shown for each row; `None` for the row itself.
+    /// Expressions that are shown for each row; `None` if the row itself is shown.
     items: Option<Vec<Code>>,
-    /// `true` if the item returns objects, each of which is a row.
+    /// `true` if the item returns objects, each of which becomes a row.
     is_objects: bool,
-    /// `true` if each object is a row only once.
+    /// `true` if an object becomes a row only once.
     is_distinct: bool,
     /// Maximum number of rows.
     limit: Option<usize>,
-    /// Table to which rows belong, if they are not objects.
+    /// Table to which the rows belong, if they are not objects.
     table: Option<Arc<ValueTable>>,
-    /// Groups, if rows are numbers of groups.
+    /// Groups, if the rows are numbers of groups.
     groups: Option<RowGroups>,
 }
 
+/// Rows of a [`SelectResult`].
 #[derive(Debug)]
 enum SelectRows {
-    /// One row per object, in address order.
+    /// Object indices or row numbers, in ascending order.
     Set(RoaringBitmap),
-    /// One row each, in this order, and the total number, including rows not shown.
+    /// Object indices or row numbers in this order, and the total number of rows, including rows that are not shown.
     List(Array<u32>, usize),
 }
 
-/// A row.
+/// A row of a query's result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OqlRow {
-    /// An object.
+    /// The row is an object.
     Object(ObjectRow),
     /// One cell per column.
     Cells(Vec<OqlValue>),
 }
 
-/// Origin of a row.
+/// Origin of the values of a row.
 enum Origin<'s> {
     /// An object that is the row.
     Object(ObjectIndex),
@@ -121,7 +122,7 @@ enum Origin<'s> {
     Number(&'s SelectResult, u32),
 }
 
-/// An object that is a row.
+/// A row that is an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRow {
     /// Object ID.
@@ -136,7 +137,7 @@ pub struct ObjectRow {
     pub retained_bytes: Option<u64>,
 }
 
-/// A value of a column.
+/// A value in a cell of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OqlValue {
     /// Null.
@@ -178,12 +179,12 @@ impl OqlResult {
         self.parts.iter().map(count).sum()
     }
 
-    /// Returns the rows, computed lazily.
+    /// Returns the rows of the result, computed lazily.
     pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = OqlRow> + 's {
         self.rows_from(evaluator, 0)
     }
 
-    /// Like `OqlResult::rows`, without the first `first` rows, which are not computed.
+    /// Returns the rows after the first `first` rows, which are not computed. The rows are computed lazily.
     pub fn rows_from<'s>(
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
@@ -227,7 +228,7 @@ impl SelectResult {
         }
     }
 
-    /// Returns the objects that are rows, or that the item returns for each row.
+    /// Returns the objects that are rows, or that the only item returns for each row.
     fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = ObjectIndex> + 's> {
         let Some(items) = &self.items else {
             return Box::new(self.numbers().map(ObjectIndex).take(self.max_rows()));
@@ -242,7 +243,7 @@ impl SelectResult {
         Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.max_rows()))
     }
 
-    /// Returns the values shown for each row.
+    /// Returns the values that are shown for each row.
     fn values<'s>(
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
@@ -251,7 +252,7 @@ impl SelectResult {
         Box::new(rows.take(self.max_rows()))
     }
 
-    /// Returns the values shown for a row of the source.
+    /// Returns the values that are shown for a row of the source.
     fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[ExpressionValue]> {
         let (number, aggregates) =
             self.groups.as_ref().map_or((number, Vec::new()), |groups| groups.get(number));

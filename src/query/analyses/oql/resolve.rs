@@ -1,4 +1,4 @@
-//! Expressions with their names resolved: fields, columns, attributes, methods.
+//! Resolution of the names in expressions: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -18,9 +18,9 @@ use super::selected::{Objects, SubqueryEvaluator};
 use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
 use super::value::ExpressionValue;
 
-/// Maximum memory of a regular expression.
+/// Maximum size of a compiled regular expression in bytes.
 const MAX_REGEX: usize = 4 << 20;
-/// Maximum number of different fields in one SELECT, and of regular expressions: each has a table of its own.
+/// Maximum number of different fields in one SELECT, and of regular expressions: each field has its own table.
 const MAX_FIELDS: usize = 256;
 /// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
 const SHORT_LIST: usize = 8;
@@ -58,16 +58,16 @@ pub(super) fn mats_pattern(pattern: &str) -> String {
     fixed
 }
 
-/// Meaning of names in an expression.
+/// Meaning of names within an expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NameScope<'r> {
-    /// Fields of objects of these classes, by class number.
+    /// Names are fields of objects of these classes, marked by class number.
     Fields(&'r [bool]),
-    /// Columns.
+    /// Names are columns of the rows.
     Columns(&'r [String]),
-    /// The value of a row, named by the alias: rows have a single value.
+    /// Rows have a single value, which the alias names.
     Values,
-    /// No meaning: there is no row.
+    /// Names have no meaning, since there is no row.
     Nothing,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Resolver<'r, 'o, 'a> {
     select: &'r Select,
     names: NameScope<'r>,
     pub(super) ask: &'r dyn SubqueryEvaluator,
-    /// Aggregates found so far.
+    /// Aggregates in the resolved expressions.
     pub(super) aggregates: Vec<CodeAggregate>,
     fields: FxHashMap<String, Arc<CodeField>>,
     patterns: usize,
@@ -122,7 +122,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         self.code(node)
     }
 
-    /// Resolves the names in an expression. Subexpressions that are the same for all rows are replaced by their value.
+    /// Resolves the names in an expression. Subexpressions with the same value for all rows are replaced by the value.
     pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, OqlError> {
         let code = self.resolve(node)?;
         Ok(if is_constant(&code) {
@@ -249,13 +249,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(no_column(name, columns, at))
     }
 
-    /// Returns the column with this name, if rows have it.
+    /// Returns the column with this name, if the rows have it.
     fn column(&self, name: &str) -> Option<Code> {
         let NameScope::Columns(columns) = self.names else { return None };
         columns.iter().position(|column| column == name).map(Code::Column)
     }
 
-    /// Returns the column that `alias.name` or `alias.get("name")` refers to, if it does.
+    /// Returns the column to which `alias.name` or `alias.get("name")` refers, if it refers to one.
     fn column_of(&self, base: &ExpressionNode, step: &StepNode) -> Result<Option<Code>, OqlError> {
         let (Expression::Name(alias), NameScope::Columns(columns)) = (&base.expression, self.names) else {
             return Ok(None);
@@ -351,7 +351,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(field)
     }
 
-    /// Resolves a field of the row itself; it is an error if no row can have it.
+    /// Resolves a field of the row itself; returns an error if no row can have the field.
     fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, OqlError> {
         let known = self.fields.contains_key(name);
         let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
@@ -413,7 +413,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(OqlError::new(at, what + &hint))
     }
 
-    /// Returns the contents of a list that is the same for all rows, if it is long enough for a set.
+    /// Returns the contents of a list whose elements are the same for all rows, if it is long enough for a set.
     fn constants(&self, codes: &[Code]) -> Option<QuerySet> {
         let values =
             || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
@@ -465,7 +465,7 @@ fn no_column(name: &str, columns: &[String], at: usize) -> OqlError {
     OqlError::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
-/// Returns whether an expression can be true or false, as far as can be determined statically.
+/// Returns whether an expression can be true or false, as far as this is known without evaluating it.
 fn is_condition(node: &ExpressionNode) -> bool {
     !matches!(
         node.expression,
@@ -480,7 +480,7 @@ fn is_condition(node: &ExpressionNode) -> bool {
     )
 }
 
-/// Returns whether an expression is the same for all rows. Its constant subexpressions are values already.
+/// Returns whether an expression is the same for all rows. Constant subexpressions must already be resolved to values.
 fn is_constant(code: &Code) -> bool {
     let is_value = |code: &Code| matches!(code, Code::Value(_));
     match code {

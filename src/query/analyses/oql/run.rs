@@ -1,4 +1,4 @@
-//! Execution of a query: selection of rows, and their contents.
+//! Execution of a query: selection of the rows, and of the values that they show.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use super::{OqlResult, Query, SelectResult, SelectRows};
 
 /// Shape of the rows of a SELECT.
 enum RowShape<'q> {
-    /// The objects themselves.
+    /// Rows are the selected objects.
     Objects,
-    /// Objects returned by an expression.
+    /// Rows are objects that an expression returns.
     Given,
-    /// Values.
+    /// Rows have columns with values.
     Columns(&'q [SelectItem]),
 }
 
@@ -56,13 +56,13 @@ impl Select {
     }
 }
 
-/// Evaluation of the queries nested in a query with this text.
+/// Evaluator of the queries nested in a query with this text.
 ///
-/// Each is evaluated once, however often its expression is resolved: for the column, the group, the order.
+/// Each nested query is evaluated once, however often its expression is resolved: for the column, the group, the order.
 pub(super) struct Asking<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
     around: Around<'r>,
-    /// Results by start offset of the query.
+    /// Results by start offset of the nested query.
     found: RefCell<FxHashMap<usize, Arc<QuerySet>>>,
     values: RefCell<FxHashMap<usize, ExpressionValue>>,
 }
@@ -119,7 +119,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
     }
 }
 
-/// Returns the start offset of a query.
+/// Returns the start offset of a query in the text.
 fn place(query: &Union) -> usize {
     query.selects.first().map_or(0, |select| select.at)
 }
@@ -171,7 +171,7 @@ impl SubqueryEvaluator for Asking<'_, '_, '_> {
     }
 }
 
-/// Returns the parts of a result that has one column.
+/// Returns the SELECT results of a result with a single column.
 fn one_column<'p>(
     answer: &'p OqlResult,
     query: &Union,
@@ -186,7 +186,7 @@ fn one_column<'p>(
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// Runs a query. `most` is the number of rows that will be shown, if not all: no more sorted rows are stored.
+    /// Runs a query. `most` is the number of rows that will be shown, if not all of them; of sorted rows, no more are stored.
     ///
     /// # Errors
     /// If a name in the query does not exist in the dump.
@@ -224,7 +224,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(answer)
     }
 
-    /// Returns the column names and the rows. Rows without columns are objects.
+    /// Returns the column names and the rows of a SELECT. Rows without columns are objects.
     fn select(
         &self,
         select: &Select,
@@ -345,7 +345,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(Objects::Set(retained_set(self.dump.graph, &found)))
     }
 
-    /// Returns the rows of a source, sorted if requested, and at most `most` of them.
+    /// Returns the rows of a source, at most `most`; sorted if the query has an order.
     fn cut(
         &self,
         source: &Objects,
@@ -367,8 +367,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok(SelectRows::List(self.sorted_rows(source, &order)?, all))
     }
 
-    /// Returns the rows of a grouped query by number of their groups, the groups, and the expressions shown for each. At
-    /// most `most` rows are shown.
+    /// Returns the rows of a grouped query, which are numbers of groups; the groups; and the expressions that are shown for
+    /// each group. At most `most` rows are shown.
     fn grouped_rows(
         &self,
         (select, items, most): (&Select, &[SelectItem], Option<usize>),
@@ -418,7 +418,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Ok((SelectRows::List(rows, groups.len() as usize), groups, codes))
     }
 
-    /// Counts memory for values that a query stores.
+    /// Reserves memory for values that a query stores.
     pub(super) fn keep(&self, at: usize, bytes: u64) -> Result<(), OqlError> {
         // The lists of rules are short.
         if self.bound.is_some() || self.kept.take(self.dump.graph, bytes) {
@@ -431,7 +431,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         ))
     }
 
-    /// Returns the objects that are rows of parts of a result, or are contained in their values.
+    /// Returns the objects that are rows of the given SELECT results, or are contained in their values.
     fn objects_of_parts(&self, parts: &[SelectResult]) -> RoaringBitmap {
         let mut all = RoaringBitmap::new();
         for part in parts {
@@ -462,7 +462,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         all
     }
 
-    /// Adds a row to a table: a list in it becomes one row per element.
+    /// Adds a row to a table. If a value of the row is a list, adds one row for each element.
     fn flatten(&self, values: Box<[ExpressionValue]>, rows: &mut Vec<Box<[ExpressionValue]>>) {
         let is_list = |value: &ExpressionValue| {
             matches!(value, ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_))
@@ -493,7 +493,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         rows.extend(made.into_iter().map(Vec::into_boxed_slice));
     }
 
-    /// Returns the objects in a value: the object itself, those of a list, or the one at an address.
+    /// Returns the objects in a value: the object itself, the objects in a list, or the object at an address.
     pub(super) fn objects_of(&self, value: ExpressionValue) -> Box<dyn Iterator<Item = ObjectIndex> + '_> {
         match value {
             ExpressionValue::Object(object) => Box::new(std::iter::once(object)),
@@ -527,7 +527,7 @@ fn aggregates_in_where(select: &Select) -> OqlError {
     OqlError::new(select.at, text)
 }
 
-/// Returns the words of a part of a query.
+/// Splits the text of a part of a query into words.
 fn words(text: &str) -> Vec<&str> {
     match lexer::tokens(text) {
         Ok(tokens) => tokens.iter().filter_map(|token| text.get(token.start..token.end)).collect(),
@@ -535,7 +535,7 @@ fn words(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns distinct column names, since they are keys in JSON.
+/// Returns distinct names of the columns, which are keys in JSON.
 fn names(items: &[SelectItem]) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let mut next: FxHashMap<&str, u32> = FxHashMap::default();

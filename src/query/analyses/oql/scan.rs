@@ -16,7 +16,7 @@ use super::selected::Objects;
 pub(super) const CHUNK: u32 = 1 << 16;
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Returns the objects of a range that `source` selects as a bit mask, at most one block.
+    /// Returns a bit mask of the objects in a range, at most one block, that `source` selects.
     fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
         let all = start..start.saturating_add(count);
         let word = match source {
@@ -39,7 +39,7 @@ impl<'a> Evaluator<'_, 'a> {
         bits.filter(|bit| self.is_meant(ObjectIndex(start + bit))).fold(0, |word, bit| word | 1 << bit)
     }
 
-    /// Calls `visit` for each object of a range that `source` selects, in order. Skips over each record only once.
+    /// Calls `visit` for each object in a range that `source` selects, in order. Each record is skipped over only once.
     pub(super) fn each_row(
         &self,
         source: &Objects,
@@ -81,13 +81,13 @@ impl<'a> Evaluator<'_, 'a> {
         self.chunks_of_size(source, CHUNK)
     }
 
-    /// Like [`Self::chunks_of`], for chunks of a size.
+    /// Returns all rows that a source can have, in chunks of a given size.
     pub(super) fn chunks_of_size(&self, source: &Objects, size: u32) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
         numbers::chunks(0..table.unwrap_or(self.dump.graph.objects.len()), size)
     }
 
-    /// Returns the objects of a source for which a condition holds: the first `limit` of them, if there is a limit.
+    /// Returns the objects of a source for which a condition holds; if there is a `limit`, the first ones up to that number.
     pub(super) fn matching(
         &self,
         source: &Objects,

@@ -22,7 +22,7 @@ pub(super) enum Objects {
 }
 
 impl Objects {
-    /// Returns the table that rows belong to, if they are not objects.
+    /// Returns the table to which the rows belong, if they are not objects.
     pub(super) fn table(&self) -> Option<&Arc<ValueTable>> {
         match self {
             Self::Rows(table, _) => Some(table),
@@ -30,7 +30,7 @@ impl Objects {
         }
     }
 
-    /// Returns a subset of the rows.
+    /// Returns a source with only the given rows.
     pub(super) fn subset(&self, rows: RoaringBitmap) -> Self {
         match self {
             Self::Rows(table, _) => Self::Rows(table.clone(), rows),
@@ -39,13 +39,13 @@ impl Objects {
     }
 }
 
-/// Evaluation of nested queries.
+/// Evaluator of nested queries.
 pub(super) trait SubqueryEvaluator {
-    /// Returns the rows of a query in FROM: objects, or rows of columns.
+    /// Returns the rows of a query in FROM: objects, or rows with columns.
     fn rows(&self, query: &Union) -> Result<Objects, OqlError>;
-    /// Returns the objects and values that a query finds.
+    /// Returns the objects and values that a query returns, as a set.
     fn query_set(&self, query: &Union) -> Result<Arc<QuerySet>, OqlError>;
-    /// Returns the value, or the values, of a query in an expression.
+    /// Returns the value or the values of a query that is part of an expression.
     fn value(&self, query: &Union) -> Result<ExpressionValue, OqlError>;
     /// Returns the value of a bound name, the same for all rows.
     fn bound(&self, name: &str) -> Option<ExpressionValue>;
@@ -54,9 +54,9 @@ pub(super) trait SubqueryEvaluator {
 /// Context of a query and all queries nested in it.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'r> {
-    /// Text of the query.
+    /// Text of the outermost query.
     pub(super) text: &'r str,
-    /// Names that are bound to values.
+    /// Values of bound names.
     pub(super) bindings: Option<&'r dyn Bindings>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) trait Bindings {
     fn binding(&self, name: &str) -> Option<BoundValue>;
 }
 
-/// A value of a bound expression.
+/// Value of a bound expression.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundValue(pub(super) ExpressionValue);
 

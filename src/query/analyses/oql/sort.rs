@@ -23,7 +23,7 @@ use hprof_index::graph::numbers;
 use hprof_index::storage::scratch::Array;
 use hprof_index::storage::scratch_table::KeyTable;
 
-/// Sort keys of a row. Usually there is one value, which takes no memory of its own.
+/// Sort keys of a row. A single key, the usual case, takes no memory of its own.
 #[derive(Debug)]
 enum SortKeys {
     One(ExpressionValue),
@@ -52,7 +52,7 @@ impl FromIterator<ExpressionValue> for SortKeys {
 /// A row with its sort keys.
 struct KeyedRow {
     keys: SortKeys,
-    /// Number of the row: equal rows stay in this order.
+    /// Number of the row; rows with equal keys remain in this order.
     number: u32,
 }
 
@@ -74,7 +74,7 @@ impl KeyedRow {
     }
 }
 
-/// Sorts rows, and retains at most `most`.
+/// Sorts rows, and truncates them to `most`.
 fn sort(rows: &mut Vec<KeyedRow>, downwards: &[bool], most: Option<usize>) {
     let most = most.unwrap_or(usize::MAX);
     if most < rows.len() {
@@ -98,21 +98,21 @@ pub(super) struct RowOrder<'r> {
     pub(super) at: usize,
 }
 
-/// Receives rows until it returns a break.
+/// Function that receives rows until it returns a break.
 type RowVisitor<'v> = &'v mut dyn FnMut(KeyedRow) -> ControlFlow<()>;
 
-/// Rows that are sorted: their keys are evaluated in chunks, and again for single rows if they do not fit into memory.
+/// Rows to be sorted. Their keys are evaluated in chunks, and again for single rows if they do not fit into memory.
 struct SortedRows<'s> {
     chunks: Vec<Range<u32>>,
-    /// Calls a function with the rows of a chunk, until that returns a break.
+    /// Calls a function with the rows of a chunk, until the function returns a break.
     each: &'s (dyn Fn(Range<u32>, RowVisitor<'_>) + Sync),
     one: &'s dyn Fn(u32) -> SortKeys,
 }
 
-/// Row numbers in their order, in the scratch arena.
+/// Sorted row numbers, in the scratch arena.
 type SortedRun = Array<u32>;
 
-/// The first row of a run that was not merged yet.
+/// First row of a sorted run that is not merged yet.
 struct RunHead<'d> {
     row: KeyedRow,
     run: usize,
@@ -142,7 +142,7 @@ impl Ord for RunHead<'_> {
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Returns the numbers of rows, sorted.
+    /// Returns the numbers of the rows of a source, sorted.
     ///
     /// # Errors
     /// If neither memory nor disk has space for the row numbers, or memory is too small for the keys of a few rows.
@@ -159,7 +159,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.sort_rows(&SortedRows { chunks: self.chunks_of(source), each: &each, one: &one }, order)
     }
 
-    /// Like [`Self::sorted_rows`], for groups.
+    /// Returns the numbers of groups, sorted as rows are by [`Self::sorted_rows`].
     pub(super) fn sorted_groups(
         &self,
         groups: &RowGroups,
@@ -239,7 +239,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.merge_runs(&runs, rows, order)
     }
 
-    /// Merges runs. The keys of a row are evaluated again when it is the first of its run.
+    /// Merges sorted runs. The keys of a row are evaluated again when it becomes the first row of its run.
     fn merge_runs(
         &self,
         runs: &[SortedRun],
@@ -278,12 +278,12 @@ impl<'a> Evaluator<'_, 'a> {
         Ok(merged)
     }
 
-    /// Returns the sort key for an expression: for an object its text, if it has one.
+    /// Returns the sort key of an expression: for an object, its text if it has one.
     fn sort_key(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         self.order_of(&self.value(code, row))
     }
 
-    /// Returns the value by which a value is ordered.
+    /// Returns the value by which a value is sorted.
     pub(super) fn order_of(&self, value: &ExpressionValue) -> ExpressionValue {
         match value {
             ExpressionValue::Object(_) => {
@@ -293,7 +293,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the first of the rows with the same values, in the order of the rows. `at` is the offset of the query.
+    /// Returns, of all rows with the same values, the first, in the order of the rows. `at` is the offset of the query.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a hash for each row.
@@ -358,7 +358,7 @@ impl<'a> Evaluator<'_, 'a> {
         Ok(SelectRows::Set(found))
     }
 
-    /// Returns the objects that an expression returns for some rows.
+    /// Returns the objects that an expression returns for the rows of a source.
     pub(super) fn item_objects(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
         let Some(item) = item else { return RoaringBitmap::new() };
         let chunk = |range| {

@@ -103,7 +103,7 @@ impl Evaluator<'_, '_> {
         Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
     }
 
-    /// Returns the objects themselves, or those of the classes that they represent.
+    /// Returns the given objects, or the instances of the classes that they represent, as FROM specifies.
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, OqlError> {
         let of_class = objects.intersection_len(self.dump.graph.objects.class_objects());
         // An object that is not a class object cannot represent a class.
@@ -127,7 +127,7 @@ impl Evaluator<'_, '_> {
         }))
     }
 
-    /// Returns the rows for a value: the objects in it, or one row per value.
+    /// Returns the rows for a value: the objects in it, or a table with one row per value.
     fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, OqlError> {
         let from = &select.from;
         let max = self.bound.unwrap_or(MAX_ROWS);
@@ -174,13 +174,17 @@ impl Evaluator<'_, '_> {
         Ok(table_of(values))
     }
 
-    /// Returns the object at an address, or with an index.
+    /// Returns the object at an address, or with an object index.
     pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
         let at = self.dump.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
         let index = || u32::try_from(number).ok().filter(|index| *index < self.dump.graph.objects.len());
         at.or_else(|| index().map(ObjectIndex))
     }
 
+    /// Returns the classes with this name.
+    ///
+    /// # Errors
+    /// If there are none.
     pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, OqlError> {
         let name = java_class_name(text);
         let classes = self.dump.summary.numbered_classes();
@@ -221,12 +225,13 @@ impl Evaluator<'_, '_> {
         marks
     }
 
+    /// Returns the class objects of the marked classes.
     pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
         numbers.filter_map(|class| Some(self.dump.graph.class_object(class)?.0)).collect()
     }
 
-    /// Returns, by class number, `true` if there are rows of the class.
+    /// Returns, by class number, whether a row can be of the class.
     pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
         match source {
             Objects::Classes(classes) => classes.clone(),
@@ -251,6 +256,7 @@ fn table_of(values: Vec<ExpressionValue>) -> Objects {
     ValueTable { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
 }
 
+/// Returns the error for a table with too many rows.
 pub(super) fn too_many(at: usize) -> OqlError {
     let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
     OqlError::new(at, text)

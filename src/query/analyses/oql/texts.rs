@@ -14,8 +14,8 @@ use super::value::ExpressionValue;
 const ENUM: &str = "java.lang.Enum";
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Returns whether the text of an object is hidden: names of classes and constants are not, since they come from
-    /// the program.
+    /// Returns whether the text of an object is hidden. Names of classes and constants are not, since they come from the
+    /// program.
     pub(super) fn is_hidden(&self, object: ObjectIndex) -> bool {
         let is_constant = || {
             let mut upwards = self
@@ -32,7 +32,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.hides_values && self.class_of(object).is_none() && !is_constant()
     }
 
-    /// Returns whether [`Self::text`] returns the text of an object that is hidden from readers of the values.
+    /// Returns whether [`Self::text`] returns a text of this object that has to be hidden where values are shown.
     pub(super) fn hides_text_of(&self, object: ObjectIndex) -> bool {
         self.is_hidden(object) && !self.hides_contents
     }
@@ -67,12 +67,12 @@ impl<'a> Evaluator<'_, 'a> {
         Some(self.display_text(&text))
     }
 
-    /// Returns a text, or its placeholder.
+    /// Returns a text, or its placeholder if it is hidden.
     fn display_text(&self, text: &Characters<'_>) -> String {
         hiding::text(text, MAX_TEXT, self.hides_contents)
     }
 
-    /// Returns the text of a value.
+    /// Returns the text of a value, if it has one.
     pub(super) fn text(&self, value: &ExpressionValue) -> Option<String> {
         Some(match value {
             ExpressionValue::Null
@@ -99,7 +99,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Returns the text of an object.
+    /// Returns the text of an object, if it has one.
     pub(super) fn object_text(&self, object: ObjectIndex) -> Option<String> {
         if let Some(text) = self.string(object) {
             return Some(text);

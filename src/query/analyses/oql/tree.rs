@@ -2,37 +2,37 @@
 
 use hprof_values::ObjectId;
 
-/// A query: one SELECT, or several with UNION between them.
+/// A query: one SELECT, or several joined by UNION.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Union {
     pub(super) selects: Vec<Select>,
 }
 
-/// One SELECT.
+/// A SELECT statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Select {
     /// Start offset.
     pub(super) at: usize,
     pub(super) is_distinct: bool,
-    /// AS RETAINED SET.
+    /// `true` for AS RETAINED SET.
     pub(super) is_retained: bool,
-    /// OBJECTS: the objects that the item returns are the rows.
+    /// `true` for OBJECTS: the objects that the item returns are the rows.
     pub(super) is_objects: bool,
     /// Columns; `None` for `*`.
     pub(super) items: Option<Vec<SelectItem>>,
     pub(super) from: From,
     pub(super) condition: Option<ExpressionNode>,
     pub(super) group: Vec<ExpressionNode>,
-    /// Sort keys, with `true` for descending order.
+    /// Sort keys, with `true` for a descending order.
     pub(super) order: Vec<(ExpressionNode, bool)>,
     pub(super) limit: Option<u64>,
 }
 
-/// A column.
+/// A column of a SELECT.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SelectItem {
     pub(super) node: ExpressionNode,
-    /// Name as written, or after AS.
+    /// Name after AS, or else the text of the expression.
     pub(super) name: String,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct SelectItem {
 pub(super) struct From {
     /// Start offset of the source.
     pub(super) at: usize,
-    /// OBJECTS: the source is objects, not classes.
+    /// `true` for OBJECTS: the source consists of objects, not of classes.
     pub(super) is_objects: bool,
-    /// INSTANCEOF: subclasses too.
+    /// `true` for INSTANCEOF: instances of subclasses are selected as well.
     pub(super) with_subclasses: bool,
     pub(super) source: SelectSource,
     pub(super) alias: Option<String>,
@@ -54,11 +54,11 @@ pub(super) struct From {
 pub(super) enum SelectSource {
     /// A class by name.
     Class(String),
-    /// Classes whose name matches.
+    /// Classes whose name matches a pattern.
     Pattern(String),
-    /// Class objects, or objects, by ID.
+    /// Class objects, or objects themselves, by ID.
     Addresses(Vec<ObjectId>),
-    /// Class objects, or objects, by index.
+    /// Class objects, or objects themselves, by index.
     Indices(Vec<i64>),
     /// Result of another query.
     Query(Box<Union>),
@@ -70,7 +70,7 @@ pub(super) enum SelectSource {
     ClassesByName(String, bool),
 }
 
-/// An expression and its position.
+/// An expression in the syntax tree, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExpressionNode {
     /// Start offset.
@@ -80,6 +80,7 @@ pub(super) struct ExpressionNode {
     pub(super) expression: Expression,
 }
 
+/// An expression in the syntax tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     Null,
@@ -90,7 +91,7 @@ pub(super) enum Expression {
     Text(String),
     /// The alias, or a field of the row.
     Name(String),
-    /// The row itself, for an attribute: `@length`.
+    /// The row itself, when an attribute such as `@length` has no object.
     Row,
     /// `${snapshot}`: the dump.
     Snapshot,
@@ -115,13 +116,14 @@ pub(super) enum Expression {
     Is(Box<ExpressionNode>, String, usize),
 }
 
-/// A step of a path and its position.
+/// A step of a path, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StepNode {
     pub(super) at: usize,
     pub(super) what: StepName,
 }
 
+/// A step of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StepName {
     Field(String),
@@ -132,6 +134,7 @@ pub(super) enum StepName {
     Slice(Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
+/// A function of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     ToHex,
@@ -141,12 +144,13 @@ pub(super) enum Function {
     Outbounds,
     Inbounds,
     ClassOf,
-    /// The method in which a thread is.
+    /// The method in which a thread was.
     Frame,
     /// Objects that a thread's stack references.
     Locals,
 }
 
+/// A function over the rows of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Count,
@@ -156,6 +160,7 @@ pub(super) enum Aggregate {
     Average,
 }
 
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -166,6 +171,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
+/// An arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     Add,

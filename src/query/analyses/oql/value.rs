@@ -27,17 +27,17 @@ pub(super) enum ExpressionValue {
     Object(ObjectIndex),
     /// The ID of an object that is not in the dump.
     Missing(ObjectId),
-    /// A list that belongs to an object, by index.
+    /// A list, and the index of the object to which it belongs.
     List(List, ObjectIndex),
     /// A part of a list.
     Slice(Box<Slice>),
-    /// Values returned by a query.
+    /// Values that a query returned.
     Many(Arc<[ExpressionValue]>),
     /// Key and value of a map.
     Entry(Box<(ExpressionValue, ExpressionValue)>),
-    /// A field of an object, by index.
+    /// A field of an object: object index and number of the field.
     Field(ObjectIndex, u32),
-    /// A static field of a class object, by index.
+    /// A static field: index of the class object and number of the field.
     Static(ObjectIndex, u32),
     /// `${snapshot}`
     Snapshot,
@@ -84,7 +84,7 @@ pub(super) enum List {
     Roots,
 }
 
-/// Key by which rows are grouped.
+/// Key by which rows are grouped and by which duplicates are found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum GroupKey {
     Null,
@@ -105,7 +105,7 @@ pub(super) enum GroupKey {
 }
 
 impl ExpressionValue {
-    /// Returns the value as a key: equal numbers have the same key.
+    /// Returns the value as a key; equal numbers have the same key.
     pub(super) fn key(&self) -> GroupKey {
         match self {
             Self::Null => GroupKey::Null,
@@ -172,7 +172,7 @@ impl ExpressionValue {
         self.integer().or_else(|| self.double().map(|number| number as i64))
     }
 
-    /// Returns whether the value counts as true in a condition, as in MAT: all except null, false, 0 and an empty text.
+    /// Returns whether the value counts as true in a condition, as in MAT: all values except null, false, 0 and an empty text.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -236,10 +236,10 @@ impl ExpressionValue {
     }
 }
 
-/// Smallest power of two that exceeds every long; its negative is the smallest long.
+/// Smallest power of two that is greater than every long; its negative is the smallest long.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Returns the key of a number. Equal whole and floating-point numbers group together.
+/// Returns the key of a number; a floating-point number has the same key as the equal whole number.
 fn double_key(value: f64) -> GroupKey {
     #[allow(clippy::cast_possible_truncation)] // It is whole, and a long.
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
@@ -248,7 +248,7 @@ fn double_key(value: f64) -> GroupKey {
     GroupKey::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
 }
 
-/// Compares exactly: not all large longs are doubles.
+/// Compares exactly, since not all large longs can be represented as doubles.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 fn whole_with_double(whole: i64, double: f64) -> Option<Ordering> {
     let roughly = (whole as f64).partial_cmp(&double)?;

@@ -11,24 +11,25 @@ use hprof_base::parallel;
 use hprof_model::objects::reader::{ObjectReader, ObjectVisitor, PrimitiveArray};
 use hprof_model::secret_rules::search::{Scratch, TextFinding, TextSearch};
 
-/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+/// Minimum number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
-/// Maximum number of findings, and of names, of a chunk.
+/// Maximum number of findings in a chunk, and of names in it.
 const MAX_FOUND: usize = 1 << 13;
 /// Maximum number of names of all chunks that are looked up.
 const MAX_NAMES: usize = 1 << 20;
 /// Number of chunks for each thread that are searched before their findings are merged.
 const BATCH: usize = 16;
 
-/// Results of the pass.
+/// Results of the pass over the arrays.
 #[derive(Debug, Default)]
 pub(super) struct SecretArrayFindings {
     /// Arrays that contain nothing but a name that indicates a secret value.
     pub(super) names: Vec<ObjectIndex>,
-    /// Number of findings, names and parts of texts beyond the limits.
+    /// Number of findings, names and parts of texts that were omitted because of limits.
     pub(super) omitted: u64,
-    /// Secrets of a chunk, by array.
+    /// Secrets in a chunk, by array.
     found: Vec<TextFinding>,
 }
 

@@ -1,7 +1,7 @@
 //! Values of keys whose names indicate secrets: entries of maps, properties, variables, headers, cookies.
 //!
-//! The names are Strings that the pass over the arrays found. An object with such a String in a field like `key` has
-//! the value in a field like `value`, whatever map or property source it is part of.
+//! The names are Strings that the pass over the arrays found. An object with such a String in a field like `key` has the value
+//! in a field like `value`, whatever map or property source it belongs to.
 
 use rustc_hash::FxHashMap;
 
@@ -15,14 +15,17 @@ use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::{HeldKind, SecretRules};
 
-/// Maximum number of referrers of a name that are examined, of all names together, and of fields of a referrer.
+/// Maximum number of referrers of a name that are examined.
 const MAX_REFERRERS: usize = 1 << 12;
+/// Maximum number of referrers of all names that are examined.
 const MAX_ALL: usize = 1 << 20;
+/// Maximum number of fields of a referrer that are examined.
 const MAX_FIELDS: usize = 64;
 /// Maximum number of elements of an array of keys and values.
 const MAX_ELEMENTS: usize = 1 << 16;
-/// Names of fields of keys, and of values.
+/// Names of fields that contain keys.
 const KEYS: [&str; 9] = ["key", "k", "name", "k0", "str", "propertyName", "headerName", "referent", "attrID"];
+/// Names of fields that contain values.
 const VALUES: [&str; 7] = ["value", "val", "v", "v0", "propertyValue", "headerValue", "values"];
 /// Class of names of environment variables, which are keys themselves.
 const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
@@ -30,11 +33,13 @@ const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
 const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
 /// Parts of names of passwords, whose value may be any text.
 const PASSWORDS: [&str; 6] = ["pass", "pwd", "secret", "kennwort", "psk", "security.credentials"];
-/// Minimum number of characters of a value with a name, and of a token.
+/// Minimum number of characters of a value that a name indicates.
 const SHORTEST: usize = 4;
+/// Minimum number of characters of a token.
 const SHORTEST_TOKEN: usize = 12;
 
-/// Returns whether a text may be the value that a name indicates. In a known field (not `is_general`), any text is.
+/// Returns whether a text may be the value that a name indicates. If the value is in a known field (not `is_general`), any text
+/// may.
 pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: bool) -> bool {
     let bytes = text.as_bytes();
     if mask::is_placeholder(bytes) {
@@ -61,7 +66,8 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     is_long && is_plain && !is_name && !mask::is_name(bytes) && !mask::is_example(bytes)
 }
 
-/// Finds the values of these names, which are arrays. Also returns the number of names with unexamined referrers.
+/// Finds the values of these names, which are given as arrays. Returns the values, and the number of names of which not all
+/// referrers were examined.
 pub(super) fn find(
     objects: &ObjectReader<'_>,
     rules: &SecretRules,
@@ -91,19 +97,20 @@ pub(super) fn find(
     (search.found, search.omitted)
 }
 
+/// Search for the values of names.
 struct NamedSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     rules: &'s SecretRules,
     query: SecretQuery,
     /// Number of referrers that may still be examined.
     left: usize,
-    /// Names of keys in arrays.
+    /// Names that are keys in arrays.
     names: Vec<String>,
-    /// Arrays of keys and values that contain a key: the keys, by ID, with the indices of their names. Each array is
-    /// read once. `None` for other arrays.
+    /// For each array of alternating keys and values that contains a wanted key: the indices in `names`, by ID of the key.
+    /// `None` for other arrays. Each array is read once.
     arrays: FxHashMap<ObjectIndex, Option<FxHashMap<u64, usize>>>,
     found: Vec<SecretCandidate>,
-    /// Number of names with unexamined referrers.
+    /// Number of names of which not all referrers were examined.
     omitted: u64,
 }
 

@@ -17,24 +17,26 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord};
 use hprof_model::secret_rules::rules::{HeldRule, SecretRules, is_like};
 
-/// Maximum number of fields of a class, with those of its superclasses, and of static fields, that are examined.
+/// Maximum number of fields of a class, including inherited ones, and of static fields, that are examined.
 const MAX_FIELDS: usize = 1 << 12;
-/// Maximum number of fields of a class and its superclasses for which there is a rule, and of those of all classes.
+/// Maximum number of fields with a rule of a class and its superclasses.
 const MAX_HELD: usize = 256;
+/// Maximum number of fields with a rule of all classes.
 const MAX_ALL: usize = 1 << 20;
-/// Number of objects per chunk, and maximum number of findings of one.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of findings of a chunk.
 const MAX_FOUND: usize = 1 << 13;
 /// Number of chunks for each thread that are read before their findings are merged.
 const BATCH: usize = 2;
-/// Numbers of bytes of symmetric keys.
+/// Lengths of symmetric keys in bytes.
 const KEY_LENGTHS: [usize; 5] = [16, 24, 32, 48, 64];
 
 /// A field of the instances of a class for which there is a rule.
 #[derive(Debug, Clone, Copy)]
 struct HeldField<'n> {
     place: FieldPlace,
-    /// Number of the rule.
+    /// Number of the rule about the field.
     rule: usize,
     of: &'n NamedField<'n>,
 }
@@ -45,13 +47,13 @@ struct NamedField<'a> {
     /// Location in an instance of the class.
     place: FieldPlace,
     field: &'a str,
-    /// Class and name.
+    /// Names of class and field.
     name: String,
-    /// `true` if the class is of the JDK.
+    /// `true` if the class belongs to the JDK.
     is_of_jdk: bool,
 }
 
-/// Rules by class and field, each looked up once.
+/// Rules by class and field, each of which is looked up once.
 struct FieldRules<'r, 'a> {
     objects: &'r ObjectReader<'a>,
     rules: &'r SecretRules,
@@ -81,7 +83,7 @@ impl<'a> FieldRules<'_, 'a> {
         })
     }
 
-    /// Returns by rule whether it names a class or one of its superclasses with fields. Each class is examined once,
+    /// Returns, by rule, whether the rule names the class or one of its superclasses with fields. Each class is examined once,
     /// even in a long chain of superclasses.
     fn of_class(&mut self, class: ClassNumber) -> Arc<[bool]> {
         if let Some(known) = self.of_class.get(&class) {
@@ -111,7 +113,7 @@ impl<'a> FieldRules<'_, 'a> {
         matching
     }
 
-    /// Returns the number of the rule about a field of the instances of `class`, which `declaring` declares.
+    /// Returns the number of the rule about a field that `declaring` declares, for instances of `class`.
     fn rule(&mut self, class: ClassNumber, declaring: ClassNumber, field: &'a str) -> Option<usize> {
         if !self.is_named(field) {
             return None;
@@ -148,8 +150,8 @@ impl<'a> FieldRules<'_, 'a> {
         declared
     }
 
-    /// Returns, by class with objects, the fields for which there is a rule, and the number of classes with
-    /// unexamined fields.
+    /// Returns, for each class with instances, the fields with a rule; and the number of classes of which not all fields were
+    /// examined.
     fn of_instances<'n>(
         &mut self,
         declared: &'n FxHashMap<ClassNumber, Vec<NamedField<'a>>>,
@@ -188,8 +190,8 @@ impl<'a> FieldRules<'_, 'a> {
     }
 }
 
-/// Finds the values of fields. Also returns the number of findings and of classes with further fields beyond the
-/// limits.
+/// Finds the values of the fields. Returns them, and the number of findings and of classes with further fields that were
+/// omitted because of limits.
 pub(super) fn find(
     objects: &ObjectReader<'_>,
     rules: &SecretRules,
@@ -270,7 +272,7 @@ fn is_key(objects: &ObjectReader<'_>, object: ObjectIndex, value: &HeldValue) ->
         && distinct * 8 >= bytes.len() * 5
 }
 
-/// Returns the value of a field, if it may be a credential.
+/// Returns the value of a field as a candidate, if it may be a credential.
 fn candidate(
     (objects, rules, query): (&ObjectReader<'_>, &SecretRules, SecretQuery),
     rule: usize,

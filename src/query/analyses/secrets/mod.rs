@@ -32,7 +32,7 @@ use values::{HeldValue, KnownValue};
 /// Maximum number of referrers of an array that are examined.
 const MAX_REFERRERS: usize = 64;
 
-/// Maximum number of rows, and of values of fields and of names that are examined.
+/// Maximum number of rows, and of candidates from fields and names.
 const MAX_ROWS: usize = 1 << 16;
 
 /// Query for credentials.
@@ -40,7 +40,7 @@ const MAX_ROWS: usize = 1 << 16;
 pub struct SecretQuery {
     /// `true` to return the values. Otherwise they are in memory only while a rule examines them.
     pub with_values: bool,
-    /// Seed of the hashes of values: rows of two dumps can be compared if it is the same.
+    /// Seed of the hashes of values; rows of two dumps can be compared if both have the same seed.
     pub(crate) seed: u64,
 }
 
@@ -51,30 +51,30 @@ impl SecretQuery {
     }
 }
 
-/// A credential.
+/// A credential that was found in a heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRow {
     /// Number of the rule ([`SecretRules::rules`]).
     pub rule: usize,
     /// ID of the rule.
     pub id: String,
-    /// Object that has the text: a String, a builder or an array. For equal values, a reachable object, and among
-    /// these the one with the lowest ID.
+    /// Object that contains the text: a String, a builder or an array. Of objects with equal values, a reachable one is chosen,
+    /// and among these the one with the lowest ID.
     pub object: ObjectId,
     /// Class of the object.
     pub class: String,
-    /// Class and field of the program that hold it, skipping arrays and the JDK's collections; `None` if only a
-    /// thread's stack or another GC root holds it, or nothing.
+    /// Class and field of the program that hold the object, skipping arrays and collections of the JDK. `None` if only a
+    /// thread's stack or another GC root holds it, or if nothing does.
     pub holder: Option<String>,
     /// Number of objects with an equal value.
     pub copies: u64,
     /// `true` if the object is reachable.
     pub is_reachable: bool,
-    /// Beginning and end of the value, if it is long.
+    /// The value with its middle hidden: beginning and end if it is long enough.
     pub masked: String,
-    /// Number of characters of the value; of a key, bytes.
+    /// Number of characters of the value; for a key, number of bytes.
     pub length: u64,
-    /// The value, if requested; for a key, in hexadecimal digits.
+    /// The value, if requested; a key is in hexadecimal digits.
     pub value: Option<String>,
     /// Hash of the value.
     pub hash: u64,
@@ -82,7 +82,7 @@ pub struct SecretRow {
     start: u32,
 }
 
-/// Result of the search.
+/// Result of the search for credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// Credentials, by rule and object.
@@ -91,7 +91,7 @@ pub struct Secrets {
     pub omitted: u64,
 }
 
-/// A value that a rule about fields or names found.
+/// A value that was found by a rule about fields or names.
 #[derive(Debug)]
 struct SecretCandidate {
     /// Number of the rule; `None` if it depends on the holder.
@@ -99,7 +99,7 @@ struct SecretCandidate {
     /// Object that has the value.
     object: ObjectIndex,
     value: KnownValue,
-    /// Object from which the holder is searched: an entry of a map, or an object with the field.
+    /// Object whose holder is reported: an entry of a map, or the object with the field.
     from: ObjectIndex,
     /// Class and field, if they belong to the program.
     holder: Option<String>,
@@ -107,20 +107,20 @@ struct SecretCandidate {
     is_general: bool,
 }
 
-/// A found value.
+/// Value of a finding, by the way in which it was found.
 #[derive(Debug)]
 enum Source {
     Text(TextFinding),
     Held(KnownValue),
 }
 
-/// Equal values that one rule found, and the one that is shown.
+/// Equal values that one rule found, with the one that is shown.
 #[derive(Debug)]
 struct Group {
     rule: usize,
-    /// Objects with the value, each once.
+    /// Number of distinct objects that have the value.
     copies: u64,
-    /// `true` if the one that is shown is unreachable.
+    /// `true` if the shown object is unreachable.
     is_unreachable: bool,
     object: ObjectIndex,
     from: ObjectIndex,
@@ -189,12 +189,12 @@ pub fn secrets(dump: &Dump<'_>, rules: &SecretRules, query: SecretQuery) -> Secr
 struct Groups<'a> {
     objects: ObjectReader<'a>,
     query: SecretQuery,
-    /// By rule about texts: `true` if it finds keys.
+    /// For each rule about texts: `true` if it finds keys.
     is_key: Vec<bool>,
     groups: FxHashMap<(usize, u64), Group>,
     /// Rules, values and objects of candidates that are counted.
     seen: FxHashSet<(usize, u64, u32)>,
-    /// Rules and values already counted for the last array.
+    /// The array examined last, and rules and values already counted for it.
     of_array: (Option<u32>, FxHashSet<(usize, u64)>),
     /// Objects with a secret.
     with_secrets: RoaringBitmap,
@@ -203,7 +203,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Adds a text, unless a rule about a class found the same value in the object.
+    /// Adds a text finding, unless a rule about a class found the same value in the object (`held`).
     fn add_text(&mut self, finding: TextFinding, held: &FxHashSet<(u32, u64)>) {
         let object = self.owner(ObjectIndex(finding.array));
         if held.contains(&(object.0, finding.hash)) {
@@ -266,7 +266,7 @@ impl Groups<'_> {
         texts.min_by_key(|text| (graph.tree.reachable_position(*text).is_none(), text.0)).unwrap_or(array)
     }
 
-    /// Returns a row; `None` only if the dump has changed since.
+    /// Returns the row of a group; `None` only if the dump was changed after it was read.
     fn row(&self, group: &Group, ids: &[&str]) -> Option<SecretRow> {
         let (summary, graph) = (self.objects.summary, self.objects.graph);
         let text;

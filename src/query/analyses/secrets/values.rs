@@ -10,20 +10,20 @@ use hprof_model::objects::reader::{Characters, ObjectReader, ObjectRecord, Primi
 use hprof_model::secret_rules::mask;
 use hprof_model::secret_rules::rules::HeldKind;
 
-/// Maximum number of characters of a value.
+/// Maximum number of characters of a value that are read.
 const MAX_CHARACTERS: usize = 1 << 13;
-/// Maximum number of nested objects.
+/// Maximum depth of nested objects around a value.
 const MAX_DEPTH: u32 = 3;
 /// Maximum number of fields of a class that are examined.
 const MAX_FIELDS: usize = 256;
 /// Fields of objects that wrap a value, such as `OriginTrackedValue`, `AtomicReference` and `ProcessEnvironment.Value`.
 const WRAPPED: [&str; 9] = ["value", "val", "str", "password", "secret", "chars", "data", "text", "mag"];
-/// Fields of lists that hold the elements, or the only one.
+/// Fields of lists that hold the elements or the only element.
 const LISTED: [&str; 5] = ["elementData", "e0", "a", "element", "elements"];
 /// Maximum length of the array of a list with one element.
 const MAX_ELEMENTS: usize = 64;
 
-/// A value.
+/// Value of a field or an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HeldValue {
     /// A text.
@@ -33,7 +33,7 @@ pub(super) enum HeldValue {
 }
 
 impl HeldValue {
-    /// Returns the number of characters, or of bytes.
+    /// Returns the number of characters of a text, or of bytes of a key.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.chars().count(),
@@ -41,6 +41,7 @@ impl HeldValue {
         }
     }
 
+    /// Returns the hash of the value.
     pub(super) fn hash(&self, seed: u64) -> u64 {
         match self {
             Self::Text(text) => xxh3_64_with_seed(text.as_bytes(), seed),
@@ -48,7 +49,7 @@ impl HeldValue {
         }
     }
 
-    /// Returns the text; keys in hexadecimal digits.
+    /// Returns the text; for a key, its hexadecimal digits.
     pub(super) fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -57,7 +58,7 @@ impl HeldValue {
     }
 }
 
-/// Data about a value. The value itself is in memory only while a rule examines it.
+/// Data about a value, without the value itself unless it is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownValue {
     pub(super) hash: u64,
@@ -79,8 +80,8 @@ impl KnownValue {
     }
 }
 
-/// Reads the value of an object, and returns it with the object that has it; `None` if there is none, or if it
-/// appears to be overwritten: a single repeated element.
+/// Reads the value of an object, and returns it with the object that contains it. `None` if there is no value, or if it appears
+/// to be overwritten, since it consists of a single repeated element.
 pub(super) fn value(
     objects: &ObjectReader<'_>,
     object: ObjectIndex,
@@ -168,7 +169,7 @@ fn is_printable(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, 0x20..=0x7e))
 }
 
-/// Returns the object that an ID names.
+/// Returns the object with an ID.
 pub(super) fn object_of(objects: &ObjectReader<'_>, id: u64) -> Option<ObjectIndex> {
     objects.graph.objects.addresses.index_of(ObjectId(id).non_null()?)
 }

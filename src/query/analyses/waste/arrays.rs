@@ -30,19 +30,19 @@ use hprof_values::{BasicType, ObjectId, be_ids};
 
 /// Results of the pass.
 pub(super) struct ArrayFindings {
-    /// Strings by a part of their hash.
+    /// Strings, divided into shares by hash.
     pub(super) texts: Shares,
-    /// Other primitive arrays by a part of their hash.
+    /// Other primitive arrays, divided into shares by hash.
     pub(super) contents: Shares,
     /// Arrays of length 0, ascending.
     pub(super) zero_length: Vec<Array<Saving>>,
-    /// Collections of few elements.
+    /// Collections with few elements.
     pub(super) few: Vec<Array<Loose>>,
-    /// Lists of one element that consist only of an array: saving, list, array.
+    /// Lists with one element that consist only of an array, by their arrays.
     pub(super) plain: Vec<Array<Saving>>,
 }
 
-/// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
+/// Reads the arrays. `held` contains the uses of arrays that instances state, by chunk, ascending within each chunk.
 pub(super) fn read(
     look: &CollectionLook<'_, '_>,
     hooks: &Hooks,
@@ -94,7 +94,7 @@ pub(super) fn read(
     Ok(ArrayFindings { texts, contents, zero_length, few, plain })
 }
 
-/// Returns the arrays in which the JVM stores references of classes, which no program created.
+/// Returns the arrays in which the JVM stores references of classes, which the program did not create.
 fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let summary = search.dump.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
@@ -107,7 +107,7 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
-/// Returns the arrays that frameworks hand out in parts: their unused parts are not waste.
+/// Returns the arrays that frameworks hand out in slices, so that their unused parts are not waste.
 fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let mut arrays = FxHashSet::default();
     for PooledField { class, field } in Frameworks::builtin().pooled_fields() {
@@ -119,7 +119,7 @@ fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     arrays
 }
 
-/// Visitor of arrays.
+/// Visitor of arrays, which finds waste in them.
 struct ArrayPass<'v, 'a> {
     search: &'v WasteSearch<'a>,
     look: &'v CollectionLook<'v, 'a>,
@@ -127,7 +127,7 @@ struct ArrayPass<'v, 'a> {
     of_jvm: &'v FxHashSet<u32>,
     pooled: &'v FxHashSet<u32>,
     cursor: BlockCursor,
-    /// Statements of instances about this array and later ones.
+    /// Uses of this array and later ones that instances state.
     held: &'v [ArrayHolder],
     texts: Vec<ContentItem>,
     contents: Vec<ContentItem>,
@@ -138,7 +138,7 @@ struct ArrayPass<'v, 'a> {
 }
 
 impl<'v, 'a> ArrayPass<'v, 'a> {
-    /// Returns the statements of instances about the array being visited.
+    /// Returns the uses of the visited array that instances state.
     fn of_array(&mut self) -> &'v [ArrayHolder] {
         let object = self.cursor.object.0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
@@ -177,7 +177,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         }
     }
 
-    /// Adds the Strings of a character array; returns whether there are any.
+    /// Adds the Strings that use a character array. Returns whether there are any.
     fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[ArrayHolder]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
@@ -204,7 +204,7 @@ impl<'v, 'a> ArrayPass<'v, 'a> {
         is_of_string
     }
 
-    /// Examines the table of a collection; returns whether the array is one.
+    /// Examines an array as the table of collections. Returns whether it is a table.
     fn tables(&mut self, record: &ObjectArray<'_>, held: &[ArrayHolder]) -> bool {
         let mut is_table = false;
         let mut is_first = true;

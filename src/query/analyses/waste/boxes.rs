@@ -1,4 +1,4 @@
-//! Boxes of primitive values: their sizes, and those that the JVM's caches contain or could contain.
+//! Boxes of primitive values: their sizes, the boxes in the JVM's caches, and boxes that the caches could replace.
 
 use super::WasteSearch;
 use super::findings::{PartKey, PartSum, Saving, Sink};
@@ -30,13 +30,13 @@ const CACHES: [&str; 6] = [
     "java.lang.Long$LongCache",
 ];
 
-/// A class of boxes.
+/// A box class, with the sizes that determine its saving.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoxClass {
     pub(super) value: FieldPlace,
     /// Size of a box in bytes.
     pub(super) bytes: u64,
-    /// Size of the value minus that of a reference, in bytes.
+    /// Size of a value minus the size of a reference, in bytes.
     pub(super) growth: u64,
 }
 
@@ -52,7 +52,7 @@ impl BoxClass {
         Some(Self { value, bytes: search.sizes.instance(class).0, growth })
     }
 
-    /// Examines a box.
+    /// Examines a box, and adds its saving to the findings.
     pub(super) fn look(
         &self,
         search: &WasteSearch<'_>,
@@ -70,7 +70,7 @@ impl BoxClass {
         }
     }
 
-    /// Returns the saving of a box: the value replaces the reference in each object that refers to it.
+    /// Returns the saving of a box, if the value replaces the reference in each object that refers to the box.
     fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
         if self.growth == 0 {
             return self.bytes;

@@ -12,18 +12,18 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::objects::collections::Collections;
 use hprof_model::objects::collections::usage::Usage;
 
-/// Maximum number of objects of a collection with at most one element: table, nodes, views, a lock. One with more
+/// Maximum number of objects of a collection with at most one element: table, nodes, views, a lock. A collection with more
 /// states a wrong size.
 pub(super) const MAX_OBJECTS: u32 = 64;
 /// Maximum depth of nested wrappers.
 const MAX_WRAPPERS: usize = 32;
 
-/// A collection of few elements.
+/// A collection with few elements, and its saving if it consists only of an array.
 pub(super) struct FewElements {
     pub(super) object: ObjectIndex,
-    /// More than one only for linked lists.
+    /// Number of elements; more than one only for linked lists.
     pub(super) elements: u32,
-    /// For a list that consists only of an array: size of the array in bytes, the list, the array.
+    /// Saving of a list that consists only of an array: size of the array in bytes, list, array.
     pub(super) plain: Option<Saving>,
 }
 
@@ -33,12 +33,12 @@ impl FewElements {
     }
 }
 
-/// Data about collections.
+/// Reader of data about collections.
 pub(super) struct CollectionLook<'v, 'a> {
     pub(super) search: &'v WasteSearch<'a>,
     pub(super) plans: &'v Plans,
     pub(super) collections: Collections<'v, 'a>,
-    /// Sizes of a LinkedList, its node and an ArrayList.
+    /// Instance sizes of LinkedList, its node and ArrayList.
     pub(super) linked: Option<[u64; 3]>,
     trees: Trees,
 }
@@ -61,14 +61,14 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         }
     }
 
-    /// Returns the object in a wrapper.
+    /// Returns the collection in a wrapper.
     fn wrapped_object(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
         let wraps = self.usage(wrapper)?.wraps?;
         let objects = &self.search.dump.objects;
         objects.object(objects.value_at(objects.instance(wrapper)?, wraps)?)
     }
 
-    /// Returns the outermost wrapper that alone holds a collection.
+    /// Returns the outermost wrapper around a collection that nothing else holds.
     pub(super) fn outermost(&self, collection: ObjectIndex) -> ObjectIndex {
         let mut outer = collection;
         for _ in 0..MAX_WRAPPERS {
@@ -107,19 +107,19 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
         is_empty.then_some(FewElements { object, elements: 0, plain: None })
     }
 
-    /// Replaces collections in the findings by the outermost ones that hold them.
+    /// Replaces collections in the findings by their outermost wrappers.
     pub(super) fn outermost_of(&self, findings: &mut Findings) {
         let lists = findings.savings.par_iter_mut();
         lists.for_each(|savings| {
             for saving in savings.iter_mut() {
-                // The object that gets smaller stays the same.
+                // The object that shrinks remains the same.
                 saving.other = if saving.other == NO_OBJECT { saving.object } else { saving.other };
                 saving.object = self.outermost(ObjectIndex(saving.object)).0;
             }
         });
     }
 
-    /// Returns the extra size of the tree nodes of a map over plain ones.
+    /// Returns the size of a map's tree nodes minus the size of plain nodes, in bytes.
     pub(super) fn tree_bytes(&self, map: ObjectIndex, entries: u64) -> u64 {
         let Some(collection) = self.collections.collection(map) else { return 0 };
         let more =
@@ -139,7 +139,7 @@ impl<'v, 'a> CollectionLook<'v, 'a> {
     }
 }
 
-/// Tree nodes in hash tables, by class of the map: tree node and plain node.
+/// Classes of hash tables with tree nodes: map, tree node and plain node.
 const TREES: [(&str, &str, &str); 3] = [
     ("java.util.HashMap", "java.util.HashMap$TreeNode", "java.util.HashMap$Node"),
     ("java.util.LinkedHashMap", "java.util.HashMap$TreeNode", "java.util.LinkedHashMap$Entry"),
@@ -150,9 +150,9 @@ const TREES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Extra size of tree nodes.
+/// Sizes of tree nodes in hash tables.
 struct Trees {
-    /// Extra size of a tree node over a plain one, by class number of the map.
+    /// Size of a tree node minus the size of a plain node, by class number of the map.
     more: Vec<Option<u64>>,
     /// Number of nodes that may still be examined. Maps of a malicious dump may share them.
     nodes_left: AtomicU64,

@@ -1,6 +1,6 @@
-//! Collections of zero or one element, and linked lists: the objects freed with them.
+//! Collections of zero or one element, and linked lists: the objects that are freed with them.
 //!
-//! A set backed by a map, and a wrapper that alone holds a collection, form one collection with it: the outermost
+//! A set backed by a map, and a wrapper that alone holds a collection, form one collection with it, whose outermost object
 //! counts.
 
 use std::io;
@@ -14,7 +14,7 @@ use super::kind::{Hooks, WasteEffect, WasteFinder};
 use super::kinds::KINDS;
 use hprof_index::storage::scratch::Array;
 
-/// Candidates.
+/// Candidates for collections with few elements.
 pub(super) struct Few {
     /// Collections found in instances.
     pub(super) loose: Vec<Array<Loose>>,
@@ -27,7 +27,7 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// Examines them, and replaces collections in the findings by the outermost ones.
+    /// Examines the candidates, and replaces collections in the findings by their outermost wrappers.
     pub(super) fn find(
         self,
         look: &CollectionLook<'_, '_>,

@@ -1,7 +1,7 @@
-//! Duplicates: Strings of one text, arrays of one content.
+//! Duplicates: Strings with the same text, arrays with the same contents.
 //!
-//! Candidates have the same 64-bit hash, and contents are compared, so there are no false positives. The candidates
-//! are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
+//! Candidates have the same 64-bit hash, and contents are compared, so there are no false positives. The candidates are divided
+//! into shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -28,25 +28,25 @@ const AHEAD: usize = 16;
 /// Minimum size in bytes of contents that are compared only once per record.
 const LONG: u64 = 1 << 10;
 
-/// A String or an array, and the location of its content.
+/// A String or an array, and the location of its contents.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct ContentItem {
     pub(super) hash: u64,
-    /// Offset of the array's record, shifted left by two, and the form of a text.
+    /// Offset of the array's record, shifted left by two, plus the encoding of a text.
     pub(super) place: u64,
-    /// Size of the array in bytes, and [`SHARED`].
+    /// Size of the array in bytes, possibly with the flag [`SHARED`].
     pub(super) bytes: u64,
     pub(super) object: u32,
     /// Object index of the array.
     pub(super) array: u32,
 }
 
-/// Flag for an array that counts for an earlier String.
+/// Flag of an array that counts with an earlier String.
 pub(super) const SHARED: u64 = 1 << 63;
 
 impl ContentItem {
-    /// Returns the bytes freed together with the object: those of the array, if it counts for this one.
+    /// Returns the bytes freed together with the object: the size of the array, unless it counts with an earlier String.
     pub(super) fn bytes(&self) -> u64 {
         if self.bytes & SHARED == 0 { self.bytes } else { 0 }
     }
@@ -55,13 +55,13 @@ impl ContentItem {
         self.bytes & !SHARED > LONG
     }
 
-    /// Returns whether all items at this location are equal.
+    /// Returns whether the contents are an entire array, not a part of one.
     fn is_whole(&self) -> bool {
         self.place & 3 != contents::StringEncoding::Part as u64
     }
 }
 
-/// Items by a part of their hash.
+/// Items in shares, by the upper bits of their hashes.
 #[derive(Default)]
 pub(super) struct Shares(Vec<Mutex<ScratchStack<ContentItem>>>);
 
@@ -89,9 +89,9 @@ impl Shares {
     }
 }
 
-/// Contents of arrays or texts, to be compared.
+/// Kind of contents that can be compared: arrays or texts.
 pub(super) trait Content: Sync {
-    /// Content that was read.
+    /// Contents that were read for comparing.
     type Read<'r>
     where
         Self: 'r;

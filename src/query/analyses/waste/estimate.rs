@@ -18,33 +18,33 @@ use hprof_index::graph::numbers::TreePosition;
 
 /// Maximum number of reachable objects of a heap that is examined as a whole.
 const MAX_EXACT: u32 = 1 << 20;
-/// Number of windows of the sample, and objects in each.
+/// Number of windows of the sample, and number of objects in each.
 const WINDOWS: (u32, u32) = (256, 1 << 10);
-/// Maximum number of objects of a part of a heap that are examined.
+/// Maximum number of examined objects in a part of a heap.
 const MAX_BELOW: u32 = 1 << 13;
-/// Size above which objects are not in the sample: one that represents a hundred others would dominate the result.
+/// Minimum size of objects that are not in the sample: one that represents a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
 /// Estimate of a heap's waste.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Estimate {
-    /// Wasted bytes of each kind that was found, most first.
+    /// Wasted bytes by kind, for the kinds that were found; most bytes first.
     #[serde(with = "by_name")]
     pub kinds: Vec<(&'static WasteKind, u64)>,
-    /// Bytes wasted by all kinds together, no byte counted twice.
+    /// Bytes wasted by all kinds together; each byte counts once.
     pub wasted_bytes: u64,
-    /// Bytes wasted by the kinds of reachable objects.
+    /// Bytes wasted by kinds that consist of reachable objects.
     pub reachable_wasted_bytes: u64,
     /// Shallow size of all objects in bytes.
     pub all_bytes: u64,
-    /// `true` if the figures are those of `waste`, not of a sample.
+    /// `true` if the figures are exact, as in `waste`, rather than from a sample.
     pub is_exact: bool,
 }
 
-/// Estimates the waste; exact for a small heap.
+/// Estimates the waste of a heap; exact for a small heap.
 ///
 /// # Errors
-/// As [`super::waste`].
+/// The errors of [`super::waste`].
 pub fn estimate(dump: &Dump<'_>) -> io::Result<Estimate> {
     estimate_with(dump, MAX_EXACT, WINDOWS)
 }
@@ -84,10 +84,10 @@ pub fn estimate_with(dump: &Dump<'_>, most: u32, (count, length): (u32, u32)) ->
     Ok(Estimate { kinds, wasted_bytes, reachable_wasted_bytes, all_bytes, is_exact })
 }
 
-/// Waste of one kind among some objects.
+/// Waste of the largest kind among some objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WastedPart {
-    /// Kind of waste.
+    /// The kind of waste.
     pub kind: &'static WasteKind,
     /// Wasted bytes.
     pub bytes: u64,
@@ -95,11 +95,11 @@ pub struct WastedPart {
     pub of_bytes: u64,
 }
 
-/// Returns the kind that wastes the most memory in what `tops`, none of which dominates another, retain; large sets
+/// Returns the kind of waste with the most bytes among the objects that `tops` retain; no top may dominate another. Large sets
 /// are sampled. `None` if nothing is wasted.
 ///
 /// # Errors
-/// As [`super::waste`].
+/// The errors of [`super::waste`].
 pub fn most_wasted(dump: &Dump<'_>, tops: &[TreePosition]) -> io::Result<Option<WastedPart>> {
     let tree = &dump.graph.tree;
     let mut sample: Vec<Range<TreePosition>> = Vec::new();
@@ -140,7 +140,7 @@ fn windows(positions: u32, count: u32, length: u32) -> Vec<Range<TreePosition>> 
     (0..count).map(window).collect()
 }
 
-/// Kinds of waste by their names.
+/// Serialization of kinds of waste by their names.
 mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -6,7 +6,7 @@ use hprof_base::fact::Fact;
 use super::FieldSum;
 
 impl FieldSum {
-    /// Returns the facts of a field, or of a group of fields.
+    /// Returns the facts about a field, or a group of fields.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::FIELD, |field: &Self| field.name().into())

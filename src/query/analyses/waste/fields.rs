@@ -13,15 +13,15 @@ use hprof_values::{ObjectId, names};
 /// Way in which an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ReferredBy {
-    /// Field that the class declares, by number.
+    /// A field that the class declares, by number.
     Field(u32),
-    /// Static field of the class, by number.
+    /// A static field of the class, by number.
     Static(u32),
-    /// Object of the class without a known field: by an element of an array, by a thread's stack.
+    /// An object of the class, but no known field: an element of an array, or a thread's stack.
     Object,
 }
 
-/// A field.
+/// Field that holds objects: class and way of referring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FieldLabel {
     pub(super) class: ClassNumber,
@@ -41,39 +41,39 @@ pub enum FieldGroupBy {
     Field,
     /// By the class that declares the field.
     Class,
-    /// By the class loader of that class.
+    /// By the class loader of the class that declares the field.
     Loader,
-    /// By the package of that class.
+    /// By the package of the class that declares the field.
     Package,
 }
 
 /// A field that holds waste, or a group of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSum {
-    /// Class that declares the field, or name of the class, the package or the loader. `None` if only a thread's stack
+    /// Class that declares the field; for groups, name of the class, the package or the loader. `None` if only a thread's stack
     /// or another GC root holds the objects, and for the boot loader.
     pub class: Option<Arc<str>>,
-    /// Field; `None` if it is unknown, and for groups.
+    /// Name of the field; `None` if it is unknown, and for groups.
     pub field: Option<Arc<str>>,
     /// Class loader, for groups by loader.
     pub loader: Option<ObjectId>,
     /// `true` if the field is static.
     pub is_static: bool,
-    /// Number of objects held.
+    /// Number of objects that the field holds.
     pub count: u64,
     /// Wasted bytes of these objects.
     pub wasted_bytes: u64,
 }
 
 impl FieldSum {
-    /// Returns class and field, `com.acme.Row.currency`, or the class, the package or the loader.
+    /// Returns class and field, such as `com.acme.Row.currency`; for groups, the name of the class, the package or the loader.
     pub fn name(&self) -> Option<String> {
         let class = self.class.as_ref()?;
         Some(self.field.as_ref().map_or_else(|| class.to_string(), |field| format!("{class}.{field}")))
     }
 }
 
-/// Identity of a group.
+/// Key of a group of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum FieldGroupKey<'a> {
     Field(&'a str, &'a str, bool),

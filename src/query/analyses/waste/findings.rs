@@ -1,4 +1,4 @@
-//! Findings of one kind: the objects and the saving of each.
+//! Findings of one kind of waste: the objects and the saving of each.
 
 use std::cmp::Reverse;
 use std::io;
@@ -21,7 +21,7 @@ use hprof_values::ObjectId;
 /// Placeholder for no object.
 pub(super) const NO_OBJECT: u32 = u32::MAX;
 
-/// An object that would be freed, or shrink.
+/// An object that would be freed, or would shrink, and the saving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Saving {
@@ -29,7 +29,7 @@ pub(super) struct Saving {
     pub(super) bytes: u64,
     /// Object index.
     pub(super) object: u32,
-    /// Another object that is freed with it, or [`NO_OBJECT`].
+    /// Index of another object that is freed with it, or [`NO_OBJECT`].
     pub(super) other: u32,
 }
 
@@ -38,20 +38,20 @@ impl Saving {
         Self { bytes, object: object.0, other: NO_OBJECT }
     }
 
-    /// Returns the object that gets smaller, for kinds that shrink objects.
+    /// Returns the object that shrinks, for kinds that shrink objects.
     pub(super) fn smaller(&self) -> ObjectIndex {
         ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
 }
 
-/// Key of a part of a kind.
+/// Key of a part of the findings of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum PartKey {
     /// Objects of a class.
     Class(ClassNumber),
-    /// Buffers in the field of a class that states how much is used.
+    /// Buffers of a class that records how much of its array is used.
     Buffer(ClassNumber),
-    /// Arrays of a class that end in zeros.
+    /// Arrays of a class whose ends are zeros.
     Zeros(ClassNumber),
     /// Collections with a table.
     Table,
@@ -61,7 +61,7 @@ pub(super) enum PartKey {
     Cached,
 }
 
-/// Figures of a part.
+/// Figures of a part of the findings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PartSum {
     pub(super) count: u64,
@@ -81,20 +81,21 @@ impl PartSum {
 
 pub(super) type Parts = FxHashMap<PartKey, PartSum>;
 
-/// Objects of a kind with a common property.
+/// Objects found by one kind that have a common property.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FindingPart {
-    /// Description: a class.
+    /// Description of the property, such as a class.
     pub what: String,
     /// Number of objects.
     pub count: u64,
     /// Wasted bytes.
     pub wasted_bytes: u64,
-    /// Fill ratio, if known: elements by slots; of colliding maps, entries after the first of their bucket by entries.
+    /// Fill ratio, if known: elements divided by slots; for colliding maps, the share of entries that are not the first in
+    /// their bucket.
     pub ratio: Option<f64>,
 }
 
-/// An example of a kind.
+/// An example among the findings of a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
     /// Object ID.
@@ -109,29 +110,28 @@ pub struct Example {
     pub wasted_bytes: u64,
 }
 
-/// An object, the number of equal ones that can be freed, and the saving.
+/// Group of equal objects: one object, the number of equal ones that can be freed, and the saving.
 pub(super) type DuplicateGroup = (ObjectIndex, u64, u64);
 
-/// Findings of one kind.
+/// Findings of one kind of waste.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
-    /// Objects freed with collections of one element.
+    /// Objects that are freed with collections of one element.
     pub(super) freed: Vec<Array<u32>>,
     /// Bytes by which each instance shrinks, by class number.
     pub(super) shrinks: Vec<u64>,
     pub(super) parts: Parts,
-    /// Largest groups of equal objects: the first object, the number that can be freed, and the saving.
+    /// Largest groups of equal objects.
     pub(super) groups: Vec<DuplicateGroup>,
-    /// Wasted fields, by class and number: instances and bytes.
+    /// Instances and bytes of wasted fields, by class and number of the field.
     pub(super) fields: FxHashMap<(ClassNumber, u32), (u64, u64)>,
 }
 
 impl Findings {
-    /// Returns all objects of a kind whose parts are their classes, or for class objects the classes that they
-    /// represent.
+    /// Returns all objects of a kind whose parts are classes; class objects are in the part of the represented class.
     pub(super) fn by_class(
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -158,7 +158,8 @@ impl Findings {
         parts.iter().for_each(|(key, sum)| self.parts.entry(*key).or_default().add(*sum));
     }
 
-    /// Returns objects with their retained sizes. Objects that only several of them together retain do not count.
+    /// Returns findings of objects with their retained sizes. Objects that are retained only by several of them together do not
+    /// count.
     pub(super) fn from_retained(
         search: &WasteSearch<'_>,
         objects: &[ObjectIndex],
@@ -209,7 +210,7 @@ impl Findings {
         parts.into_iter().map(part).collect()
     }
 
-    /// Returns the objects with the largest savings; of equal ones, the first.
+    /// Returns the objects with the largest savings; of equal savings, the first objects.
     pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): DuplicateGroup| {
             // A class object is shown by the class that it represents.
@@ -234,7 +235,7 @@ impl Findings {
     }
 }
 
-/// Returns the largest groups, in order; of equal ones those with the lowest object ID.
+/// Returns the largest groups, in order; of equal groups, those with the lowest object ID.
 pub(super) fn keep_largest(all: impl IntoIterator<Item = DuplicateGroup>, max: usize) -> Vec<DuplicateGroup> {
     let order = |(object, _, bytes): &DuplicateGroup| (Reverse(*bytes), *object);
     let mut kept: Vec<DuplicateGroup> = Vec::new();
@@ -248,12 +249,12 @@ pub(super) fn keep_largest(all: impl IntoIterator<Item = DuplicateGroup>, max: u
     kept
 }
 
-/// Findings of one kind in a chunk of objects.
+/// Receiver of the findings of one kind in a chunk of objects.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     pub(super) savings: Vec<Saving>,
     pub(super) parts: Parts,
-    /// Freed objects, where these are more than the objects found.
+    /// Freed objects, if these are more than the found objects.
     pub(super) freed: Vec<u32>,
 }
 
@@ -266,7 +267,7 @@ impl Sink {
     }
 }
 
-/// Findings in a chunk of objects, by position of the kind in [`super::KINDS`].
+/// Receivers of the findings in a chunk of objects, by position of the kind in [`super::KINDS`].
 pub(super) struct Sinks(Vec<Sink>);
 
 /// Findings in a chunk of objects, in the scratch arena.
@@ -278,7 +279,7 @@ impl Sinks {
         Self((0..kinds).map(|_| Sink::default()).collect())
     }
 
-    /// Calls functions of kinds with their sinks.
+    /// Calls the functions of kinds, each with the sink of its kind.
     #[inline(always)]
     pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut Sink)) {
         for (rank, hook) in hooks {
@@ -299,7 +300,7 @@ impl Sinks {
 }
 
 impl StoredSinks {
-    /// Adds the findings of a chunk to those of all kinds.
+    /// Adds the findings of a chunk to the findings of all kinds.
     pub(super) fn add_to(self, all: &mut [Findings]) {
         for (rank, savings, parts, freed) in self.0 {
             if let Some(findings) = all.get_mut(rank) {
@@ -310,7 +311,7 @@ impl StoredSinks {
     }
 }
 
-/// Reachable objects, one bit each; the tree would take lookups in two columns.
+/// Set of the reachable objects, one bit each. The dominator tree would need lookups in two columns.
 #[derive(Debug)]
 pub(super) struct Reachable(Bits);
 
@@ -324,7 +325,7 @@ impl Reachable {
         Self(unreachable)
     }
 
-    /// Returns only the objects at some positions of the tree that are at most `most_bytes` large.
+    /// Returns a set of only the objects at the positions in `windows` that are at most `most_bytes` large.
     pub(super) fn sample(graph: &ObjectGraph, windows: &[Range<TreePosition>], most_bytes: u64) -> Self {
         let tree = &graph.tree;
         let mut others = Bits::new(graph.objects.len());
@@ -339,12 +340,13 @@ impl Reachable {
         Self(others)
     }
 
+    /// Returns whether an object is in the set.
     #[inline]
     pub(super) fn contains(&self, object: ObjectIndex) -> bool {
         !self.0.contains(object)
     }
 
-    /// Returns the reachable objects among 64, one bit each.
+    /// Returns the reachable objects of a block of 64, one bit each.
     pub(super) fn of_block(&self, block: u32) -> u64 {
         !self.0.word(block)
     }

@@ -1,8 +1,8 @@
-//! Attribution of objects to the fields that hold them: each object to one field.
+//! Attribution of objects to the fields that hold them, one field for each object.
 //!
-//! This is a field of one of the program's classes, or a static field, that refers to the object; otherwise such a
-//! field further up the dominator tree, starting at the first object that refers to it, skipping arrays and the JDK's
-//! collections.
+//! This is a field of one of the program's classes, or a static field, that refers to the object. If there is none, it is such
+//! a field further up the dominator tree, starting at the first object that refers to the object, and skipping arrays and
+//! collections of the JDK.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,25 +23,28 @@ use hprof_model::objects::reader::{FieldPlace, ObjectRecord};
 use hprof_model::strings::holders;
 use hprof_values::{BasicType, ObjectId, names};
 
-/// Objects per chunk of a thread.
+/// Number of objects per chunk.
 const CHUNK: usize = 1 << 15;
-/// Steps up the tree whose results are cached: the first ones, and every `REMEMBERED`th.
+/// Number of first steps up the tree whose results are cached, in addition to every `REMEMBERED`th.
 const FIRST_STEPS: usize = 4;
+/// Interval of further steps up the tree whose results are cached.
 const REMEMBERED: usize = 16;
 /// Minimum number of referrers of an object whose result is cached.
 const MANY_REFERRERS: usize = 16;
-/// Maximum number of objects in a thread's cache, and the number that always fits.
+/// Maximum number of objects in a thread's cache.
 const MAX_KNOWN: usize = 1 << 20;
+/// Number of objects that a thread's cache can always contain.
 const MIN_KNOWN: usize = 1 << 16;
-/// Size of a cached object in bytes, in a half-full table, including the old table while it grows.
+/// Size of a cached object in bytes, in a half-full table and including the old table while it grows.
 const KNOWN_BYTES: u64 = 96;
-/// Maximum number of fields of a class, with those of its superclasses, that are searched.
+/// Maximum number of fields of a class that are searched, including inherited ones.
 const MAX_FIELDS: usize = 1 << 12;
-/// Maximum number of objects among which the nearest field is searched, and of referrers of each.
+/// Maximum number of objects among which the nearest field is searched.
 const MAX_NEAREST: usize = 1 << 10;
+/// Maximum number of referrers of each of these objects that are examined.
 const MAX_REFERRERS: usize = 64;
 
-/// Returns the fields that hold the findings, or groups of them.
+/// Returns the fields that hold the findings, or groups of these fields.
 pub(super) fn fields(
     search: &WasteSearch<'_>,
     frees: WasteEffect,
@@ -94,9 +97,9 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
     })
 }
 
-/// Returns class and field that hold each object: the nearest field of the program, as in [`fields()`]. For an
-/// unreachable object, the first field that refers to it. `None` if only a thread's stack or another GC root holds
-/// it, or if it has no holder.
+/// Returns, for each object, class and field that hold it: the nearest field of the program, as in [`fields()`]. For an
+/// unreachable object, the first field that refers to it. `None` if only a thread's stack or another GC root holds the object,
+/// or if nothing does.
 pub(crate) fn held_by(dump: &Dump<'_>, objects: &[ObjectIndex]) -> Vec<Option<String>> {
     let search = WasteSearch::new(dump, Reachable::new(dump.graph));
     let climber = Climber::new(&search);
@@ -127,10 +130,10 @@ struct HeldWaste {
     bytes: u64,
 }
 
-/// Cache of a thread.
+/// Cache of a thread while it searches holders.
 #[derive(Debug, Default)]
 struct HoldingCache {
-    /// Holder of each object, or of the object that it is a part of, and that object.
+    /// Holders by object: of the object itself, or of the object that it is a part of.
     up: FxHashMap<u32, Up>,
     /// Locations of references in instances, and the fields, by class.
     places: FxHashMap<ClassNumber, Vec<(FieldPlace, FieldLabel)>>,
@@ -138,7 +141,7 @@ struct HoldingCache {
     steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
 
-/// Referrers of an object, the first of each kind.
+/// First referrer of each kind of an object.
 #[derive(Debug, Clone, Copy, Default)]
 struct Referrers {
     /// A referrer with a field to which waste is attributed.
@@ -146,7 +149,7 @@ struct Referrers {
     /// Another instance.
     instance: Option<ObjectIndex>,
     array: Option<ObjectIndex>,
-    /// A thread: objects on its stack are in no field.
+    /// A thread: objects on its stack are not in a field.
     thread: Option<ObjectIndex>,
     /// Number of examined referrers.
     looked: usize,
@@ -159,24 +162,25 @@ impl Referrers {
     }
 }
 
-/// Holders further up: the field to which waste is attributed, and the first field of the JDK on the path. Each with
-/// the object that it holds.
+/// Holders further up: the field to which waste is attributed, and the first field of the JDK on the path, each with the object
+/// that it holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Up {
     end: Option<(ObjectIndex, ObjectIndex)>,
     instance: Option<(ObjectIndex, ObjectIndex)>,
 }
 
+/// Search for the fields that hold objects, up the dominator tree.
 struct Climber<'s, 'a> {
     search: &'s WasteSearch<'a>,
-    /// `true` if instances belong to the program, by class number.
+    /// By class number: `true` if instances belong to the program.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
     threads: ClassSet,
     loaders: ClassSet,
     /// Maximum number of objects in a thread's cache.
     max_known: usize,
-    /// `true` if the class belongs to the program and inherits references from a class of the JDK, by class number.
+    /// By class number: `true` if the class belongs to the program and inherits references from a class of the JDK.
     extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
 }
@@ -255,8 +259,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         !statics.any(|(_, kind, value)| kind == BasicType::Object && ObjectId(value) == id)
     }
 
-    /// Returns whether an instance of a program's class refers to an object by a field that such a class declares, not
-    /// by one of the JDK's class that it extends.
+    /// Returns whether an instance of a program's class refers to an object by a field that a class of the program declares,
+    /// rather than by a field of the JDK class that it extends.
     fn is_by_own_field(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
         let class = self.search.class(from);
         let Some(class) = class.filter(|class| self.extends_jdk.get(class.0 as usize) == Some(&true)) else {
@@ -277,7 +281,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         })
     }
 
-    /// Returns the object whose field holds another, or an object that this is a part of; and which of the two.
+    /// Returns the object whose field holds the given object or an object that contains it as a part; and the object in the
+    /// field.
     fn holder(&self, object: ObjectIndex, known: &mut HoldingCache) -> Option<(ObjectIndex, ObjectIndex)> {
         let referrers = self.referrers(object);
         if let Some(end) = referrers.end {
@@ -289,8 +294,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         up.end.or(instance).or(up.instance).or(Some((first, object)))
     }
 
-    /// Returns the same as [`Self::holder`]; if no field of the program is above the object in the dominator tree, because
-    /// a thread's stack refers to its collection too, the nearest one by referrers.
+    /// Returns the same as [`Self::holder`] if a field of the program is above the object in the dominator tree. If there is
+    /// none, because a thread's stack refers to its collection as well, returns the nearest one by referrers.
     fn field_above(
         &self,
         object: ObjectIndex,
@@ -308,7 +313,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         self.nearest(object).or(held)
     }
 
-    /// Returns the nearest field of the program, by referrers, breadth first.
+    /// Returns the nearest field of the program, searching referrers breadth first.
     fn nearest(&self, object: ObjectIndex) -> Option<(ObjectIndex, ObjectIndex)> {
         let mut seen: Vec<ObjectIndex> = vec![object];
         let mut known: FxHashSet<ObjectIndex> = seen.iter().copied().collect();
@@ -376,7 +381,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         tree.reachable_position(dominator) < tree.reachable_position(object)
     }
 
-    /// Reads the fields that hold objects, which are in ascending order of their holders.
+    /// Adds to `sums` the fields that hold objects. `held` must be in ascending order of the holders.
     fn read(&self, held: &[HeldWaste], known: &mut HoldingCache, sums: &mut Sums) {
         let objects = &self.search.dump.objects;
         for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
@@ -393,7 +398,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// Finds the fields by which an object holds others, which ascend.
+    /// Finds the fields by which an object holds others. The others must be ascending.
     fn of_holder(
         &self,
         holder: ObjectIndex,

@@ -1,4 +1,4 @@
-//! Pass over the instances: their statements about arrays, boxes, and fields with equal values.
+//! Pass over the instances: their use of arrays, boxes, and fields with equal values.
 
 use std::io;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use hprof_model::objects::collections::usage::{Count, Usage};
 use hprof_model::objects::reader::{Bits, Instance, ObjectVisitor};
 use hprof_values::ObjectId;
 
-/// An instance and its statement about its array.
+/// An instance that uses an array, and the used part.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct ArrayHolder {
@@ -28,12 +28,12 @@ pub(super) struct ArrayHolder {
     pub(super) array: u32,
     /// Object index of the instance.
     pub(super) holder: u32,
-    /// Statement about the array, by class of the instance: the part of a String, the number of elements, the ends of
-    /// a ring.
+    /// Use of the array, depending on the class of the instance: the part of a String, the number of elements, or the ends of a
+    /// ring.
     pub(super) says: [u32; 2],
 }
 
-/// A collection of at most one element, or one whose size is known only after examining it.
+/// A collection with at most one element, or whose size is known only after examining it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -44,7 +44,7 @@ pub(super) struct Loose {
     pub(super) elements: u32,
 }
 
-/// Unknown number of elements.
+/// Number of elements that is unknown.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// A wrapper, and the collection in it.
@@ -55,9 +55,9 @@ pub(super) struct Wrapper {
     pub(super) inner: u32,
 }
 
-/// Results of the pass.
+/// Results of the pass over instances.
 pub(super) struct InstanceFindings {
-    /// Statements about arrays by chunk, ascending by array within.
+    /// Uses of arrays by chunk, ascending by array within each chunk.
     pub(super) held: Vec<Array<ArrayHolder>>,
     /// Collections of few elements.
     pub(super) loose: Vec<Array<Loose>>,
@@ -128,7 +128,7 @@ struct InstancePass<'v, 'a> {
     collections: Collections<'v, 'a>,
     cursor: BlockCursor,
     held: Vec<ArrayHolder>,
-    /// IDs of their arrays.
+    /// IDs of the arrays that instances use.
     ids: Vec<ObjectId>,
     loose: Vec<Loose>,
     wrappers: Vec<u32>,
@@ -139,7 +139,7 @@ struct InstancePass<'v, 'a> {
 }
 
 impl InstancePass<'_, '_> {
-    /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
+    /// Replaces the IDs of arrays and wrapped collections by their objects, and removes those that are not in the dump.
     fn looked_up(&mut self) -> (Vec<ArrayHolder>, Vec<Wrapper>) {
         let finder = self.search.dump.graph.objects.addresses.finder();
         let mut held = std::mem::take(&mut self.held);
@@ -161,7 +161,7 @@ impl InstancePass<'_, '_> {
         (held, pairs)
     }
 
-    /// Adds the instance's statement about its array.
+    /// Adds the instance's use of its array.
     fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
         self.ids.push(array);
         self.held.push(ArrayHolder { array: 0, holder: self.cursor.object.0, says });
@@ -238,8 +238,8 @@ impl InstancePass<'_, '_> {
         }
     }
 
-    /// Returns the number of entries of a ConcurrentHashMap that many threads have written to. Cells that another map
-    /// shares are not read for each.
+    /// Returns the number of entries of a ConcurrentHashMap that many threads have written to; `None` if the map does not
+    /// dominate its cells, which another map may share.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
         let (graph, map) = (self.search.dump.graph, self.cursor.object);
         let cells = graph.objects.addresses.index_of(cells)?;

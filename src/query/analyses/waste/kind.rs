@@ -14,16 +14,16 @@ use super::visited::{VisitedArray, VisitedTable};
 use super::votes::Votes;
 use hprof_index::storage::scratch::Array;
 
-/// A kind of waste. Kinds are compared by name, and ordered as in [`super::KINDS`].
+/// Definition of a kind of waste. Kinds are compared by name, and ordered as in [`super::KINDS`].
 #[derive(Debug)]
 pub struct WasteKind {
     /// Name in output; options use kebab-case.
     pub name: &'static str,
     /// Description in a few words.
     pub summary: &'static str,
-    /// Definition, and the bytes that would be freed.
+    /// Definition of the waste, and of the bytes that would be freed.
     pub meaning: &'static str,
-    /// Cases in which the waste is harmless.
+    /// Cases in which this waste is harmless.
     pub harmless: &'static str,
     /// Remedy.
     pub remedy: &'static str,
@@ -33,62 +33,64 @@ pub struct WasteKind {
     pub(super) finds: WasteFinder,
 }
 
-/// Effect of a kind on its objects.
+/// Effect of fixing a kind of waste on the objects found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WasteEffect {
-    /// Frees them, and `other` with them.
+    /// Frees the objects, and `other` with each.
     Objects,
-    /// Frees them, but saves less than their size: their contents move into their referrers.
+    /// Frees the objects, but saves less than their size: their contents move into their referrers.
     Unboxed,
-    /// Frees them with everything that they retain.
+    /// Frees the objects with everything that they retain.
     Retained,
     /// Frees the objects in [`Findings::freed`].
     Listed,
-    /// Shrinks them, or something that belongs to them.
+    /// Shrinks the objects, or parts that belong to them.
     Part,
-    /// Shrinks all instances of some classes, by [`Findings::shrinks`].
+    /// Shrinks all instances of the classes in [`Findings::shrinks`].
     OfClass,
     /// Frees all unreachable objects.
     Unreachable,
 }
 
-/// Functions that examine an array, the table of a collection, and a collection.
+/// Function that examines an array.
 type LookAtArray = fn(&VisitedArray<'_, '_>, &mut Sink);
+/// Function that examines the table of a collection.
 type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
+/// Function that examines a collection.
 type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
 
-/// Search for a kind. Functions of the passes are called for each object of a heap, from all threads.
+/// Way in which a kind is found. Functions of the passes are called for each object of a heap, from all threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum WasteFinder {
-    /// In each non-empty primitive array, except those of Strings.
+    /// By each non-empty primitive array, except arrays of Strings.
     PrimitiveArrays(LookAtArray),
-    /// In each non-empty array of references with at most one non-null element, except those of collections.
+    /// By each non-empty array of references with at most one non-null element, except tables of collections.
     ReferenceArrays(LookAtArray),
-    /// In the table of each non-empty collection.
+    /// By the table of each non-empty collection.
     Tables(LookAtTable),
-    /// In each collection of few elements.
+    /// By each collection with few elements.
     Collections(LookAtCollection),
-    /// After the passes, in the data that they collected, or in other data.
+    /// After the passes, from the data that they collected, or from other data.
     AfterPasses(fn(&WasteSearch<'_>, &mut Passes) -> std::io::Result<Findings>),
 }
 
-/// Data that the passes collect for kinds that are found afterwards.
+/// Data that the passes collect for kinds that are found after them.
 pub(super) struct Passes {
     pub(super) plans: Plans,
     /// Boxes, ascending.
     pub(super) boxes: Vec<(Array<Saving>, Parts)>,
     /// Votes on the values of fields.
     pub(super) votes: Votes,
-    /// Strings by a part of their hash.
+    /// Strings, divided into shares by hash.
     pub(super) texts: Shares,
-    /// Other primitive arrays by a part of their hash.
+    /// Other primitive arrays, divided into shares by hash.
     pub(super) contents: Shares,
     /// Arrays of length 0, ascending.
     pub(super) zero_length: Vec<Array<Saving>>,
 }
 
 impl WasteKind {
-    /// Returns whether the kind is waste of reachable objects.
+    /// Returns whether the kind consists of reachable objects.
     pub fn is_of_reachable(&self) -> bool {
         self.frees != WasteEffect::Unreachable
     }
@@ -108,7 +110,7 @@ impl Hash for WasteKind {
     }
 }
 
-/// Findings of a kind.
+/// A kind with its findings.
 pub(super) struct KindFindings {
     pub(super) kind: &'static WasteKind,
     pub(super) findings: Findings,

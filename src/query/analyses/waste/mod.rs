@@ -62,18 +62,18 @@ pub struct WasteRow {
     pub count: u64,
     /// Bytes that would be freed if only this kind were fixed.
     pub wasted_bytes: u64,
-    /// Bytes freed beyond the kinds before it in the order of [`KINDS`].
+    /// Bytes that are freed in addition to the kinds before it in the order of [`KINDS`].
     pub added_bytes: u64,
-    /// Parts, most bytes first.
+    /// Parts of the findings, most bytes first.
     pub parts: Vec<FindingPart>,
-    /// Fields that hold the objects, or the requested groups of them, most bytes first.
+    /// Fields that hold the objects, or groups of these fields if requested; most bytes first.
     pub fields: Vec<FieldSum>,
     /// Examples, most bytes first.
     pub examples: Vec<Example>,
 }
 
 impl WasteRow {
-    /// Returns the sum over all objects of the kind: the only sum of a kind without fields.
+    /// Returns the sum over all objects of the kind, which is the only sum of a kind without fields.
     pub fn sum(&self) -> FieldSum {
         let (count, wasted_bytes) = (self.count, self.wasted_bytes);
         FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes }
@@ -96,9 +96,9 @@ pub struct Waste {
 /// Query for waste.
 #[derive(Debug, Clone)]
 pub struct WasteQuery {
-    /// Kinds; all if empty.
+    /// Requested kinds; all kinds if empty.
     pub kinds: Vec<&'static WasteKind>,
-    /// Grouping of fields.
+    /// Grouping of the fields.
     pub group_by: FieldGroupBy,
     /// Maximum number of examples of each kind.
     pub examples: usize,
@@ -110,14 +110,15 @@ impl WasteQuery {
     }
 }
 
-/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+/// Minimum number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
+/// Maximum number of chunks.
 const MAX_CHUNKS: u32 = 1 << 10;
 
-/// Position of a walk over a block of objects.
+/// Position of a visitor in a block of objects.
 #[derive(Debug, Clone, Copy)]
 struct BlockCursor {
-    /// Object being visited.
+    /// The visited object.
     object: ObjectIndex,
     /// Classes of the objects of the block.
     classes: [ClassNumber; BLOCK as usize],
@@ -134,7 +135,7 @@ impl BlockCursor {
     }
 }
 
-/// State shared by all steps.
+/// Dump and data shared by all steps of the search for waste.
 struct WasteSearch<'a> {
     dump: Dump<'a>,
     sizes: Sizes,
@@ -149,7 +150,7 @@ struct WasteSearch<'a> {
     seed: u64,
 }
 
-/// A visitor of some objects.
+/// A visitor of objects that knows its position.
 trait WasteWalk<'a>: ObjectVisitor<'a> {
     /// Returns the current position.
     fn cursor(&mut self) -> &mut BlockCursor;
@@ -198,7 +199,7 @@ impl<'a> WasteSearch<'a> {
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
-    /// Walks over the blocks of a chunk that contain reachable objects of some classes.
+    /// Walks over the blocks of a chunk that contain reachable objects of the given classes.
     #[inline(always)]
     fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
@@ -224,7 +225,7 @@ impl<'a> WasteSearch<'a> {
         }
     }
 
-    /// Returns whether an object, to which another refers, is dominated by it and would be freed with it.
+    /// Returns whether `by` immediately dominates an object, so that the object would be freed with it.
     fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
         self.dominator(object) == Some(by)
     }
@@ -278,7 +279,7 @@ pub fn waste(dump: &Dump<'_>, question: &WasteQuery) -> io::Result<Waste> {
     Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
 }
 
-/// Returns the findings of the requested kinds, in their order.
+/// Returns the findings of the requested kinds, in the order of the kinds.
 fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<KindFindings>> {
     let (hooks, plans) = (Hooks::new(), plan::plans(search));
     let mut all: Vec<Findings> = KINDS.iter().map(|_| Findings::default()).collect();

@@ -1,4 +1,4 @@
-//! Plans: the action for the instances of each class.
+//! Plans of the pass over instances: the action for the instances of each class.
 
 use super::WasteSearch;
 use super::boxes::BoxClass;
@@ -11,9 +11,9 @@ use hprof_model::objects::reader::{Bits, FieldPlace};
 use hprof_model::strings::STRING;
 use hprof_values::names;
 
-/// Minimum number of instances for a field to be compared.
+/// Minimum number of instances of a class whose fields are compared.
 pub(super) const MIN_INSTANCES: u64 = 100;
-/// Maximum number of fields of a class, with those of its superclasses, that are compared.
+/// Maximum number of fields of a class that are compared, including inherited ones.
 const MAX_FIELDS: usize = 1 << 10;
 
 /// Action for the instances of a class.
@@ -26,12 +26,12 @@ pub(super) enum Plan {
     Collection(Usage),
 }
 
-/// A class that records how much of its array is in use.
+/// A class that records how much of its array is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BufferClass {
     pub(super) array: FieldPlace,
     pub(super) used: FieldPlace,
-    /// Field with the size of a counted element in bytes, as a power of two.
+    /// Field with the size of a counted element in bytes, as the exponent of a power of two.
     pub(super) coder: Option<FieldPlace>,
     /// Class that declares the fields.
     pub(super) class: ClassNumber,
@@ -42,34 +42,35 @@ pub(super) struct BufferClass {
 pub(super) struct ComparedField {
     /// Class that declares the field.
     pub(super) class: ClassNumber,
-    /// Number of the field in that class.
+    /// Number of the field among the fields that the class declares.
     pub(super) number: u32,
-    /// Number of instances of that class and its subclasses.
+    /// Number of instances of the class and its subclasses.
     pub(super) instances: u64,
 }
 
 /// Plans for all classes.
 #[derive(Debug)]
 pub(super) struct Plans {
-    /// Plans by class number.
+    /// Action by class number.
     pub(super) of_class: Vec<Plan>,
-    /// `true` if instances are read, by class number.
+    /// By class number: `true` if instances are read.
     pub(super) is_read: Vec<bool>,
-    /// Compared fields that each class declares: their location after the first of these, and their number in
-    /// `fields`; by class number.
+    /// By class number: the compared fields that the class declares, with their location after the start of the class's fields,
+    /// and their number in `fields`.
     own: Vec<Vec<(FieldPlace, u32)>>,
-    /// `true` if the class or a superclass declares such fields, by class number.
+    /// By class number: `true` if the class or a superclass declares compared fields.
     has_compared: Vec<bool>,
-    /// Compared fields.
+    /// Compared fields of all classes.
     pub(super) fields: Vec<ComparedField>,
 }
 
 impl Plans {
+    /// Returns the action for instances of a class.
     pub(super) fn plan_of(&self, class: Option<ClassNumber>) -> &Plan {
         class.and_then(|class| self.of_class.get(class.0 as usize)).unwrap_or(&Plan::Nothing)
     }
 
-    /// Calls `visit` with the compared fields of an instance: number and value.
+    /// Calls `visit` with number and value of each compared field of an instance.
     #[inline(always)]
     pub(super) fn for_each_compared(
         &self,
@@ -95,7 +96,7 @@ impl Plans {
     }
 }
 
-/// Buffers: class, array, used length.
+/// Classes that record how much of their array is used: class, field of the array, field of the used length.
 const BUFFERS: &[(&str, &str, &str)] = &[
     ("java.lang.AbstractStringBuilder", "value", "count"),
     ("java.io.ByteArrayOutputStream", "buf", "count"),
@@ -107,7 +108,7 @@ const BUFFERS: &[(&str, &str, &str)] = &[
     ("java.util.BitSet", "words", "wordsInUse"),
 ];
 
-/// Plans the passes.
+/// Determines the plans for all classes.
 pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     let summary = search.dump.summary;
     let usages = search.forms.usages(summary);
@@ -141,7 +142,7 @@ pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     Plans { is_read: is_read.collect(), of_class, own, has_compared, fields }
 }
 
-/// Returns the class of [`BUFFERS`] that each class equals or extends, by class number.
+/// Returns, by class number, the class in [`BUFFERS`] that the class equals or extends: class number, and index in [`BUFFERS`].
 fn buffers(summary: &Summary) -> Vec<Option<(ClassNumber, usize)>> {
     let of_name = |(number, row)| {
         let name = summary.class_name(row);
@@ -164,7 +165,7 @@ fn buffer(
     Some(BufferClass { array: place(array)?, used: place(used)?, coder: place("coder"), class: declares })
 }
 
-/// Returns the fields that classes outside the JDK declare and that enough instances have, by class number.
+/// Returns, by class number, the compared fields: fields of classes outside the JDK with enough instances.
 fn compared_fields(summary: &Summary, fields: &mut Vec<ComparedField>) -> Vec<Vec<(FieldPlace, u32)>> {
     let own = summary.classes().iter().map(|row| match row.kind() {
         ClassKind::Instance => row.objects.get(),

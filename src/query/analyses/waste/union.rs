@@ -1,7 +1,7 @@
-//! Totals of all kinds in which nothing counts twice.
+//! Totals over several kinds in which each byte counts once.
 //!
-//! Kinds are processed in order. An object that an earlier kind freed frees nothing more; one that an earlier kind
-//! shrank frees the rest.
+//! Kinds are processed in order. An object that an earlier kind freed frees nothing more; an object that an earlier kind shrank
+//! frees its remaining size.
 
 use super::WasteSearch;
 use super::findings::{Findings, NO_OBJECT, Saving};
@@ -9,7 +9,7 @@ use super::kind::{KindFindings, WasteEffect};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_model::objects::object_set::Bits;
 
-/// Returns the bytes that each kind frees beyond those before it.
+/// Returns the bytes that each kind frees in addition to the kinds before it.
 pub(super) fn add(search: &WasteSearch<'_>, all: &[KindFindings]) -> Vec<u64> {
     let freed = Bits::new(search.dump.graph.objects.len());
     let mut union = SavingsUnion { search, freed, shrinks: &[] };
@@ -20,10 +20,11 @@ pub(super) fn add(search: &WasteSearch<'_>, all: &[KindFindings]) -> Vec<u64> {
     added
 }
 
+/// Objects freed by the kinds processed so far, and the shrinkage of instances.
 struct SavingsUnion<'u, 'a> {
     search: &'u WasteSearch<'a>,
     freed: Bits,
-    /// Shrinkage of the instances, by class.
+    /// Number of bytes by which instances shrink, by class.
     shrinks: &'u [u64],
 }
 
@@ -70,7 +71,7 @@ impl<'u> SavingsUnion<'u, '_> {
         u64::try_from(added).unwrap_or(0)
     }
 
-    /// Returns the bytes freed with an object and those freed with it.
+    /// Returns the bytes of an object and of the objects freed with it.
     fn objects(&mut self, saving: &Saving) -> i64 {
         let both = [saving.object, saving.other].map(ObjectIndex);
         if saving.other == NO_OBJECT && self.shrinks.is_empty() {
@@ -85,7 +86,7 @@ impl<'u> SavingsUnion<'u, '_> {
         both.into_iter().map(|object| self.object(object)).sum()
     }
 
-    /// Returns the bytes saved if an object is freed now.
+    /// Returns the bytes saved by freeing an object after the earlier savings.
     fn free_single(&mut self, saving: &Saving) -> i64 {
         if self.freed.insert(ObjectIndex(saving.object)) { to_signed(saving.bytes) } else { 0 }
     }
@@ -101,7 +102,7 @@ impl<'u> SavingsUnion<'u, '_> {
         to_signed(self.search.shallow_bytes(object)) - to_signed(shrink)
     }
 
-    /// Returns the shrinkage of instances that are already freed.
+    /// Returns the total shrinkage of instances that were already freed.
     fn freed_of_classes(&self, shrinks: &[u64]) -> i64 {
         if shrinks.iter().all(|shrink| *shrink == 0) {
             return 0;

@@ -1,4 +1,4 @@
-//! Arrays and tables, as kinds of waste see them.
+//! Arrays and tables in the form in which kinds of waste examine them.
 
 use super::WasteSearch;
 use super::collection_look::CollectionLook;
@@ -10,7 +10,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_model::objects::collections::usage::Usage;
 use hprof_values::BasicType;
 
-/// A non-empty array.
+/// A non-empty array that is visited.
 #[derive(Clone, Copy)]
 pub(super) struct VisitedArray<'v, 'a> {
     pub(super) search: &'v WasteSearch<'a>,
@@ -23,15 +23,16 @@ pub(super) struct VisitedArray<'v, 'a> {
     /// Shallow size in bytes.
     pub(super) bytes: u64,
     pub(super) elements: &'v [u8],
-    /// Statements of instances about it.
+    /// Uses of the array that instances state.
     pub(super) held: &'v [ArrayHolder],
-    /// `true` for a primitive array of at least two elements that are all equal.
+    /// `true` for a primitive array of at least two elements, all of which are equal.
     pub(super) is_constant: bool,
-    /// Number of non-null references in it: zero or one.
+    /// Number of non-null references in the array: zero or one.
     pub(super) references: u64,
 }
 
 impl VisitedArray<'_, '_> {
+    /// Returns a saving of this number of bytes by the array.
     pub(super) fn saving(&self, bytes: u64) -> Saving {
         Saving::new(self.object, bytes)
     }
@@ -41,17 +42,17 @@ impl VisitedArray<'_, '_> {
     }
 }
 
-/// The table of a non-empty collection.
+/// The table of a non-empty collection that is visited.
 #[derive(Clone, Copy)]
 pub(super) struct VisitedTable<'v, 'a> {
     pub(super) search: &'v WasteSearch<'a>,
     pub(super) look: &'v CollectionLook<'v, 'a>,
     pub(super) object: ObjectIndex,
-    /// The collection and its class.
+    /// The collection.
     pub(super) collection: ObjectIndex,
     pub(super) class: ClassNumber,
     pub(super) usage: &'v Usage,
-    /// Number of slots, and the IDs in them.
+    /// Number of slots of the table.
     pub(super) length: u64,
     pub(super) ids: &'v [u8],
     /// Number of elements of the collection.

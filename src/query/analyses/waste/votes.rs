@@ -8,16 +8,16 @@
 use super::plan::Plans;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
-/// Fraction of instances (1/`ONE_OF`) that may have another value.
+/// Denominator of the fraction of instances that may have another value.
 pub(super) const ONE_OF: u64 = 100;
 
 /// Majority vote on a field.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vote {
     pub(super) candidate: u64,
-    /// Number of votes for the candidate without an opposing vote.
+    /// Number of votes for the candidate that no opposing vote has cancelled.
     pub(super) score: u64,
-    /// Number of pairs of different values: one of each is not the value of the majority.
+    /// Number of pairs of different values; at least one value of each pair is not the majority's.
     pub(super) pairs: u64,
 }
 
@@ -52,9 +52,9 @@ impl Vote {
 #[derive(Debug)]
 pub(super) struct Votes {
     pub(super) votes: Vec<Vote>,
-    /// Number of pairs at which a field drops out.
+    /// By field: number of pairs at which the field drops out.
     pub(super) limits: Vec<u64>,
-    /// Number of instances that have voted, by class number.
+    /// By class number: number of instances that have voted.
     pub(super) classes: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Votes {
         }
     }
 
-    /// Adds an instance of a class.
+    /// Adds the votes of an instance of a class.
     #[inline(always)]
     pub(super) fn vote(&mut self, plans: &Plans, summary: &Summary, class: ClassNumber, fields: &[u8]) {
         if let Some(count) = self.classes.get_mut(class.0 as usize) {
@@ -84,6 +84,7 @@ impl Votes {
         });
     }
 
+    /// Adds the votes of another pass.
     pub(super) fn add(&mut self, others: &Self) {
         self.votes.iter_mut().zip(&others.votes).for_each(|(vote, other)| vote.add(other));
         self.classes.iter_mut().zip(&others.classes).for_each(|(count, other)| *count += other);
@@ -94,7 +95,7 @@ impl Votes {
 mod tests {
     use super::*;
 
-    /// Returns the combined vote of several voters on the values of some instances.
+    /// Returns the combined vote of several voters, among which the values are divided.
     fn vote(values: &[u64], voters: usize) -> Vote {
         let parts = values.chunks(values.len().div_ceil(voters).max(1)).map(|values| {
             let mut vote = Vote::default();

@@ -4,14 +4,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum probability that chance alone exceeds [`bound`].
 const IMPROBABLE: f64 = 2e-7;
-/// Maximum number of different values of a class of chance that are stored.
+/// Maximum number of distinct values that are stored for each class of probability.
 const MAX_VALUES: usize = 1 << 20;
-/// Minimum probabilities of the classes of chance. A rare value that stays would be lost among those of a class in
-/// which many stay.
+/// Lower bounds of the classes of probability. Values are judged within their class, so that an unchanged rare value is found
+/// even if many common ones are unchanged.
 const CLASSES: [f64; 4] = [1e-3, 1e-6, 1e-9, 0.0];
 
-/// Returns the maximum number of values that chance leaves unchanged, if it leaves `expected` on average. `expected`
-/// is doubled, as texts that stay make a permutation a little smaller.
+/// Returns the maximum number of values that chance leaves unchanged if it leaves `expected` on average. `expected` is doubled,
+/// as kept texts make a permutation slightly smaller.
 fn bound(expected: f64) -> u64 {
     let mean = 2.0 * expected;
     if mean > 500.0 {
@@ -32,7 +32,7 @@ fn bound(expected: f64) -> u64 {
     }
 }
 
-/// Counts of the unchanged values, by class of chance.
+/// Counts of the unchanged values, by class of probability.
 #[derive(Debug)]
 pub(super) struct SameValues([SameOfClass; CLASSES.len()]);
 
@@ -52,13 +52,13 @@ impl SameValues {
         }
     }
 
-    /// Counts one of very many values: the chances of all are added, although equal values share an outcome.
+    /// Counts one of very many values: probabilities are added for each value, although equal values have the same outcome.
     #[inline]
     pub(super) fn wide(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
         self.class_mut(chance).wide(chance, is_same, hash);
     }
 
-    /// Counts a value that stays with this probability.
+    /// Counts a value that is unchanged with probability `chance`. Equal values are counted once if they have the same outcome.
     pub(super) fn narrow(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
         self.class_mut(chance).narrow(chance, is_same, hash);
     }
@@ -67,23 +67,23 @@ impl SameValues {
         self.0.iter_mut().zip(other.0).for_each(|(all, other)| all.add(other));
     }
 
-    /// Returns, for each class, the number of values that are the same, and `true` if these are more than chance
-    /// leaves.
+    /// Returns, for each class of probability, the number of unchanged values, and `true` if there are more than chance
+    /// explains.
     pub(super) fn results(&self) -> impl Iterator<Item = (u64, bool)> {
         self.0.iter().map(SameOfClass::result)
     }
 }
 
-/// Counts of the values of one class of chance, each once, as equal values in one field share an outcome.
+/// Counts of the distinct values of one class of probability: equal values in one field have the same outcome.
 #[derive(Debug, Default)]
 struct SameOfClass {
-    /// Number of values that chance leaves the same, excluding those in `seen`.
+    /// Expected number of values that are unchanged by chance, excluding those in `seen`.
     expected: f64,
-    /// Probability of staying by the hash of the value.
+    /// Probability of being unchanged, by the hash of the value.
     seen: FxHashMap<u64, f64>,
-    /// Hashes of those that are the same.
+    /// Hashes of the unchanged values.
     same: FxHashSet<u64>,
-    /// Those that are the same, beyond the stored ones.
+    /// Number of unchanged values beyond the stored ones.
     more: u64,
     /// `true` if equal values of different objects are mapped independently.
     is_each_alone: bool,
@@ -98,7 +98,8 @@ impl SameOfClass {
         }
     }
 
-    /// Counts a value once. The chance of those beyond the maximum is added each time.
+    /// Counts a value; equal values are counted once, unless they are mapped independently or exceed the maximum of stored
+    /// values.
     fn narrow(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
         if self.is_each_alone {
             return self.wide(chance, is_same, hash);
@@ -138,7 +139,7 @@ impl SameOfClass {
         self.more += other.more;
     }
 
-    /// Returns the number of values that are the same, and `true` if these are more than chance leaves.
+    /// Returns the number of unchanged values, and `true` if there are more than chance explains.
     fn result(&self) -> (u64, bool) {
         let same = self.same.len() as u64 + self.more;
         (same, same > bound(self.expected + self.seen.values().sum::<f64>()))

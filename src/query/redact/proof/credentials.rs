@@ -1,4 +1,4 @@
-//! Credentials: those found in the dump must not be in the redacted one.
+//! Credentials: those found in the dump must not occur in the redacted one.
 
 use rustc_hash::FxHashSet;
 
@@ -11,7 +11,7 @@ use super::{ProofAnalyses, ProofRow};
 use hprof_index::Dump;
 use hprof_model::objects::reader::ObjectReader;
 
-/// Minimum number of characters of a value: shorter ones can be equal by chance.
+/// Minimum number of characters of a compared value: shorter ones can be equal by chance.
 const SHORTEST: u64 = 4;
 /// Maximum number of characters of a text that are compared.
 const MAX_CHARACTERS: usize = 1 << 14;
@@ -58,7 +58,7 @@ pub(super) fn compare(
     }
 }
 
-/// Contents of an object with a credential.
+/// Contents of an object that has a credential: a text, or the elements of an array.
 #[derive(Debug, PartialEq, Eq)]
 enum CredentialContents<'a> {
     Text(String),

@@ -1,4 +1,4 @@
-//! Equality of contents of arrays: equal ones must stay equal in the redacted dump, and different ones different.
+//! Equality of contents of arrays: equal contents must be equal in the redacted dump, and different contents different.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -11,10 +11,10 @@ use hprof_index::Dump;
 use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 use hprof_model::strings::contents::{hash, random_seed};
 
-/// Maximum number of arrays whose hashes are in memory at once, 16 bytes each.
+/// Maximum number of arrays whose hashes are in memory at once, at 16 bytes each.
 const AT_ONCE: u64 = 1 << 24;
 
-/// Hashes of the contents of an object, before and after.
+/// Hashes of the contents of an object before and after the redaction.
 type Hashes = (u64, u64);
 
 /// Compares the equality of the contents of all arrays, and of all Strings if these can share an array.
@@ -44,7 +44,8 @@ pub(super) fn compare(options: &RedactOptions, a: &Dump<'_>, b: &Dump<'_>) -> Pr
     ProofRow { allowed: strings, reason: Some(SHARED_ARRAYS), ..row }
 }
 
-/// Returns the number of contents with several images, and of images of several contents.
+/// Returns the number of contents that were replaced by several different ones, plus the number of redacted contents that
+/// replace several different ones.
 fn violations(
     readers: &[ObjectReader<'_>; 2],
     hashes: impl Fn(&[ObjectReader<'_>; 2], ObjectIndex, &ObjectRecord<'_>, &ObjectRecord<'_>) -> Option<Hashes>

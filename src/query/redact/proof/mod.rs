@@ -1,11 +1,11 @@
-//! Proof of a redaction: the dump and the redacted one are analysed and compared, and texts of the dump are searched
-//! in the redacted one.
+//! Proof of a redaction: the dump and the redacted one are analysed and compared, and the redacted dump is searched for texts
+//! of the dump.
 //!
 //! * `structure` compares the results of the analyses object by object.
-//! * `equality` compares which contents are equal, `numbers` compares which values stay.
+//! * `equality` compares which contents are equal, `numbers` which values are unchanged.
 //! * `texts` searches the redacted dump for texts of the dump, as `windows` of characters in all encodings.
 //! * `credentials` searches both for credentials.
-//! * `pairs` reads the records of both dumps; `chance` computes how many values stay by chance.
+//! * `pairs` reads the records of both dumps; `chance` computes how many values are unchanged by chance.
 
 mod chance;
 mod credentials;
@@ -35,28 +35,28 @@ pub struct ProofRow {
     pub what: &'static str,
     /// Number of differences, or of texts that were found.
     pub differences: u64,
-    /// Number of texts that were found and may stay.
+    /// Number of texts that were found and are kept on purpose.
     pub allowed: u64,
-    /// Reason for which these may stay.
+    /// Reason for keeping them.
     pub reason: Option<&'static str>,
-    /// Numbers that stay, by class and field.
+    /// Kept numbers, by class and field.
     pub kept: Vec<KeptNumbers>,
 }
 
-/// Numbers, other than zero, that stay in a field.
+/// Numbers other than zero that are kept in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptNumbers {
-    /// Name of the class that declares it, in the redacted dump.
+    /// Name of the class that declares the field, in the redacted dump.
     pub class: String,
     /// Name of the field.
     pub field: String,
-    /// `true` if they are booleans.
+    /// `true` if the field is boolean.
     pub is_boolean: bool,
     /// Number of values.
     pub count: u64,
-    /// Commands whose results need them.
+    /// Commands whose results need the values.
     pub commands: &'static str,
-    /// Part of the results that needs them.
+    /// Part of the results that needs the values.
     pub answer: String,
 }
 
@@ -65,7 +65,7 @@ impl ProofRow {
         Self { what, differences, allowed: 0, reason: None, kept: Vec::new() }
     }
 
-    /// Returns `true` if nothing differs, and nothing was found that must not be present.
+    /// Returns `true` if there are no differences, and no texts were found that are not allowed.
     pub fn is_equal(&self) -> bool {
         self.differences == 0
     }
@@ -73,7 +73,7 @@ impl ProofRow {
 
 /// Analyses whose results on both dumps are compared.
 pub trait ProofAnalyses {
-    /// Returns the leak suspects, a text for each; `rename` returns the name of a class with which they are compared.
+    /// Returns the leak suspects, one text each; `rename` returns the class name to compare for a class name.
     ///
     /// # Errors
     /// If neither memory nor disk has space for a few numbers per object.
@@ -98,7 +98,7 @@ pub struct FoundCredential {
     pub length: u64,
     /// Hash of the value.
     pub hash: u64,
-    /// `true` if a rule about texts recognizes it, rather than one about its holder.
+    /// `true` if a rule about texts recognizes it, `false` if a rule about its holder does.
     pub is_by_text: bool,
 }
 

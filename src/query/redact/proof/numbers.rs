@@ -1,8 +1,7 @@
-//! Numbers: those that must be mapped are different, and those that must stay are unchanged.
+//! Comparison of numbers: those that must be mapped are different, and those that are kept are unchanged.
 //!
-//! A permutation has some fixed points, by chance. So values are counted by field, each once, and compared with the
-//! number that chance leaves unchanged: of `int`, `long`, `float` and `double` hardly one in a dump, of a `byte` one
-//! in 127.
+//! A permutation has some fixed points, by chance. So the distinct values of each field are counted and compared with the
+//! number that chance leaves unchanged: of `int`, `long`, `float` and `double` hardly one in a dump, of a `byte` one in 127.
 
 use std::collections::HashMap;
 
@@ -24,14 +23,14 @@ use hprof_index::Dump;
 use hprof_model::objects::hiding::fields::{FieldTreatment, instance_rules, need, treatment};
 use hprof_model::objects::reader::{FieldPlace, ObjectReader, ObjectRecord, PrimitiveArray};
 
-/// Minimum number of values of a class in which hardly any stays by chance.
+/// Minimum size of a class of which hardly any value is unchanged by chance.
 const WIDE: u64 = 1 << 30;
-/// Maximum probability of a run of unchanged elements that cannot be chance: 6 bytes.
+/// Maximum probability of a run of unchanged elements that is not attributed to chance: 6 bytes.
 const RUN: f64 = 1.0 / (1_u64 << 41) as f64;
-/// Maximum probability of contents that are counted: a single character has 127 values.
+/// Maximum probability of being unchanged by chance for contents that are counted: a single character has 127 values.
 const SHORTEST: f64 = 1.0 / (1_u64 << 13) as f64;
 
-/// Location of a number: its type, its treatment, and a hash of its field.
+/// A compared number: its type, its treatment, and a hash of its field.
 #[derive(Debug, Clone, Copy)]
 struct NumberPlace {
     kind: BasicType,
@@ -85,7 +84,7 @@ pub(super) fn compare(
     all.rows(&names, plan)
 }
 
-/// Names and types of fields by their hash.
+/// Names of class and field, and type of the field, by hash of the field.
 type FieldNames = FxHashMap<u64, (String, String, BasicType)>;
 
 /// Returns the numeric fields of the instances of each class.
@@ -129,14 +128,14 @@ fn statics(counts: &mut Counts<'_>, names: &mut FieldNames, a: &Summary, b: &Sum
     }
 }
 
-/// Counts of a task.
+/// Counts of one parallel task.
 struct Counts<'o> {
     options: &'o RedactOptions,
-    /// Number of values that must stay, or keep their form, but do not.
+    /// Number of values that should be unchanged, or keep their form, but do not.
     wrong: u64,
-    /// Number of names of threads, properties and counters that differ.
+    /// Number of names of threads, properties and counters that should be kept but differ.
     gone: u64,
-    /// Numbers that are the same, by the hash of the field.
+    /// Number of unchanged values, by the hash of the field.
     kept: FxHashMap<u64, u64>,
     wide: SameValues,
     narrow: SameValues,
@@ -175,7 +174,7 @@ impl<'o> Counts<'o> {
         [stay, ProofRow { differences, allowed, reason, ..ProofRow::new("numbers_that_go", 0) }]
     }
 
-    /// Returns the numbers that stay, by field.
+    /// Returns the kept numbers, by field.
     fn kept_numbers(&self, names: &FieldNames, plan: &Plan) -> Vec<KeptNumbers> {
         let fields = self.kept.iter().filter_map(|(hash, count)| {
             let (class, field, kind) = names.get(hash)?;
@@ -194,7 +193,7 @@ impl<'o> Counts<'o> {
         fields
     }
 
-    /// Compares a counter, which stays if another object holds it.
+    /// Compares a counter, which is kept if another object holds it.
     fn counter(&mut self, place: NumberPlace, is_held: bool, x: u64, y: u64) {
         let is_negative = |value: u64| place.kind == BasicType::Int && value >> 31 == 1;
         if x != 0 && !is_negative(x) && is_negative(y) {
@@ -207,7 +206,7 @@ impl<'o> Counts<'o> {
         }
     }
 
-    /// Compares a number that stays.
+    /// Compares a number that must be kept.
     fn same(&mut self, place: NumberPlace, is_right: bool) {
         *self.kept.entry(place.hash).or_default() += u64::from(is_right);
         self.expect_same(is_right);
@@ -252,7 +251,7 @@ impl<'o> Counts<'o> {
         self.wrong += u64::from(!is_right);
     }
 
-    /// Counts a value of a class that must change.
+    /// Counts a value that must change.
     fn expect_changed(&mut self, class: Class, is_same: bool, hash: impl FnOnce() -> u64) {
         if class.is_fixed() {
             self.expect_same(is_same);
@@ -315,8 +314,8 @@ impl<'o> Counts<'o> {
         }
     }
 
-    /// Compares contents whose elements have few values: entirely if they are short, otherwise by runs. The
-    /// characters of longer texts are compared by `texts_at_the_same_place`.
+    /// Compares contents whose elements have few values: entirely if they are short, otherwise by runs. The characters of
+    /// longer texts are compared by `texts_at_the_same_place`.
     fn short_elements<I: Iterator<Item = (u64, u64)>>(
         &mut self,
         kind: BasicType,
@@ -354,12 +353,12 @@ impl<'o> Counts<'o> {
     }
 }
 
-/// Returns the value of an element.
+/// Returns the bits of an element.
 fn bits_of(element: &[u8]) -> u64 {
     element.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }
 
-/// Returns the probability with which a permutation of a class leaves a value where it is.
+/// Returns the probability that a permutation of a class leaves a value unchanged.
 #[allow(clippy::cast_precision_loss)] // An estimate.
 fn chance(class: Class) -> f64 {
     1.0 / class.radix as f64

@@ -1,4 +1,4 @@
-//! Records of both dumps, object by object.
+//! Records of both dumps, read in pairs, object by object.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use hprof_model::objects::reader::{ObjectReader, ObjectRecord};
 /// Objects per task of a thread.
 const CHUNK: u32 = 1 << 16;
 
-/// Readers of both dumps.
+/// Returns a reader for each dump.
 pub(super) fn readers<'a>(a: &Dump<'a>, b: &Dump<'a>) -> [ObjectReader<'a>; 2] {
     [a, b].map(|dump| dump.objects)
 }
 
-/// Calls `make` for all ranges of objects that are in both dumps, in parallel.
+/// Calls `make` for chunks of the objects that are in both dumps, in parallel.
 pub(super) fn by_chunk<T: Send>(
     readers: &[ObjectReader<'_>; 2],
     make: impl Fn(Range<u32>) -> T + Sync,

@@ -1,4 +1,4 @@
-//! Comparison of analyses, object by object.
+//! Comparison of the results of analyses, object by object.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use hprof_model::objects::collections::Collections;
 use hprof_model::threads::frames::Frame;
 use hprof_model::threads::{ThreadQuery, ThreadRow, Threads};
 
-/// Kinds of waste based on equal contents, in addition to Strings.
+/// Kinds of waste that are based on equal contents, in addition to duplicate Strings.
 const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
 
 /// Compares all analyses.
@@ -63,7 +63,7 @@ pub(super) fn compare(
     Ok(rows)
 }
 
-/// Names with which the results of a dump are compared: those of the renamed classes, or none for the redacted dump.
+/// Renamed classes by whose new names the results are compared; `None` for the redacted dump.
 #[derive(Clone, Copy)]
 struct ComparedNames<'p>(Option<&'p ClassRenames>);
 
@@ -90,7 +90,7 @@ impl ComparedNames<'_> {
     }
 }
 
-/// Returns the number of entries that are in one of two lists only.
+/// Returns the number of entries that are in only one of two lists.
 fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
     let mut counts: BTreeMap<&T, i64> = BTreeMap::new();
     a.iter().for_each(|one| *counts.entry(one).or_default() += 1);
@@ -110,7 +110,7 @@ fn classes(dump: &Dump<'_>, names: ComparedNames<'_>) -> Vec<String> {
     rows.iter().map(row).collect()
 }
 
-/// Returns the numbers of objects that differ in: ID or class, references, reachability, dominator, retained size,
+/// Returns the number of objects that differ in each property: ID or class, references, reachability, dominator, retained size,
 /// size of the collection.
 fn objects(a: &Dump<'_>, b: &Dump<'_>) -> [u64; 6] {
     let (count, other) = (a.graph.objects.len(), b.graph.objects.len());
@@ -155,8 +155,8 @@ fn roots(dump: &Dump<'_>) -> Vec<String> {
     dump.summary.roots().iter().map(|root| format!("{root:?}")).collect()
 }
 
-/// Threads with states and stacks, without names, and without numbers that only make answers more precise if these
-/// are mapped.
+/// Returns the threads with states and stacks, without names. If `is_strict`, numbers that only make results more precise are
+/// omitted, since they are mapped.
 fn threads(dump: &Dump<'_>, names: ComparedNames<'_>, is_strict: bool) -> Vec<String> {
     let threads = Threads::new(dump);
     let report = threads.find(&ThreadQuery::default());

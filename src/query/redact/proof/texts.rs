@@ -25,27 +25,29 @@ use hprof_index::Dump;
 use hprof_model::histogram::{HistogramQuery, histogram};
 use hprof_model::objects::reader::ObjectRecord;
 
-/// Minimum number of equal characters at the same position of the same object for a text to have survived.
+/// Minimum number of equal characters at the same position of the same object for a text to count as unredacted.
 pub(super) const SAME_PLACE: usize = 6;
-/// Number of characters at either end of a window that belong to a name, if the window is part of it: bytes next to a
-/// name may look like letters.
+/// Number of characters at either end of a window that must belong to a name for the window to count as part of it: bytes next
+/// to a name may look like letters.
 const OF_NAME: usize = 12;
-/// Average number of characters after which the fingerprint changes.
+/// Average number of consecutive windows with the same fingerprint.
 const PER_FINGERPRINT: u64 = 4;
-/// Bits of a filter per fingerprint; minimum and maximum size of a filter, as powers of two.
+/// Bits of a filter per fingerprint.
 const BITS: u64 = 8;
+/// Minimum (inclusive) and maximum (exclusive) size of a filter, as powers of two.
 const FILTER_BITS: Range<u32> = 10..31;
-/// Maximum number of fingerprints that are searched for at once.
+/// Maximum number of fingerprints in one search.
 const MAX_FINGERPRINTS: u64 = (1 << (FILTER_BITS.end - 1)) / BITS;
-/// Maximum number of windows that are compared exactly at once, in addition to those of names.
+/// Maximum number of windows that are compared exactly at once, not counting windows of names.
 const MAX_WINDOWS: usize = 2 << 20;
 /// Maximum number of parts into which windows are divided.
 const MAX_PARTS: u64 = 1 << 12;
-/// Objects or bytes per task of a thread.
+/// Number of objects per parallel task.
 const CHUNK: u32 = 1 << 16;
+/// Number of bytes per parallel task.
 const BYTES: usize = 4 << 20;
 
-/// Searches for characters at the same position of the same array.
+/// Searches for unchanged characters at the same position of the same array.
 pub(super) fn same_place(kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let counts = fold(
         &readers(a, b),
@@ -95,15 +97,16 @@ fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
 
 /// Searches for texts anywhere in the redacted file.
 ///
-/// Two filters reduce the windows to compare: one with the fingerprints of the dump, and one with those that the
-/// redacted dump also has. If there are more than fit into the filters or the memory for windows, they are searched
-/// in parts, one after another: the result is exact, unless a failure ends the search.
+/// Two filters reduce the windows to compare: one with the fingerprints of the dump, and one with those that the redacted dump
+/// has as well. If there are more than fit into the filters or the memory for windows, they are searched in parts, one after
+/// another: the result is exact, unless a failure ends the search.
 pub(super) fn anywhere(plan: &Plan, kept: &KeptValues, a: &Dump<'_>, b: &Dump<'_>) -> ProofRow {
     let amount = characters(a) / PER_FINGERPRINT;
     anywhere_in_parts(plan, kept, (a, b), amount / MAX_FINGERPRINTS + 1, amount, MAX_WINDOWS)
 }
 
-/// Like [`anywhere`], with the number of parts, of fingerprints of all parts, and of windows at once.
+/// Searches for texts as [`anywhere`] does, with the given number of parts, of fingerprints in all parts, and of windows at
+/// once.
 pub(super) fn anywhere_in_parts(
     plan: &Plan,
     kept: &KeptValues,
@@ -135,7 +138,7 @@ fn characters(dump: &Dump<'_>) -> u64 {
     texts.map(|row| row.shallow_bytes).sum()
 }
 
-/// Returns the hashes of all parts of names that stay.
+/// Returns the hashes of all parts of kept names.
 fn names(plan: &Plan, kept: &KeptValues) -> FxHashSet<u64> {
     let mut names = FxHashSet::default();
     let mut add = |text: &[u8]| {
@@ -148,7 +151,7 @@ fn names(plan: &Plan, kept: &KeptValues) -> FxHashSet<u64> {
     names
 }
 
-/// Search for texts, one part at a time.
+/// Search for texts of the dump in the redacted one.
 struct TextSearch<'s> {
     kept: &'s KeptValues,
     names: FxHashSet<u64>,
@@ -157,11 +160,12 @@ struct TextSearch<'s> {
     max_windows: usize,
 }
 
-/// Windows of the dump that may be in the redacted one: `true` if it is part of a name, and `true` once it was found.
+/// Windows of the dump that may be in the redacted one, by hash: `true` if the window is part of a name, and `true` once it was
+/// found.
 type Windows = FxHashMap<u128, (bool, AtomicBool)>;
 
 impl TextSearch<'_> {
-    /// Returns `true` if an array or a symbol with this text stays.
+    /// Returns `true` if an array or a symbol with this text is kept.
     fn stays(&self, kind: Option<BasicType>, text: &[u8]) -> bool {
         match kind {
             Some(kind) => self.kept.contains(kind, text),
@@ -172,8 +176,8 @@ impl TextSearch<'_> {
         }
     }
 
-    /// Searches for texts of these fingerprints. Returns the number of windows that are in the redacted dump, and of
-    /// those that are allowed to be.
+    /// Searches for texts whose fingerprints `of_part` selects. Returns the number of windows that are in the redacted dump but
+    /// must not be, and the number of those that are allowed.
     fn part(&self, of_part: &(dyn Fn(u64) -> bool + Sync), amount: u64) -> (u64, u64) {
         let (before, both) = (BloomFilter::new(amount), BloomFilter::new(amount));
         visit_texts(self.a, &|kind, text| {
@@ -210,8 +214,8 @@ impl TextSearch<'_> {
         }
     }
 
-    /// Returns the windows of the dump whose fingerprints are in the filter, for one of `parts` parts, and `true` if
-    /// these are all of the part.
+    /// Returns the windows of the dump whose fingerprints are in the filter, for one of `parts` parts, and `true` if these are
+    /// all windows of the part.
     fn windows(
         &self,
         both: &BloomFilter,
@@ -254,8 +258,7 @@ impl TextSearch<'_> {
         (windows, !is_full.into_inner())
     }
 
-    /// Returns the number of windows that are in the redacted dump and must not be, and of those that are allowed to
-    /// be.
+    /// Returns the number of windows that are in the redacted dump but must not be, and the number of those that are allowed.
     fn count_found(&self, both: &BloomFilter, mut windows: Windows) -> (u64, u64) {
         if windows.is_empty() {
             return (0, 0);
@@ -276,7 +279,7 @@ impl TextSearch<'_> {
             !*is_name
         });
         if !windows.is_empty() {
-            // They may be parts of a text that stays.
+            // They may be parts of a kept text.
             visit_texts(self.a, &|kind, text| {
                 let mut is_kept = None;
                 prints_of(text, encodings(kind), &mut |print, run, at| {
@@ -369,7 +372,7 @@ impl BloomFilter {
         Self { words: (0..1_usize << (bits - 6)).map(|_| AtomicU64::new(0)).collect(), bits }
     }
 
-    /// Returns the words and bits of a fingerprint.
+    /// Returns the index of the word and the bits within it, for each of three hashes of a fingerprint.
     fn places(&self, print: u64) -> [(usize, u64); 3] {
         let one = print.wrapping_mul(0xd6e8_feb8_6659_fd93);
         [one, one.rotate_left(21) ^ print, one.rotate_left(42).wrapping_add(print)].map(|hash| {

@@ -1,21 +1,22 @@
-//! Windows of characters of texts, in all encodings in which a text can be in bytes.
+//! Windows of the characters of texts, in all encodings in which bytes can contain text.
 //!
-//! Characters are units of UTF-16. A text yields the same windows in Latin-1, UTF-8 and UTF-16 in both byte orders.
+//! Characters are UTF-16 units. A text yields the same windows in Latin-1, UTF-8 and UTF-16 in both byte orders.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Minimum number of characters of a text that survived: shorter ones can be equal by chance.
+/// Minimum number of characters of a text that counts as unredacted: shorter ones can be equal by chance.
 pub(super) const WINDOW: usize = 16;
 /// Maximum size of a window in bytes: three for a character in UTF-8.
 pub(super) const WINDOW_BYTES: usize = 3 * WINDOW;
-/// Number of characters of a fingerprint: each window contains [`GRAMS`] of them, the smallest of which is compared.
+/// Number of characters of a gram: a window contains [`GRAMS`] of them, and the smallest hash is its fingerprint.
 const GRAM: usize = 9;
+/// Number of grams of a window.
 const GRAMS: usize = WINDOW - GRAM + 1;
-/// Minimum number of characters of a window that differ from the preceding one: others are lines of one character,
-/// which are common.
+/// Minimum number of characters of a window that differ from the preceding one: windows with fewer, such as lines of one
+/// character, are common.
 const CHANGES: usize = 4;
 
 /// Encodings in which texts are searched for.
@@ -25,11 +26,11 @@ pub(super) enum Encodings {
     Char,
     /// One byte per character, or UTF-8.
     Narrow,
-    /// Both, and UTF-16 in both orders from any byte on.
+    /// All encodings: `Char` and `Narrow`, and UTF-16 in both orders from any byte on.
     All,
 }
 
-/// Units of UTF-16 that are characters of texts, one bit each.
+/// Bit set of the UTF-16 units that are characters of texts.
 static TEXT: LazyLock<Box<[u64]>> = LazyLock::new(|| {
     let mut bits = vec![0_u64; 1 << 10];
     for unit in 0..=u16::MAX {
@@ -88,7 +89,7 @@ pub(super) fn runs(bytes: &[u8], encodings: Encodings, least: usize, visit: &mut
     }
 }
 
-/// A run of characters.
+/// A run of characters that is being collected.
 struct Run<'v> {
     table: &'v [u64],
     least: usize,
@@ -97,8 +98,8 @@ struct Run<'v> {
 }
 
 impl Run<'_> {
-    /// Passes on the runs among these. Outside of runs, only some elements are read: the search starts at the end of
-    /// the shortest possible run.
+    /// Passes on the runs in `from`. Outside of runs, only some elements are read: the search starts at the end of the shortest
+    /// possible run.
     #[inline(always)]
     fn visit_runs<T>(&mut self, from: &[T], unit: impl Fn(&T) -> u16) {
         let (table, mut start) = (self.table, 0);
@@ -124,8 +125,7 @@ impl Run<'_> {
     }
 }
 
-/// Passes on runs of UTF-8, also of its form in the JVM, with at least one multi-byte character: other runs were
-/// passed on as single bytes.
+/// Passes on runs of UTF-8 or modified UTF-8 with at least one multi-byte character: other runs were passed on as single bytes.
 fn utf8(table: &[u64], bytes: &[u8], run: &mut Run<'_>) {
     if !bytes.iter().any(|byte| *byte >= 0xc2) {
         return;
@@ -159,7 +159,7 @@ fn finish(run: &mut Run<'_>, is_longer: bool) {
     run.units.clear();
 }
 
-/// Returns the units of a multi-byte character, and their number.
+/// Returns the UTF-16 units of a multi-byte character, and its length in bytes.
 fn decode_character(bytes: &[u8]) -> Option<([Option<u16>; 2], usize)> {
     let more =
         |at: usize| bytes.get(at).filter(|byte| **byte & 0xc0 == 0x80).map(|byte| u32::from(byte & 0x3f));
@@ -212,8 +212,8 @@ fn wide_ranges(bytes: &[u8]) -> Vec<Range<usize>> {
 pub(super) struct Window<'u>(pub(super) &'u [u16; WINDOW]);
 
 impl<'u> Window<'u> {
-    /// Returns the window at a position of a run; `None` if it is a line of one or two characters, or at least half
-    /// of it is ASCII read as UTF-16.
+    /// Returns the window at a position of a run; `None` if it has too few changes of characters, or at least half of it is
+    /// ASCII read as UTF-16.
     pub(super) fn at(run: &'u [u16], at: usize) -> Option<Self> {
         let units: &[u16; WINDOW] = run.get(at..at + WINDOW)?.try_into().ok()?;
         let is_ascii = |unit: &u16| unit.to_le_bytes().iter().all(|byte| is_ascii_text(*byte));
@@ -229,7 +229,7 @@ impl<'u> Window<'u> {
         xxh3_128(&bytes_of(self.0))
     }
 
-    /// Returns the hashes of the `N` characters at both ends.
+    /// Returns the hashes of the first and of the last `N` characters.
     pub(super) fn ends<const N: usize>(self) -> [u64; 2] {
         let (first, last) = (self.0.first_chunk::<N>(), self.0.last_chunk::<N>());
         [first, last].map(|part| part.map_or(0, |part| hash_of(part)))
@@ -245,8 +245,9 @@ fn bytes_of(units: &[u16]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
 }
 
-/// Multiplier of the hash of a gram, and its power for the character that leaves the gram.
+/// Multiplier of the rolling hash of a gram.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Power of the multiplier for the character that leaves a gram.
 #[allow(clippy::cast_possible_truncation)] // Nine.
 const LEAVING: u64 = FACTOR.wrapping_pow(GRAM as u32);
 
@@ -272,7 +273,7 @@ pub(super) fn fingerprints(run: &[u16], visit: &mut dyn FnMut(u64, usize)) {
         } else if gram >= least.1 + GRAMS {
             let grams =
                 (gram + 1 - GRAMS..=gram).map(|gram| (last.get(gram % GRAMS).copied().unwrap_or(0), gram));
-            // Of equal ones the last, which stays longest.
+            // The last one of equal hashes, which remains in the window longest.
             least = grams.min_by_key(|(hash, gram)| (*hash, usize::MAX - gram)).unwrap_or(least);
         }
         if let Some(window) = (at + 1).checked_sub(WINDOW) {
@@ -345,7 +346,7 @@ mod tests {
         }
     }
 
-    /// Encodes a unit as the JVM does.
+    /// Encodes a UTF-16 unit in modified UTF-8.
     #[allow(clippy::cast_possible_truncation)]
     fn encoded(unit: u16) -> Vec<u8> {
         let last = 0x80 | (unit & 0x3f) as u8;

@@ -12,14 +12,13 @@ use hprof_values::{BasicType, IdSize, ObjectId};
 
 use super::shapes::{ClassShape, DumpClasses};
 
-/// Maximum number of values that are examined in a dump.
+/// Maximum number of field values that are examined in a dump.
 const MAX_SAMPLES: usize = 1 << 20;
 
-/// A reference field of a pair of classes: class of this dump, number of the field; static fields follow the others.
+/// A reference field of a class: class number in this dump, and number of the field; static fields come after instance fields.
 type FieldKey = (usize, usize);
 
-/// Adds pairs of classes of arrays to `pairs`: by number of a class of this dump, the number of the same class in the
-/// other.
+/// Adds pairs of array classes to `pairs`: by class number in this dump, the number of the same class in the other dump.
 pub(super) fn add_arrays(
     ours: &DumpClasses<'_, '_>,
     theirs: &DumpClasses<'_, '_>,
@@ -68,8 +67,8 @@ fn single_value<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
     set.first().copied().filter(|_| set.len() == 1)
 }
 
-/// Returns the classes of the arrays that fields refer to. `classes` contains the class of a key, and its number in
-/// the dump.
+/// Returns the classes of the arrays that fields refer to. `classes` contains, for each key, the class and its number in the
+/// dump.
 fn array_classes(
     dump: &DumpClasses<'_, '_>,
     classes: impl Iterator<Item = (usize, usize)>,
@@ -109,7 +108,7 @@ fn array_classes(
     by_field
 }
 
-/// Returns the reference fields that a class declares: number, and offset in the values of its instances.
+/// Returns number and offset of each reference field that a class declares, within the values of its instances.
 fn reference_offsets(shape: &ClassShape<'_>, id_size: IdSize) -> Vec<(usize, usize)> {
     let mut at = 0;
     let mut found = Vec::new();

@@ -1,12 +1,12 @@
 //! Recovery of a dump: all complete remaining records, in one well-formed file.
 //!
-//! JDK 22 and later write the objects into segment files, FILE.p0 and so on, and the header and the names into FILE;
-//! then they append each segment to FILE and remove it. A JVM that is killed leaves FILE without the names that it
-//! had not flushed, and segments that end anywhere; or, while it merges, FILE with the start of a segment that still
-//! exists. Older JVMs write one file, which ends anywhere.
+//! JDK 22 and later write the objects into segment files, FILE.p0 and so on, and the header and the names into FILE; then they
+//! append each segment to FILE and remove it. A JVM that is killed leaves FILE without the names that it had not flushed, and
+//! segments that end anywhere; or, if it was killed while merging, FILE with the start of a segment that still exists. Older
+//! JVMs write one file, which ends anywhere.
 //!
 //! * `source` opens the files; `segments` finds their overlaps, and missing segments.
-//! * `shapes` reads the classes; `names` and `arrays` name those without a name record.
+//! * `shapes` reads the classes; `names` and `arrays` name classes without a name record.
 //! * `write` writes the dump.
 
 mod arrays;
@@ -42,7 +42,7 @@ pub enum RecoverError {
     /// A file cannot be read.
     #[error(transparent)]
     Dump(#[from] Error),
-    /// Two files have a header: they are two dumps.
+    /// Two files have a header, so they are two dumps.
     #[error("{} and {} are two dumps: each has a header", .0.display(), .1.display())]
     TwoDumps(PathBuf, PathBuf),
     /// A segment belongs to another dump.
@@ -50,10 +50,10 @@ pub enum RecoverError {
     NotAPart(PathBuf, PathBuf),
 }
 
-/// A finding, and its file; `None` if it concerns all files together.
+/// A finding about one file, or about all files together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoverFinding {
-    /// File.
+    /// File; `None` if the finding concerns all files together.
     pub file: Option<PathBuf>,
     /// Finding.
     pub finding: Finding,
@@ -65,7 +65,7 @@ impl RecoverFinding {
     }
 }
 
-/// Contents of the recovered dump, and missing parts.
+/// Counts of what was recovered and what is missing.
 #[derive(Debug, Clone)]
 pub struct RecoverReport {
     /// Findings, in the order of the files; the last ones concern all files together.
@@ -74,11 +74,11 @@ pub struct RecoverReport {
     pub extent: Extent,
     /// Counts of saved sub-records.
     pub saved: SubRecordCounts,
-    /// Number of classes whose names are lost: they are named by their fields.
+    /// Number of classes whose names are lost, which are named after their fields.
     pub unnamed_classes: u64,
-    /// Number of classes that are named by another dump.
+    /// Number of classes whose names were taken from another dump.
     pub classes_named: u64,
-    /// Files of the same dump in addition to the given ones.
+    /// Files of the same dump that were not given.
     pub not_given: Vec<PathBuf>,
 }
 
@@ -89,7 +89,7 @@ impl RecoverReport {
     }
 }
 
-/// A dump to be written.
+/// A dump that is ready to be written.
 #[derive(Debug)]
 pub struct Recovery<'s> {
     sources: Vec<&'s RecoverSource>,
@@ -102,32 +102,32 @@ pub struct Recovery<'s> {
     report: RecoverReport,
 }
 
-/// Number of bytes between two flushes of the file to which HotSpot writes names, except the last.
+/// Number of bytes after which HotSpot flushes the file to which it writes names.
 const FLUSHED_BYTES: usize = 1 << 20;
 /// Maximum number of threads that are written as roots.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The files of one dump, in order, without overlaps.
+/// The files of one dump, in order; overlaps are removed.
 struct DumpFiles<'s> {
     sources: Vec<&'s RecoverSource>,
     parts: Vec<DumpPart<'s>>,
-    /// Heap dump records of each part.
+    /// Heap dump records of each file.
     keys: Vec<RecordKeys>,
     header: Header,
     has_header: bool,
     /// `true` if a file is a segment, even if another file contains it.
     has_segments: bool,
     findings: Vec<RecoverFinding>,
-    /// `true` if the file with the header has part of a segment: the JVM had begun to merge.
+    /// `true` if the file with the header contains part of a segment: the JVM had begun to merge.
     is_merging: bool,
     /// Numbers of the segments, if all have one.
     numbers: BTreeSet<u32>,
-    /// Files of the same dump in addition to the given ones.
+    /// Files of the same dump that were not given.
     not_given: Vec<PathBuf>,
 }
 
 impl<'s> Recovery<'s> {
-    /// Reads the files of a dump; `other` is another dump of the same program, for names.
+    /// Reads the files of a dump. If given, `other` is another dump of the same program, from which names are taken.
     ///
     /// # Errors
     /// [`RecoverError`].
@@ -242,13 +242,13 @@ impl<'s> Recovery<'s> {
         Ok(Self { sources, parts, heaps, header, names, threads, report })
     }
 
-    /// Returns the saved and the missing contents.
+    /// Returns the counts of what was recovered and what is missing.
     pub fn report(&self) -> &RecoverReport {
         &self.report
     }
 }
 
-/// Reads the heap dumps of all parts.
+/// Reads the heap dump records of all files.
 fn read_heaps(
     sources: &[&RecoverSource],
     parts: &[DumpPart<'_>],
@@ -321,7 +321,8 @@ impl<'s> DumpFiles<'s> {
         Ok(parts)
     }
 
-    /// Adds a segment, unless another file contains all of it. A part of its start in another file is removed there.
+    /// Adds a segment, unless another file contains all of it. If another file contains the start of the segment, that part is
+    /// removed from the other file.
     fn add(&mut self, source: &'s RecoverSource) -> Result<(), RecoverError> {
         let bytes = source.bytes();
         let header = Header { len: 0, ..self.header };
@@ -374,7 +375,7 @@ impl<'s> DumpFiles<'s> {
     }
 }
 
-/// Describes files that were not given.
+/// Describes the files that were not given.
 fn of_not_given(files: &[PathBuf]) -> String {
     let first = files.first().map_or_else(String::new, |path| path.display().to_string());
     match files.len() {

@@ -1,8 +1,8 @@
-//! Names of classes without a name record: from another dump of the same program, or by their fields.
+//! Names of classes without a name record: from another dump of the same program, or from their fields.
 //!
-//! Object IDs of classes differ between two runs of a JVM, but their fields and superclasses do not. A class gets a
-//! name only if exactly one class of the other dump can be the same class, and vice versa. Classes of arrays are
-//! indistinguishable; `arrays` finds them by the fields that refer to them.
+//! Object IDs of classes differ between two runs of a JVM, but their fields and superclasses do not. A class gets a name only
+//! if exactly one class of the other dump can be the same class, and vice versa. Array classes are indistinguishable; `arrays`
+//! finds them by the fields that refer to them.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use super::shapes::{ClassShape, DumpClasses, Member};
 
 /// Maximum number of pairs of classes that are compared.
 const MAX_COMPARED: u64 = 20_000_000;
-/// Maximum number of rounds; each can match classes by those of the previous round.
+/// Maximum number of rounds; each can use the matches of the previous round.
 const ROUNDS: usize = 32;
 
-/// Matcher of classes of this dump with the same classes of another dump.
+/// Matcher of the classes of this dump with the classes of another dump.
 struct Matcher<'s, 'a> {
     ours: &'s [ClassShape<'a>],
     theirs: &'s [ClassShape<'a>],
-    /// By number of a class: number of the same class in the other dump.
+    /// By class number in this dump: number of the same class in the other dump.
     of_ours: Vec<Option<usize>>,
     of_theirs: Vec<Option<usize>>,
     compared: u64,
 }
 
-/// Returns for each class its number in the other dump, if exactly one can be the same class.
+/// Returns, for each class of this dump, the number of the same class in the other dump, if exactly one can be the same.
 fn match_classes(ours: &[ClassShape<'_>], theirs: &[ClassShape<'_>]) -> Vec<Option<usize>> {
     let mut matcher = Matcher {
         ours,
@@ -55,7 +55,7 @@ impl Matcher<'_, '_> {
         }
     }
 
-    /// Pairs classes that have a name in both dumps which no other class has.
+    /// Pairs classes whose name occurs once in each dump.
     fn pair_named(&mut self) {
         let unique = |shapes: &[ClassShape<'_>]| {
             let mut numbers: std::collections::HashMap<Vec<u8>, Option<usize>> = Default::default();
@@ -72,7 +72,7 @@ impl Matcher<'_, '_> {
         pairs.into_iter().for_each(|(our, their)| self.pair(our, their));
     }
 
-    /// Pairs classes without a counterpart of which each has only the other as a candidate.
+    /// Pairs unmatched classes that are each other's only candidate. Returns whether it paired any.
     fn pair_unique(&mut self) -> bool {
         // In a fixed order: the number of comparisons is limited.
         let mut groups: BTreeMap<u64, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
@@ -121,7 +121,7 @@ impl Matcher<'_, '_> {
         found
     }
 
-    /// Pairs the superclasses of pairs: a class has one superclass, whatever its fields.
+    /// Pairs the superclasses of paired classes. Returns whether it paired any.
     fn pair_superclasses(&mut self) -> bool {
         let mut pairs = Vec::new();
         for (our, their) in self.of_ours.iter().enumerate().filter_map(|(our, their)| Some((our, (*their)?)))
@@ -139,7 +139,7 @@ impl Matcher<'_, '_> {
         !pairs.is_empty()
     }
 
-    /// Returns `true` if two classes can be the same.
+    /// Returns `true` if two classes can be the same, including their superclasses.
     fn can_be(&self, our: usize, their: usize) -> bool {
         if !self.are_alike(our, their) {
             return false;
@@ -155,7 +155,7 @@ impl Matcher<'_, '_> {
         }
     }
 
-    /// Compares two classes without their superclasses.
+    /// Returns `true` if two classes are alike, regardless of their superclasses.
     fn are_alike(&self, our: usize, their: usize) -> bool {
         let (Some(ours), Some(theirs)) = (self.ours.get(our), self.theirs.get(their)) else { return false };
         let Some(name) = theirs.name else { return false };
@@ -169,7 +169,7 @@ impl Matcher<'_, '_> {
     }
 }
 
-/// Compares members; a missing name matches any.
+/// Returns `true` if the members are the same; a missing name matches any name.
 fn are_same(ours: &[Member<'_>], theirs: &[Member<'_>]) -> bool {
     ours.len() == theirs.len()
         && ours.iter().zip(theirs).all(|(our, their)| {
@@ -186,16 +186,16 @@ fn types_hash(shape: &ClassShape<'_>) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&types)
 }
 
-/// Names that are added to a dump.
+/// Names that are added to a recovered dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NewNames {
     /// Classes without a name, and their names as stored in a dump.
     pub(super) classes: Vec<(ObjectId, Vec<u8>)>,
-    /// String IDs of members whose name is missing, and names.
+    /// String IDs of members whose name is missing, and their new names.
     pub(super) members: Vec<(u64, Vec<u8>)>,
-    /// Number of classes that are named by their fields.
+    /// Number of classes that are named after their fields.
     pub(super) by_shape: u64,
-    /// Number of classes that are named by another dump.
+    /// Number of classes whose names were taken from another dump.
     pub(super) by_other: u64,
 }
 
@@ -253,7 +253,7 @@ const NAMED_FIELDS: usize = 6;
 /// Maximum number of characters of a field's name in it.
 const NAMED_CHARS: usize = 24;
 
-/// Returns a name that no program uses: `unnamed.ClassN_FIELD_FIELD`.
+/// Returns a name after the fields of a class, which no program uses: `unnamed.ClassN_FIELD_FIELD`.
 fn shape_name(shape: &ClassShape<'_>, number: u64) -> Vec<u8> {
     let mut name = format!("unnamed/Class{number}");
     for field in shape.fields.iter().take(NAMED_FIELDS) {

@@ -13,15 +13,16 @@ use super::source::{RecoverSource, segments_beside};
 /// Number of bytes compared first for each record.
 const SAMPLE: usize = 256;
 
-/// Heap dump records of a file, for finding those that are also in another file.
+/// Keys of the heap dump records of a file, for finding records that are in another file as well.
 pub(super) struct RecordKeys {
     /// Offset and hash of each complete record.
     keys: Vec<(usize, u64)>,
-    /// Offset of the record in which the file ends; its length if it ends between two records.
+    /// Offset of the truncated record at the end; the length of the file if it ends between two records.
     tail: usize,
 }
 
 impl RecordKeys {
+    /// Computes the keys of a file.
     pub(super) fn from_part(part: &DumpPart<'_>) -> Self {
         let bytes = part.bytes();
         let cut = part.problems().iter().find(|problem| problem.kind == ProblemKind::FileCut);
@@ -39,7 +40,7 @@ impl RecordKeys {
         self.keys.get(number).map(|(_, hash)| *hash)
     }
 
-    /// Returns the offset of a record, or the end of the last one.
+    /// Returns the offset of a record, or the end of the last one if there is no such record.
     fn offset(&self, number: usize) -> usize {
         self.keys.get(number).map_or(self.tail, |(offset, _)| *offset)
     }
@@ -71,7 +72,7 @@ fn border(borders: &[usize], matched: usize) -> usize {
     borders.get(matched).copied().unwrap_or(0)
 }
 
-/// Returns the offset in `bytes` at which it contains the start of `segment`, up to its end, or all of `segment`.
+/// Returns the offset in `bytes` from which on they equal the start of `segment`, or at which they contain all of `segment`.
 /// Takes time proportional to the numbers of records, and compares all bytes once.
 pub(super) fn overlap(
     (bytes, records): (&[u8], &RecordKeys),
@@ -122,7 +123,7 @@ fn first_alike(
     }
 }
 
-/// Returns the files of the same dump in addition to the given ones.
+/// Returns the files of the same dump that were not given.
 pub(super) fn not_given(sources: &[RecoverSource], head: Option<&RecoverSource>) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut seen: BTreeSet<PathBuf> = sources.iter().map(|source| real(source.path())).collect();

@@ -8,7 +8,7 @@ use hprof_values::{BasicType, ObjectId};
 /// Maximum number of fields of all classes that are listed.
 const MAX_MEMBERS: usize = 4 << 20;
 
-/// The classes of a dump, and their sources.
+/// The classes of a dump, with the files and records from which they were read.
 pub(super) struct DumpClasses<'s, 'a> {
     pub(super) parts: &'s [DumpPart<'a>],
     pub(super) heaps: &'s [HeapRemains],
@@ -16,6 +16,7 @@ pub(super) struct DumpClasses<'s, 'a> {
 }
 
 impl<'s, 'a> DumpClasses<'s, 'a> {
+    /// Reads the classes of all files.
     pub(super) fn new(parts: &'s [DumpPart<'a>], heaps: &'s [HeapRemains]) -> Self {
         Self { parts, heaps, shapes: shapes(parts, heaps) }
     }
@@ -30,7 +31,7 @@ pub(super) struct Member<'a> {
     pub(super) value: u64,
 }
 
-/// The structure of a class.
+/// Name, members and superclass of a class.
 #[derive(Debug, Clone)]
 pub(super) struct ClassShape<'a> {
     pub(super) id: ObjectId,
@@ -52,7 +53,7 @@ pub(super) struct ClassShape<'a> {
 /// Name of the static field that identifies the version of a class.
 const SERIAL_VERSION: &[u8] = b"serialVersionUID";
 
-/// Returns the classes of all parts, each once, in the order of their class dumps.
+/// Returns the classes of all files without duplicates, in the order of their class dumps.
 fn shapes<'a>(parts: &[DumpPart<'a>], heaps: &[HeapRemains]) -> Vec<ClassShape<'a>> {
     let string = |id: u64| parts.iter().find_map(|part| part.string(id));
     let names: IdMap<ObjectId, u64> =

@@ -50,7 +50,7 @@ impl RecoverSource {
         self.map.path()
     }
 
-    /// Returns the bytes of the file as given.
+    /// Returns the bytes of the file, still compressed if it is.
     pub fn packed_bytes(&self) -> &[u8] {
         self.map.bytes()
     }
@@ -75,6 +75,7 @@ impl RecoverSource {
         self.unpacked.as_ref().map_or(&self.map, |(unpacked, _)| unpacked).give_back(range);
     }
 
+    /// Returns the type of the file, by its first bytes.
     pub(super) fn kind(&self) -> Result<SourceKind, RecoverError> {
         let bytes = self.bytes();
         if bytes.is_empty() {
@@ -117,6 +118,7 @@ impl RecoverSource {
 /// Returns the header for segments of a dump whose own header is missing: that of HotSpot since JDK 22, with
 /// the identifier size by which more of the first segment can be read.
 pub(super) fn missing_header(segment: &[u8]) -> Header {
+    /// Visitor that counts the readable sub-records.
     struct Count(u64);
     impl HeapVisitor<'_> for Count {
         fn go_on(&mut self) -> bool {

@@ -13,16 +13,16 @@ use hprof_values::{IdSize, RootKind};
 
 use super::{RecoverSource, Recovery};
 
-/// Bytes per write: with 128 KiB and more, Linux takes five times as long (decision 11).
+/// Bytes per write: with 128 KiB or more, Linux takes five times as long (decision 11).
 const WRITTEN: usize = 64 << 10;
 /// Number of bytes after which pages of the input are released.
 const RELEASED: usize = 64 << 20;
-/// First serial number of classes that are named by the recovery: larger than those of any writer.
+/// First serial number of classes that the recovery names: larger than those of any writer.
 const FIRST_SERIAL: u32 = 1 << 31;
 /// Maximum length of a heap dump segment.
 const MAX_SEGMENT: u64 = 1 << 30;
 
-/// Output with the number of written bytes.
+/// Output that counts the written bytes.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     written: u64,
@@ -52,7 +52,7 @@ impl Recovery<'_> {
     /// Writes the dump; returns its length.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn write(&self, out: &mut dyn Write, progress: &dyn Progress) -> io::Result<u64> {
         let total = self.parts.iter().map(|part| part.bytes().len() as u64).sum();
         progress.begin("writing the dump", total);
@@ -157,7 +157,7 @@ impl Recovery<'_> {
         roots
     }
 
-    /// Writes the complete sub-records of a heap dump record, followed by `roots`. Returns `true` if they are in
+    /// Writes the complete sub-records of a heap dump record, followed by `roots`. Returns `true` if they were written as
     /// segments, which an end record has to follow.
     fn write_segment(
         &self,
@@ -206,7 +206,7 @@ impl Recovery<'_> {
         Ok(true)
     }
 
-    /// Copies a range of a source.
+    /// Copies a range of bytes of a file.
     fn copy(
         &self,
         writer: &mut Writer<'_>,
@@ -226,7 +226,7 @@ impl Recovery<'_> {
     }
 }
 
-/// Returns the segments of the heap dump to which the segment at `at` belongs, from `at` on.
+/// Returns the segments from `at` to the end of the heap dump to which the segment at `at` belongs.
 fn dump_from(heap: &HeapRemains, at: usize) -> &[WholeRecords] {
     let rest = heap.segments.get(at..).unwrap_or_default();
     let dump = rest.first().map_or(0, |first| first.dump);

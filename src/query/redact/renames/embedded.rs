@@ -8,21 +8,21 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Maximum number of parts of a name that are compared.
 const MAX_PARTS: usize = 64;
-/// Maximum number of capitals of a part at which a suffix may start.
+/// Maximum number of capitals of a part at which a suffix is assumed to start.
 const MAX_CAPITALS: usize = 8;
 /// Letters of primitive types before a class in a signature.
 const PRIMITIVES: [char; 9] = ['B', 'C', 'D', 'F', 'I', 'J', 'S', 'Z', 'V'];
 
-/// A tree of the parts of names, letters and digits, with the new names.
+/// Names of renamed classes with their new names, as a tree whose edges are the parts of names (letters and digits).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EmbeddedNames {
-    /// Numbers of nodes by the parent node and the hash of a part. The root is 0.
+    /// Node by parent node and hash of a part. The root is 0.
     nodes: FxHashMap<(usize, u128), usize>,
-    /// New names of the nodes above 0, if names end there.
+    /// New name of each node except the root, if a name ends there.
     names: Vec<Option<Box<str>>>,
 }
 
-/// A name in a text.
+/// A renamed class's name found in a text.
 struct NameMatch<'n> {
     range: Range<usize>,
     /// Character after the first part.
@@ -31,7 +31,7 @@ struct NameMatch<'n> {
 }
 
 impl EmbeddedNames {
-    /// Adds a name with a package. Of several with the same parts, the first counts.
+    /// Adds a name with a package. Of several names with the same parts, the first counts.
     pub(super) fn add(&mut self, old: &str, new: &str) {
         let mut node = 0;
         for part in TextParts::new(old).take(MAX_PARTS) {
@@ -46,7 +46,7 @@ impl EmbeddedNames {
         }
     }
 
-    /// Returns `true` if a text contains a name.
+    /// Returns `true` if a text contains a renamed class's name.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let mut parts = TextParts::new(text);
         loop {
@@ -125,7 +125,7 @@ fn key(node: usize, part: &str) -> (usize, u128) {
     (node, xxh3_128(part.as_bytes()))
 }
 
-/// Ranges of the parts of a text.
+/// Iterator over the ranges of the parts of a text.
 #[derive(Debug, Clone)]
 struct TextParts<'t> {
     text: &'t str,

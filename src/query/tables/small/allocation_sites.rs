@@ -11,7 +11,7 @@ use hprof_jfr::Recording;
 use hprof_recordings::allocation_sites::{AllocationSite, all_sites};
 use hprof_recordings::profile::flight::allocations;
 
-/// Row of the table.
+/// Row of `allocation_sites`.
 struct AllocationEntry<'s> {
     class: &'s str,
     site: AllocationSite,

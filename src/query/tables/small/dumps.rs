@@ -16,7 +16,7 @@ use hprof_model::dump::info::{self, DumpInfo};
 use hprof_model::objects::reader::Characters;
 use hprof_recordings::profile::rfc3339;
 
-/// The row of `dumps`.
+/// Row of `dumps`.
 struct DumpEntry<'d> {
     about: &'d About,
     info: DumpInfo,
@@ -41,7 +41,7 @@ impl DumpEntry<'_> {
         serde_json::Value::Object(labels.collect()).to_string()
     }
 
-    /// Returns the facts of a dump: all are columns, in this order.
+    /// Returns the facts about a dump; each is a column, in this order.
     fn facts() -> Vec<Fact<Self>> {
         const UNKNOWN: &str = "the dump does not say";
         vec![

@@ -33,20 +33,20 @@ struct Small<'a> {
     definition: Definition,
     make: MakeRows,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
-    /// Rows of each value, by column; for joins.
+    /// Row numbers by value, for each column; for joins.
     rows_of: Vec<OnceLock<RowsOf>>,
 }
 
-/// Rows of each value of a column.
+/// Row numbers by value of a column.
 type RowsOf = FxHashMap<LookupKey, Vec<usize>>;
 
-/// Approximate number of rows of one value.
+/// Approximate number of rows with the same value.
 const ROWS_OF_VALUE: f64 = 8.0;
 
 /// Approximate number of rows of a table before they are produced.
 const USUAL_ROWS: u64 = 100;
 
-/// Returns a table with the rows that `make` adds.
+/// Opens a table with the rows that `make` adds.
 pub(super) fn open<'a>(
     context: &Arc<Context<'a>>,
     definition: Definition,
@@ -57,7 +57,7 @@ pub(super) fn open<'a>(
 }
 
 impl Small<'_> {
-    /// Returns the rows that have a value in a column, one chunk each.
+    /// Returns a chunk for each row with the given value in a column.
     fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
         let made = self.cached_batch()?;
         let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };

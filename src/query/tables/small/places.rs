@@ -9,7 +9,7 @@ use hprof_analyses::containers::{Container, ContainerRow, Containers};
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 
-/// Row of the table.
+/// Row of `places`.
 struct PlaceLine<'c> {
     place: u32,
     parent: Option<u32>,

@@ -1,11 +1,11 @@
-//! Rows of one batch in another.
+//! Copying of rows from one batch to another.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::batch::{Cell, Values};
 
-/// Copies values of some rows to another batch that has the same names ([`super::Table::names`]).
+/// Copies a range of a column's values to another batch that has the same names ([`super::Table::names`]).
 pub(super) fn copy(from: &Values, rows: Range<usize>, to: &mut Values) {
     if let (Values::Names { names, numbers, .. }, Values::Names { names: known, .. }) = (from, &*to)
         && Arc::ptr_eq(names, known)

@@ -12,7 +12,7 @@ use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 use hprof_base::share::hundredths;
 
-/// Row of the table.
+/// Row of `suspects`.
 struct SuspectEntry {
     rank: u64,
     percent: f64,
@@ -24,7 +24,7 @@ impl SuspectEntry {
         self.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref())
     }
 
-    /// Returns the facts that the table formats or shortens differently.
+    /// Returns the facts that the table formats or shortens differently from the command.
     fn facts() -> Vec<Fact<Self>> {
         const NO_PATH: &str = "no path to it has such a field";
         const NO_TRACES: &str = "the dump has no allocation traces";

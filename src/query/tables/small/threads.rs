@@ -25,7 +25,7 @@ const CHUNK: usize = 1 << 10;
 /// Approximate number of frames and locals of a thread.
 const USUAL_FRAMES: f64 = 10.0;
 
-/// Kind of table.
+/// Kind of table about threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadTableKind {
     /// A row for each thread.
@@ -36,7 +36,7 @@ pub(crate) enum ThreadTableKind {
     Locals,
 }
 
-/// One of the tables.
+/// A table of threads, frames or locals.
 pub(crate) struct ThreadTable<'a> {
     context: Arc<Context<'a>>,
     of: ThreadTableKind,
@@ -44,7 +44,7 @@ pub(crate) struct ThreadTable<'a> {
     columns: ThreadColumns,
 }
 
-/// The columns of one of the tables.
+/// The columns of a table of threads, frames or locals.
 enum ThreadColumns {
     Threads(FactColumns<'static, ThreadEntry>),
     Frames(FactColumns<'static, FrameEntry>),
@@ -80,6 +80,7 @@ struct LocalEntry {
 }
 
 impl<'a> ThreadTable<'a> {
+    /// Opens a table about threads.
     pub(crate) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
         Box::new(Self { context, of, definition: definition(of), columns: ThreadColumns::new(of) })
     }
@@ -187,7 +188,7 @@ fn local_columns() -> FactColumns<'static, LocalEntry> {
     FactColumns::new(&shown, &[names::CLASS, names::KIND], facts)
 }
 
-/// Returns the definition of a table.
+/// Returns the definition of a table about threads.
 pub(crate) fn definition(of: ThreadTableKind) -> Definition {
     let (name, meaning, order) = match of {
         ThreadTableKind::Threads => ("threads", "A Thread object, as `threads` shows", "by ID"),

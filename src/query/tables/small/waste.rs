@@ -9,7 +9,7 @@ use hprof_analyses::waste::{FieldGroupBy, FieldSum, WasteQuery, WasteRow, waste}
 use hprof_base::dictionary::names;
 use hprof_base::fact::Fact;
 
-/// Row of the table: a kind of waste and one of its fields, or the sum over all objects of a kind without fields.
+/// Row of `waste`: a kind of waste and one of its fields, or the sum over all objects of a kind without fields.
 struct WasteEntry<'w> {
     kind: &'w WasteRow,
     field: Cow<'w, FieldSum>,

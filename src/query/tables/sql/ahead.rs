@@ -19,12 +19,11 @@ pub(super) struct ChunkReader {
     clock: Arc<Clock>,
     table: TableNumber,
     wanted: ColumnSet,
-    /// Chunks not yet requested, the next one last.
+    /// Chunks not yet requested; the last one is next.
     left: Vec<TableChunk>,
-    /// Chunks requested from other threads, the next one first.
+    /// Chunks requested from other threads; the first one is next.
     ahead: VecDeque<Arc<ChunkSlot>>,
-    /// Number of chunks to request from other threads: increases with each chunk, since most lookups end with the
-    /// first.
+    /// Number of chunks to request from other threads. Increases with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
     /// Number of chunks read so far.
@@ -34,17 +33,17 @@ pub(super) struct ChunkReader {
 /// Maximum number of chunks that are read ahead: they wait in memory.
 const MAX_AHEAD: usize = 4;
 
-/// Number of chunks after which the rest is expected to be read as well; a query for a few rows ends earlier.
+/// Number of chunks after which the rest is expected to be read as well: a query for a few rows ends earlier.
 const MANY: usize = 64;
-/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to be worthwhile.
+/// Denominator of the fraction of all rows that must be left for the table's preparation to be worthwhile.
 const PART: u64 = 8;
 
-/// Returns whether these chunks are most of a table of `rows` rows.
+/// Returns whether these chunks contain most rows of a table with `rows` rows.
 fn are_most(chunks: &[TableChunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }
 
-/// A chunk that is read ahead.
+/// A chunk that is read ahead by another thread.
 #[derive(Debug)]
 struct ChunkSlot {
     chunk: TableChunk,
@@ -52,6 +51,7 @@ struct ChunkSlot {
     done: Condvar,
 }
 
+/// State of a [`ChunkSlot`].
 #[derive(Debug)]
 enum SlotState {
     /// Not started.
@@ -60,7 +60,7 @@ enum SlotState {
     Reading,
     /// Complete.
     Read(io::Result<Batch>),
-    /// Taken, or no longer needed.
+    /// Taken by the reader, or no longer needed.
     Taken,
 }
 
@@ -87,7 +87,8 @@ impl ChunkReader {
         }
     }
 
-    /// Reads the next chunk into `batch`; `None` at the end. Stores data that speeds up reading in `prepared`.
+    /// Reads the next chunk into `batch`; returns `None` at the end. Sets `prepared` if the rest of the query is worth
+    /// preparing the table.
     pub(super) fn next(
         &mut self,
         batch: &mut Batch,
@@ -121,7 +122,7 @@ impl ChunkReader {
         Ok(Some(chunk))
     }
 
-    /// Takes a chunk that another thread reads.
+    /// Takes a chunk that was requested from another thread, or reads it if no thread has started it.
     fn take(&mut self, slot: &ChunkSlot, batch: &mut Batch) -> io::Result<()> {
         let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -173,7 +174,7 @@ impl Drop for ChunkReader {
 }
 
 impl ChunkSlot {
-    /// Reads the chunk, unless another thread did.
+    /// Reads the chunk, unless another thread has started it.
     fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: ColumnSet) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {

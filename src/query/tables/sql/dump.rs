@@ -22,12 +22,12 @@ use hprof_model::strings::TextKey;
 use hprof_recordings::profile::flight::FlightFile;
 use hprof_values::{BasicType, ObjectId};
 
-/// A dump to query.
+/// A dump to query: the input of [`SqlDump::new`].
 #[derive(Debug, Clone)]
 pub struct SqlSource {
-    /// Schema of its tables.
+    /// Name of the SQL schema of its tables.
     pub schema: String,
-    /// Dump.
+    /// Opened heap dump.
     pub heap: Arc<Heap>,
     /// Graph of the dump.
     pub graph: Arc<ObjectGraph>,
@@ -42,6 +42,7 @@ pub struct SqlSource {
 pub struct SqlDump(DumpCell);
 
 self_cell::self_cell!(
+    /// A dump, and the state that borrows from it.
     struct DumpCell {
         owner: SqlSource,
 
@@ -70,7 +71,7 @@ struct Inside<'a> {
     paths: Mutex<Vec<KnownPath>>,
 }
 
-/// Maximum number of steps, over all cached paths: a query has a few, and each has a location for every class.
+/// Maximum total number of steps of all cached paths: a query has a few, and each has a location for every class.
 const MAX_KEPT: usize = 128;
 /// Maximum number of steps of a path of fields.
 const MAX_STEPS: usize = 32;
@@ -88,7 +89,7 @@ pub(super) enum TableNumber {
     OfClass(usize),
 }
 
-/// Result of a function of an object.
+/// Result of an SQL function of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FunctionValue {
     Nothing,
@@ -135,7 +136,7 @@ impl SqlDump {
         &self.0.borrow_owner().schema
     }
 
-    /// Returns the definitions of the tables, except those of single classes.
+    /// Returns the definitions of the tables, except tables of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
         self.0
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
@@ -165,7 +166,7 @@ impl SqlDump {
     /// Returns the table of a single class.
     ///
     /// # Errors
-    /// If there is no class of this name.
+    /// If no class has this name.
     pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
         self.0.with_dependent(|_, inside| {
             let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +199,7 @@ impl SqlDump {
         })
     }
 
-    /// Returns the chunks of a query.
+    /// Returns the chunks of a query of a table.
     pub(super) fn chunks(&self, number: TableNumber, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
     }
@@ -215,7 +216,7 @@ impl SqlDump {
         self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
     }
 
-    /// Queries the object with an ID; returns no value if it is not in the dump.
+    /// Evaluates a function of the object with an ID; returns null if the object is not in the dump.
     fn of_object(
         &self,
         id: i64,
@@ -254,8 +255,8 @@ impl SqlDump {
         })
     }
 
-    /// Evaluates `size(id)`: number of elements of a collection or an array. Shown even if values are hidden,
-    /// although that of a collection is read from a field.
+    /// Evaluates `size(id)`: number of elements of a collection or an array. Shown even if values are hidden, although the size
+    /// of a collection is read from a field.
     pub(super) fn size(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().dump.objects;
@@ -271,8 +272,8 @@ impl SqlDump {
         })
     }
 
-    /// Evaluates `dominates(a, b)`: `true` if all paths to `b` lead through `a`, or both are the same. `None` if one
-    /// of them is not in the dump, or unreachable.
+    /// Evaluates `dominates(a, b)`: `true` if all paths to `b` lead through `a`, or both are the same object. `None` if one of
+    /// them is not in the dump or is unreachable.
     pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
         self.0.with_dependent(|_, inside| {
             let context = inside.tables.context();
@@ -291,8 +292,8 @@ impl SqlDump {
         })
     }
 
-    /// Evaluates `value(id, 'a.b')`: value of a field, or of a field of the object in it. No value for unreasonably
-    /// long paths: each step takes memory for every class.
+    /// Evaluates `value(id, 'a.b')`: value of a field, or of a field of the object to which it refers. Returns null for
+    /// unreasonably long paths: each step takes memory for every class.
     pub(super) fn value(&self, id: i64, path: &str) -> FunctionValue {
         if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
             return FunctionValue::Nothing;
@@ -343,7 +344,7 @@ fn reference(value: Bits) -> Option<FunctionValue> {
     value.reference().map(|ObjectId(id)| FunctionValue::Integer(id.cast_signed()))
 }
 
-/// Converts the value of a field to SQL.
+/// Converts a primitive value to SQL; `None` for a reference.
 fn primitive(value: Bits) -> Option<FunctionValue> {
     Some(match value.kind {
         BasicType::Object => return reference(value),

@@ -11,7 +11,7 @@ use super::guard::{Clock, INTERRUPTED};
 use super::{like, real_text};
 use hprof_base::naming::pattern::ClassPattern;
 
-/// A function, for help and completion.
+/// An SQL function, for help and completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     /// Name.
@@ -52,7 +52,7 @@ impl ToSql for FunctionValue {
     }
 }
 
-/// Returns an argument that is an ID; `None` for null.
+/// Returns the argument at `at`, an ID; `None` for null.
 fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
@@ -61,7 +61,7 @@ fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     }
 }
 
-/// Returns an argument that is a text; `None` for null.
+/// Returns the argument at `at`, a text; `None` for null.
 fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c str>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
@@ -77,7 +77,7 @@ fn wrong(message: &str) -> Error {
     Error::UserFunctionError(message.into())
 }
 
-/// Returns the dump of a call: the last argument names its schema, if there is one more than `arguments`.
+/// Returns the dump to which a call refers: an additional argument after the first `arguments` names its schema.
 fn dump<'d>(
     dumps: &'d [Arc<SqlDump>],
     context: &Context<'_>,
@@ -96,13 +96,13 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_DIRECTONLY);
 
-/// Registers the functions.
+/// Registers the functions with SQLite.
 pub(super) fn register(
     connection: &Connection,
     dumps: &Arc<[Arc<SqlDump>]>,
     clock: &Arc<Clock>,
 ) -> rusqlite::Result<()> {
-    /// A function of one object.
+    /// Implementation of an SQL function of one object.
     type Tell = fn(&SqlDump, i64) -> FunctionValue;
     let of_id: [(&str, Tell); 4] = [
         ("text", SqlDump::text),
@@ -179,7 +179,7 @@ fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
 
 type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns an argument as a text, including numbers; `None` for null and everything else.
+/// Returns an argument as a text, converting numbers and blobs; `None` for null.
 fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'c, str>> {
     Some(match context.get_raw(at) {
         ValueRef::Null => return None,

@@ -1,4 +1,4 @@
-//! Limits and permissions of a query: everything except reading is refused.
+//! Limits and permissions of a query: only reading is permitted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ pub struct SqlLimits {
     pub memory: Option<u64>,
 }
 
-/// Deadline of a query. Time in which it waits for the reader of its rows, such as a pager, does not count.
+/// Deadline of a query. The time in which it waits for the consumer of its rows, such as a pager, does not count.
 #[derive(Debug)]
 pub(super) struct Clock {
     begin: Instant,
@@ -53,6 +53,7 @@ pub(super) struct Clock {
     waits: Mutex<Waits>,
 }
 
+/// Time that a query has spent waiting.
 #[derive(Debug, Default)]
 struct Waits {
     /// Total duration of finished waits.
@@ -87,7 +88,7 @@ impl Clock {
         Some(limit.saturating_sub(taken))
     }
 
-    /// Runs a function that waits for others; the clock stops meanwhile.
+    /// Runs a function that waits for other threads; the clock is stopped meanwhile.
     pub(super) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(begin);

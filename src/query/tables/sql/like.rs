@@ -55,12 +55,14 @@ fn behind_first(text: &str) -> &str {
     chars.as_str()
 }
 
+/// A parsed pattern of LIKE.
 #[derive(Clone, Copy)]
 struct Pattern<'p> {
     rest: &'p str,
     escape: Option<char>,
 }
 
+/// Element of a LIKE pattern.
 enum PatternPart {
     Any,
     One,

@@ -1,4 +1,4 @@
-//! Connection over the tables of some dumps, and tables of single classes created when a query names them.
+//! Connection over the tables of one or several dumps, and tables of single classes created when a query names them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -20,10 +20,10 @@ const MAIN: &str = "main";
 /// Maximum number of tables created for a query: SQLite joins no more than 64.
 const MAX_MADE: usize = 256;
 
-/// Tables of classes created for a query: number of the dump, and name.
+/// Tables of classes created for a query: number of the dump and table name.
 type CreatedTables = FxHashSet<(usize, String)>;
 
-/// A connection.
+/// SQLite connection over the tables of one or several dumps.
 pub(super) struct SqlConnection {
     pub(super) connection: Connection,
     query: String,
@@ -154,7 +154,8 @@ impl SqlConnection {
         Ok(false)
     }
 
-    /// Returns the dumps that a name may refer to, and the rest of the name: before a dot is a schema or a package.
+    /// Returns the dumps that a table name may refer to, and the rest of the name: the part before a dot is a schema or a
+    /// package.
     fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<SqlDump>, &'n str)> {
         let all = self.dumps.iter().enumerate();
         all.flat_map(move |(number, dump)| {

@@ -10,8 +10,9 @@ use hprof_model::paths::steps::{ObjectStep, View};
 /// Number of steps shown at each end of a path; those between are counted.
 const SHOWN: usize = 100;
 
-/// Returns `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table -> java.util.HashMap$Node[][3] -> ...`; `None`
-/// for an unreachable object. References that keep nothing alive are followed only if there is no other path.
+/// Returns an object's shortest path from a root, such as `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table ->
+/// java.util.HashMap$Node[][3] -> ...`; `None` for an unreachable object. References that keep nothing alive are followed only
+/// if no other path exists.
 pub(super) fn format_path(view: &View<'_>, object: ObjectIndex) -> Option<String> {
     let excluded = Exclusions::all_but_strong();
     let found = shortest::paths(&view.edges, object, 1, excluded);
@@ -37,7 +38,7 @@ pub(super) fn format_path(view: &View<'_>, object: ObjectIndex) -> Option<String
     Some(text)
 }
 
-/// Appends an object, preceded by the reference by which the previous one holds it.
+/// Appends an object to the text, preceded by the reference from the previous object.
 fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &ObjectStep) {
     if let Some(reference) = &step.reference {
         if !reference.starts_with('[') {

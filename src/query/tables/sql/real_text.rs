@@ -1,14 +1,14 @@
 //! Floating-point numbers as SQLite writes them, for functions that take a number as a text.
 
-/// Number of digits that distinguish all numbers: the maximum that SQLite writes.
+/// Number of digits that distinguish all numbers: the maximum that SQLite prints.
 const DIGITS: usize = 17;
 /// Number of digits up to which SQLite prefers the shortest number that reads back the same.
 const FEW: usize = 13;
-/// Number of these digits if the following digits are 9.
+/// Number of digits that are tried if the digits after [`FEW`] are 9.
 const FEW_UP: usize = 14;
 
-/// Returns `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`: always with a digit after the point. `None` for NaN, which
-/// is null in SQLite.
+/// Formats a number as SQLite does, always with a digit after the point: `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`.
+/// `None` for NaN, which is null in SQLite.
 pub(super) fn format_real(value: f64) -> Option<String> {
     if value.is_nan() {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn format_real(value: f64) -> Option<String> {
     Some(text)
 }
 
-/// Removes the last digit: SQLite rounds to 18 digits (rarely to 19), and then these to 17.
+/// Rounds to one digit fewer: SQLite rounds to 18 digits (rarely to 19), then these to 17.
 fn rounded((digits, exponent): &(String, i32)) -> Option<(String, i32)> {
     let number = digits.parse::<u64>().ok()?.saturating_add(5) / 10;
     let text = number.to_string();
@@ -62,7 +62,7 @@ fn or_zero(digits: &str) -> &str {
     if digits.is_empty() { "0" } else { digits }
 }
 
-/// Returns the digits of `-1.25e-7`, and its exponent.
+/// Splits a number in scientific notation, such as `-1.25e-7`, into digits and exponent.
 fn digits(text: &str) -> Option<(String, i32)> {
     let (digits, exponent) = text.split_once('e')?;
     Some((digits.chars().filter(char::is_ascii_digit).collect(), exponent.parse().ok()?))

@@ -19,7 +19,7 @@ use super::open::SqlConnection;
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlColumn {
-    /// Unique name: a second column of the same name gets `_2`.
+    /// Name, unique in the result: a second column of the same name gets the suffix `_2`.
     pub name: String,
     /// Format of its values.
     pub kind: ColumnKind,
@@ -36,7 +36,7 @@ pub enum ColumnKind {
     Other,
 }
 
-/// A value.
+/// A value of a query result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SqlValue {
     /// Null.
@@ -54,16 +54,16 @@ pub enum SqlValue {
 /// A row of a result.
 pub type SqlRow = Vec<SqlValue>;
 
-/// A message of the thread.
+/// A message from the query's thread.
 enum Message {
     Rows(RowBatch),
     Failed(SqlError),
 }
 
-/// Rows that are sent together: waking the receiver takes longer than finding a row.
+/// Rows sent in one message: waking the receiver takes longer than finding a row.
 #[derive(Debug, Default)]
 struct RowBatch {
-    /// Columns, with the first rows.
+    /// Columns; only in the first message.
     columns: Vec<SqlColumn>,
     rows: Vec<SqlRow>,
     is_last: bool,
@@ -117,7 +117,7 @@ pub fn ask(dumps: &[Arc<SqlDump>], query: &str, limits: SqlLimits) -> Result<Sql
 }
 
 impl SqlResult {
-    /// Waits for more rows. Returns the columns with the first rows.
+    /// Waits for more rows. The first message also has the columns, which are returned.
     fn receive(&mut self) -> Result<Vec<SqlColumn>, SqlError> {
         // Nothing follows an error.
         self.is_over = true;
@@ -165,7 +165,7 @@ impl Drop for SqlResult {
     }
 }
 
-/// Work of the thread.
+/// Work of the query's thread.
 struct Work {
     dumps: Arc<[Arc<SqlDump>]>,
     query: String,
@@ -235,7 +235,7 @@ fn cell(value: ValueRef<'_>) -> SqlValue {
     }
 }
 
-/// Returns the columns of a query; repeated names get a number.
+/// Returns the columns of a query result; repeated names get a number.
 fn columns(statement: &rusqlite::Statement<'_>) -> Vec<SqlColumn> {
     let mut columns: Vec<SqlColumn> = Vec::new();
     let mut names = rustc_hash::FxHashSet::default();

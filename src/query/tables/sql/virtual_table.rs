@@ -43,7 +43,7 @@ pub(super) fn argument(table: TableNumber) -> String {
     }
 }
 
-/// Second argument of a virtual table that represents a missing one.
+/// Second argument of a virtual table that is a placeholder for a missing one.
 pub(super) const NONE: &str = "none";
 
 fn read_argument(argument: &[u8]) -> Option<TableNumber> {
@@ -83,7 +83,7 @@ pub(super) struct VirtualTable {
     base: ffi::sqlite3_vtab,
     shared: TableData,
     number: TableNumber,
-    /// Name, if it represents a missing table.
+    /// Name of the missing table for which this one is a placeholder.
     none: Option<String>,
     kinds: Vec<ColumnType>,
     rows: f64,
@@ -98,6 +98,7 @@ struct Plan {
     how: ScanKind,
 }
 
+/// Access path of a table scan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ScanKind {
     All,
@@ -253,7 +254,7 @@ impl VirtualTable {
     }
 }
 
-/// A position among the rows of a query.
+/// Cursor over the rows of a query.
 #[repr(C)]
 pub(super) struct TableCursor {
     /// Fields of SQLite; they have to come first.
@@ -262,18 +263,18 @@ pub(super) struct TableCursor {
     number: TableNumber,
     kinds: Vec<ColumnType>,
     reader: Option<ChunkReader>,
-    /// Data that speeds up reading; also of the next query, if SQLite looks up each row of another table.
+    /// Data that speeds up reading. Kept for the next query: SQLite may look up each row of another table.
     prepared: Option<PreparedData>,
     chunk: Option<TableChunk>,
-    /// Columns of the batch: they may differ between two plans of one table.
+    /// Columns of the batch; they may differ between two plans for the same table.
     wanted: Option<ColumnSet>,
     batch: Batch,
     row: usize,
-    /// Number of rows of earlier chunks.
+    /// Number of rows in the chunks already read.
     before: i64,
 }
 
-/// Converts a read error for SQLite: the dump cannot be read, or the thread that reads ahead saw the deadline.
+/// Converts a read error to an SQLite error: the dump cannot be read, or the thread that reads ahead noticed the deadline.
 #[cold]
 fn read_error(error: &io::Error) -> rusqlite::Error {
     if error.kind() == io::ErrorKind::Interrupted {
@@ -316,7 +317,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Returns the query for the table; `None` if no row can match.
+    /// Returns the table query of a scan; `None` if no row can match.
     fn question(&self, how: ScanKind, arguments: &Filters<'_>) -> rusqlite::Result<Option<TableQuery>> {
         let (column, operator) = match how {
             ScanKind::All => return Ok(Some(TableQuery::All)),

@@ -22,7 +22,7 @@ pub(in crate::check) const DEFINITION: MeasureKind = MeasureKind {
 
 const OF: &str = "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\"";
 
-/// Quantity whose growth is measured.
+/// Quantity whose growth a rule measures.
 pub(in crate::check) enum Growing<'m> {
     /// Bytes of the heap.
     Heap,
@@ -35,7 +35,7 @@ pub(in crate::check) enum Growing<'m> {
 }
 
 impl<'m> Growing<'m> {
-    /// Parses `of` of a rule. `None` if growth cannot be measured for it.
+    /// Parses the `of` of a growth rule. `None` if growth cannot be measured for it.
     pub(in crate::check) fn parse(text: &'m str) -> Option<Self> {
         let (what, pattern) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let pattern = pattern.trim();

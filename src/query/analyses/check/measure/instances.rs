@@ -1,4 +1,4 @@
-//! Number of objects of some classes.
+//! Number of objects of the matching classes.
 
 use crate::check::{CLASS_PATTERN, MeasureKind, OfRequirement, Unit};
 use hprof_model::histogram::Scope;

@@ -59,34 +59,34 @@ pub enum MeasuredDump<'a> {
     Graph(&'a Dump<'a>),
 }
 
-/// A figure of a dump.
+/// A measured figure of a dump.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// Bytes, or a count; negative for growth of something that has shrunk.
+    /// Bytes, or a count; negative if a growth rule measured a decrease.
     pub amount: i64,
     /// Total that percentages refer to.
     pub whole: u64,
-    /// Additional findings.
+    /// Additional findings about the figure.
     pub found: MeasureDetails,
     /// Omissions from the figure.
     pub left_out: LeftOut,
 }
 
-/// Omissions from a figure.
+/// Parts of the heap that a figure omits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     /// Nothing.
     Nothing,
-    /// Places: there are too many distinct places, and omitted ones count with their parent.
+    /// Places: there are too many distinct ones, and those beyond the limit count with their parent.
     Places,
 }
 
-/// Findings besides the figure.
+/// Findings about a measured figure, in addition to the amount.
 #[derive(Debug, Clone)]
 pub enum MeasureDetails {
     /// No findings.
     Nothing,
-    /// No name matches.
+    /// No class or place has a matching name.
     NoMatch {
         /// Kind of thing that was searched for.
         named: NamedKind,
@@ -95,21 +95,20 @@ pub enum MeasureDetails {
         /// Similar names, most similar first.
         suggestions: Vec<String>,
     },
-    /// Name with the largest share of the figure, if there are several. For growth: the one that grew most.
+    /// The name with the largest share of the figure, if several names match. For growth: the name that grew most.
     Most {
         /// Name with the largest share.
         name: String,
         /// Share of that name.
         amount: u64,
-        /// Number of names that the figure covers; for growth, number of those that grew.
+        /// Number of names that the figure covers; for growth, the number of names that grew.
         of: u64,
     },
-    /// The place that grew most.
+    /// The place that grew most, if the rule does not name a place.
     Grown {
         /// Text of the place.
         place: String,
-        /// Place below it that explains most of the growth, as found by `diff --group-by place`, and the growth of that
-        /// place.
+        /// Text and growth of the place below it that explains most of the growth, as found by `diff --group-by place`.
         cause: Option<(String, u64)>,
     },
     /// Places of the dump, for [`super::BaselineComparison`].
@@ -120,7 +119,7 @@ pub enum MeasureDetails {
     Suspects(Arc<Leaks>),
 }
 
-/// Kinds of named things that rules refer to.
+/// Kind of named thing that a rule refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedKind {
     /// Classes.
@@ -139,6 +138,7 @@ impl Measurement {
         }
     }
 
+    /// Returns the measurement with these findings.
     pub(super) fn with(self, found: MeasureDetails) -> Self {
         Self { found, ..self }
     }
@@ -149,11 +149,11 @@ const MAX_TOLD_NAME: usize = 1 << 10;
 /// Message of the error if the graph is missing.
 const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures what the rules need; for growth, the value in this dump. `frameworks` name leak suspects.
+/// Measures the quantities that the rules need; for growth rules, the value in this dump. `frameworks` name leak suspects.
 ///
 /// # Errors
-/// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
-/// none ([`super::Measure::required_data`]).
+/// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has none
+/// ([`super::Measure::required_data`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: MeasuredDump<'_>,
@@ -170,15 +170,15 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
     MeasureDetails::NoMatch { named: NamedKind::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
-/// A dump and results computed from it.
+/// A dump to measure, and results computed from it.
 pub(super) struct DumpData<'a> {
     frameworks: &'a Frameworks,
     summary: &'a Summary,
     dump: Option<&'a Dump<'a>>,
     sizes: Sizes,
-    /// Counts by class number.
+    /// Counts of objects by class number.
     counts: FxHashMap<Scope, Vec<Counts>>,
-    /// Bytes by class name.
+    /// Shallow size by class name, in bytes.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
     secrets: Option<Secrets>,
@@ -294,7 +294,8 @@ impl<'a> DumpData<'a> {
         self.summary.numbered_classes().map(of_class).collect()
     }
 
-    /// Returns bytes by class name, from counts that were computed before. Omits names longer than `MAX_TOLD_NAME`.
+    /// Returns the shallow size by class name, from counts that were already computed. Names longer than `MAX_TOLD_NAME` are
+    /// omitted.
     fn class_bytes(&mut self, scope: Scope) -> Arc<FxHashMap<String, u64>> {
         if let Some(bytes) = self.class_bytes.get(&scope) {
             return bytes.clone();

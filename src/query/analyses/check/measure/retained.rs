@@ -1,4 +1,4 @@
-//! Retained size of the reachable objects of some classes together.
+//! Retained size of the reachable objects of the matching classes together.
 
 use crate::check::{CLASS_PATTERN, MeasureKind, OfRequirement, Unit};
 

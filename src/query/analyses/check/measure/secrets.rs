@@ -31,7 +31,8 @@ fn subject(measure: &Measure) -> String {
     measure.of.as_ref().map_or_else(|| "credentials".to_owned(), |rule| format!("credentials by {rule}"))
 }
 
-/// Counts the rows of `hprof-cli secrets`, including those of unreachable objects, which are also in a shared dump.
+/// Counts the rows of `hprof-cli secrets`, including credentials in unreachable objects: a dump that is shared contains those
+/// as well.
 fn measure(data: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measurement> {
     let dump = data.dump()?;
     let found = match &data.secrets {

@@ -1,4 +1,4 @@
-//! Shallow size of the objects of some classes.
+//! Shallow size of the objects of the matching classes.
 
 use crate::check::{CLASS_PATTERN, MeasureKind, OfRequirement, Unit};
 use hprof_model::histogram::Scope;

@@ -17,12 +17,12 @@ use hprof_values::RootKind;
 
 use super::labels::{Pool, Via};
 
-/// Maximum number of threads identified by name.
+/// Maximum number of threads that are identified by name.
 const MAX_THREADS: usize = 1 << 16;
 /// Maximum number of objects on stacks examined, largest retained size first.
 const MAX_ADOPTED: usize = 1 << 14;
 
-/// Returns the references to threads and roots: by object, the number of its [`Via`].
+/// Returns the number of the [`Via`] of each thread and root, by object.
 pub(super) fn special(
     dump: &DumpGraph<'_>,
     labels: &Labels<'_>,
@@ -47,14 +47,14 @@ pub(super) fn special(
     special
 }
 
-/// Returns whether a root of this kind exists only while a method runs.
+/// Returns whether roots of this kind exist only while a method runs.
 fn is_passing(kind: RootKind) -> bool {
     use RootKind::{JavaFrame, JniLocal, JniMonitor, MonitorUsed, NativeStack, ThreadBlock};
     matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
 }
 
-/// Returns objects referenced by thread stacks and, apart from threads, by a single object: object, holder, and the
-/// kind of reference. Their places depend neither on the methods that run, nor on what a thread waits for
+/// Returns objects that are referenced by thread stacks and, apart from threads, by a single object: for each, that holder and
+/// the kind of reference. Their places depend neither on the methods that run, nor on the objects for which a thread waits
 /// (`Thread.parkBlocker`).
 pub(super) fn adopted_objects<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
     let (graph, tree) = (edges.dump.graph, &edges.dump.graph.tree);

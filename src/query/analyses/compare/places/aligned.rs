@@ -17,15 +17,15 @@ use crate::frameworks::Naming;
 pub struct PlaceFigures {
     /// Number of objects at the place.
     pub objects: u64,
-    /// Shallow size of the objects, the parts of collections included.
+    /// Shallow size of the objects, including the parts of collections.
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// Retained size of the largest of them.
+    /// Retained size of the largest object.
     pub largest_bytes: u64,
-    /// Number of them that another one of them immediately dominates.
+    /// Number of the objects that another object of the place immediately dominates.
     pub following: u64,
-    /// One of the objects; null if there is none.
+    /// ID of one of the objects; null if there are none.
     #[serde(with = "hprof_base::kept::object_id")]
     pub example: ObjectId,
 }
@@ -44,10 +44,10 @@ impl PlaceFigures {
     }
 }
 
-/// Places of several dumps, without the virtual root.
+/// Places of several dumps as one tree. The virtual root is not included.
 #[derive(Debug, Clone, Default)]
 pub struct AlignedPlaces {
-    /// By place: its parent, unless it is at the top. Each comes after its parent.
+    /// By place: its parent, or `None` at the top. Parents come before their children.
     pub parents: Vec<Option<u32>>,
     /// By place: `true` if some objects below it belong to a place above it.
     pub is_nesting: Vec<bool>,
@@ -67,20 +67,20 @@ pub struct AlignedPlaces {
 }
 
 impl AlignedPlaces {
-    /// Aligns the places of dumps by labels. Values of maps are at one place unless their keys are informative
+    /// Aligns the places of several dumps by their labels. The values of maps share one place unless their keys are informative
     /// ([`Self::telling`]).
     pub fn new(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         let whole = Self::with_all_keys(dumps);
         whole.telling().map_or(whole, |(telling, _)| telling)
     }
 
-    /// Like [`Self::new`], with all keys of the places, regardless of their number.
+    /// Aligns the places of several dumps as [`Self::new`] does, but retains all keys of maps.
     pub fn with_all_keys(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         Self::from_dumps(dumps).0
     }
 
-    /// Aligns the places of dumps with all keys. Also returns, by dump and place of that dump, the aligned place;
-    /// `None` for nodes and arrays of a structure, which are at the place above.
+    /// Aligns the places of several dumps with all keys. The second result contains, by dump and place of that dump, the
+    /// aligned place; `None` for the nodes and arrays of a structure, which are at the place above.
     pub(super) fn from_dumps(dumps: &[impl Borrow<DumpPlaces>]) -> (Self, Vec<Vec<Option<u32>>>) {
         let structures =
             PlaceStructures::from_dumps(dumps.iter().map(|dump| dump.borrow().structures.as_slice()));
@@ -155,6 +155,7 @@ impl AlignedPlaces {
         }
     }
 
+    /// Fills in the children of each place and the top-level places.
     pub(super) fn with_children(mut self) -> Self {
         self.below = vec![Vec::new(); self.parents.len()];
         for (place, parent) in (0u32..).zip(&self.parents) {
@@ -166,7 +167,7 @@ impl AlignedPlaces {
         self
     }
 
-    /// Returns the places below a place.
+    /// Returns the places immediately below a place.
     pub fn children(&self, place: u32) -> &[u32] {
         self.below.get(place as usize).map_or(&[], Vec::as_slice)
     }
@@ -182,7 +183,7 @@ impl AlignedPlaces {
         figures.copied().unwrap_or_default()
     }
 
-    /// Returns the figures of a place in the first and the last dump.
+    /// Returns the figures of a place in the first dump and in the last dump.
     pub(super) fn ends(&self, place: u32) -> (PlaceFigures, PlaceFigures) {
         (self.figures(0, place), self.figures(self.dumps().saturating_sub(1), place))
     }
@@ -193,7 +194,7 @@ impl AlignedPlaces {
         Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
     }
 
-    /// Returns the places, by number.
+    /// Returns the numbers of all places.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
         0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
     }

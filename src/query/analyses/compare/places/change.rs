@@ -4,29 +4,29 @@ use super::{AlignedPlaces, DumpPlaces, PlaceFigures, Via, explaining_places};
 use hprof_base::change::{Change, Status};
 use hprof_values::ObjectId;
 
-/// Changes below this fraction of the larger heap are not reported.
+/// Changes below this fraction of the larger heap (1/`LEAST_PART`) are not reported.
 const LEAST_PART: u64 = 1000;
 
-/// A place that explains a change.
+/// A place that explains growth or shrinkage between two dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceChange {
-    /// Labels, from the top.
+    /// Labels of the place, from the top.
     pub labels: Vec<String>,
-    /// Labels on one line.
+    /// The place on one line.
     pub text: String,
-    /// Status of the row.
+    /// Status of the place: new, gone, changed or the same.
     pub status: Status,
     /// Number of objects at the place.
     pub objects: Change,
     /// Retained size of the objects.
     pub retained_bytes: Change,
-    /// The map that contains it; `None` if no map does, or if keys are shown.
+    /// Outermost map that contains the place; `None` if no map does, or if keys are shown.
     pub map: Option<MapAbove>,
-    /// One of the objects of the new dump; null if there is none.
+    /// ID of one of the objects in the new dump; null if there are none.
     pub example: ObjectId,
 }
 
-/// The outermost map above a place whose values share one place.
+/// Outermost map above a place, if the values of the map share one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapAbove {
     /// The place of the map on one line.
@@ -47,19 +47,19 @@ impl MapAbove {
     }
 }
 
-/// Growth by place.
+/// Growth between two dumps, by place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Places, largest growth first. None contains another.
+    /// Places that explain the growth, largest growth first. No place contains another.
     pub rows: Vec<PlaceChange>,
     /// Size of all reachable objects.
     pub reachable_bytes: Change,
-    /// Smallest change reported.
+    /// Smallest change that is reported, in bytes.
     pub least: u64,
 }
 
 impl Changes {
-    /// Compares two dumps. `least` is the smallest change reported; a thousandth of the larger heap by default.
+    /// Compares two dumps. `least` is the smallest change to report; by default a thousandth of the larger heap.
     pub fn new(old: DumpPlaces, new: DumpPlaces, least: Option<u64>) -> Self {
         let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
         let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
@@ -86,7 +86,7 @@ impl Changes {
         self.sum(|delta| delta > 0)
     }
 
-    /// Returns all growth, including growth that no place explains. The heap grew by less if something shrank.
+    /// Returns the total growth, including growth that no place explains. If something shrank, the heap grew by less than this.
     pub fn all_grown_bytes(&self) -> u64 {
         let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
         let all = self.reachable_bytes.delta().saturating_add(shrunk);
@@ -99,7 +99,7 @@ impl Changes {
     }
 }
 
-/// Returns the smallest change reported for heaps of these sizes.
+/// Returns the default of the smallest reported change for heaps of these sizes.
 pub fn least_of(heaps: &[u64]) -> u64 {
     heaps.iter().copied().max().unwrap_or(0).div_ceil(LEAST_PART).max(1)
 }

@@ -9,16 +9,16 @@ use hprof_values::ObjectId;
 
 use super::{AlignedPlaces, PlaceFigures};
 
-/// A place of one dump, as a row.
+/// Row of a place of one dump.
 #[derive(Debug, Clone)]
 pub struct PlaceEntry {
     /// Depth, from 1 at the top.
     pub depth: u64,
-    /// Class of its objects; for class objects, the class that they represent. `None` if it is not in the dump.
+    /// Class of the objects; for class objects, the represented class. `None` if the class is not in the dump.
     pub class: Option<Arc<str>>,
-    /// `true` if its objects are class objects.
+    /// `true` if the objects are class objects.
     pub is_class_object: bool,
-    /// Objects at the place.
+    /// Figures of the objects at the place.
     pub figures: PlaceFigures,
     /// Bytes of all reachable objects of the dump.
     pub reachable_bytes: u64,
@@ -37,12 +37,12 @@ impl PlaceEntry {
         }
     }
 
-    /// Returns the only object at the place.
+    /// Returns the object at the place if there is only one.
     fn object(&self) -> Option<ObjectId> {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Returns the facts of a place, without its name: that depends on how keys are shown.
+    /// Returns the facts about a place, without its name, which depends on the display of keys.
     pub fn facts() -> Vec<Fact<Self>> {
         vec![
             Fact::new(names::DEPTH, |place: &Self| place.depth.into()),

@@ -1,4 +1,4 @@
-//! Finding the places of a dump, or of a part of it.
+//! Search for the places of a dump, or of a part of it.
 
 use std::io;
 
@@ -32,13 +32,13 @@ use super::tree::PlaceBuilder;
 pub(super) enum Extent<'e> {
     /// The entire heap.
     All,
-    /// Objects that retain at least this, and those that they dominate immediately.
+    /// Objects with at least this retained size, and the objects that they immediately dominate.
     Large(u64),
-    /// These objects and those that they dominate.
+    /// The objects at these positions, and all objects that they dominate.
     Below(&'e [TreePosition]),
 }
 
-/// Returns the places of a dump.
+/// Returns the places of an extent of a dump.
 pub(super) fn places(
     dump: &Dump<'_>,
     extent: Extent<'_>,

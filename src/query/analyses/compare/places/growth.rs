@@ -20,12 +20,12 @@ use hprof_base::share::is_share;
 use hprof_base::sorting::SortRows;
 use hprof_values::names;
 
-/// Minimum percentage of a growth that a place below has to account for.
+/// Minimum percentage of a growth that a single place below must have to explain it.
 const MAJORITY: u64 = 70;
 
-/// Minimum number of objects that are units of growth: fewer are holders of what grew.
+/// Minimum number of objects that count as units of growth: fewer objects are holders of what grew.
 const MANY: u64 = 10;
-/// Minimum number of objects added at the deepest place per added unit for the units to be shown.
+/// Minimum number of objects added at the deepest place for each added unit, for the units to be shown instead.
 const MULTIPLE: u64 = 2;
 
 /// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
@@ -34,7 +34,7 @@ pub fn explaining_places(aligned: &AlignedPlaces, least: u64) -> Vec<u32> {
     GrowthSearch::new(aligned, least, |_| true).run()
 }
 
-/// Like [`explaining_places`], for growth of one kind only.
+/// Returns the places that explain changes as [`explaining_places`] does, for one kind of growth only.
 pub fn explaining_places_of(aligned: &AlignedPlaces, least: u64, growth: Growth) -> Vec<u32> {
     let is_it = |place: u32| {
         let figures: Vec<u64> =
@@ -44,23 +44,23 @@ pub fn explaining_places_of(aligned: &AlignedPlaces, least: u64, growth: Growth)
     GrowthSearch::new(aligned, least, is_it).run()
 }
 
-/// The explanation of the change of a place.
+/// Explanation of a place's change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ChangeExplanation {
     /// There is nothing to explain.
     #[default]
     Nothing,
-    /// The place itself explains it.
+    /// The change of the place itself.
     Itself,
-    /// The deepest place that has most of it explains it.
+    /// The deepest place that has most of the change.
     Deepest,
-    /// Places below explain it, and account for all of it.
+    /// The places below, which account for the entire change.
     Parts,
-    /// Places below have changes of their own.
+    /// The places below have changes of their own, which do not account for this one.
     Below,
 }
 
-/// Explained change of a place: bytes grown and bytes shrunk.
+/// Explained change of a place: number of bytes grown and number of bytes shrunk.
 #[derive(Debug, Clone, Copy, Default)]
 struct ExplainedChange {
     grown: u64,
@@ -85,9 +85,10 @@ impl ExplainedChange {
     }
 }
 
+/// Search for the places that explain growth.
 struct GrowthSearch<'a> {
     aligned: &'a AlignedPlaces,
-    /// By place: `true` if its own growth is to be explained; otherwise only that of places below it.
+    /// By place: `true` if the growth of the place itself is explained; otherwise only growth below it.
     is_kind: Vec<bool>,
     least: u64,
     /// Explanation of each place.
@@ -161,8 +162,8 @@ impl<'a> GrowthSearch<'a> {
         if is_large { (ChangeExplanation::Itself, own) } else { by_below }
     }
 
-    /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not
-    /// reflect it; for a place that shrank, shrinkage below also counts.
+    /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not reflect it.
+    /// For a place that shrank, shrinkage below it counts as well.
     fn hides(change: i64, below: ExplainedChange) -> bool {
         let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
         !is_most(change.unsigned_abs(), most)
@@ -180,13 +181,13 @@ impl<'a> GrowthSearch<'a> {
         self.is_kind.get(place as usize) == Some(&true)
     }
 
-    /// Returns whether a place holds similar objects nested in it: such objects are at the place above with the same
-    /// label, and explain nothing here.
+    /// Returns whether objects below a place are nested in similar objects: they count at the place above with the same label,
+    /// and explain nothing here.
     fn is_nesting(&self, place: u32) -> bool {
         self.aligned.is_nesting.get(place as usize) == Some(&true)
     }
 
-    /// Returns the places with an explained change.
+    /// Returns the given places whose change is explained.
     fn filter_explained(&self, places: &[u32]) -> Vec<u32> {
         places
             .iter()
@@ -195,7 +196,7 @@ impl<'a> GrowthSearch<'a> {
             .collect()
     }
 
-    /// Drops the smaller side of the keys and values of a map, which grow together; places in fields all remain.
+    /// Drops either the keys or the values of a map, whichever changed less, since they grow together. Places in fields remain.
     fn without_company(&self, below: Vec<u32>) -> Vec<u32> {
         let via = |place: &u32| &self.aligned.label(*place).via;
         let (mut followed, entries): (Vec<u32>, Vec<u32>) = below
@@ -222,7 +223,7 @@ impl<'a> GrowthSearch<'a> {
         objects.unsigned_abs() > 1 && objects.signum() == self.aligned.delta(place).signum()
     }
 
-    /// Returns by how much the number of objects at a place changed.
+    /// Returns the absolute change of the number of objects at a place.
     fn object_count_change(&self, place: u32) -> u64 {
         let (old, new) = self.aligned.ends(place);
         new.objects.abs_diff(old.objects)
@@ -236,8 +237,8 @@ impl<'a> GrowthSearch<'a> {
         is_of_program && self.object_count_change(place) >= MANY
     }
 
-    /// Returns the deepest place that has most of the change of a place, or the units of the program that have several
-    /// of its objects each.
+    /// Returns the deepest place that has most of a place's change, or the place of the program's units if each unit has
+    /// several objects of the deepest place.
     fn deepest(&self, place: u32) -> u32 {
         let change = self.aligned.delta(place);
         let part = |below: u32| {

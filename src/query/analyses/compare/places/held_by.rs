@@ -1,11 +1,11 @@
 //! Fields by which dominators refer to the objects that they dominate.
 //!
-//! The dominator tree contains which object dominates another, but not by which field. That is in the dump, in the
-//! record of the dominator. Reading that record for each object separately would take one search each, so the records
-//! of all objects that dominate others are read once, in file order, and each of their references is looked up: is the
-//! target immediately dominated by the holder? The first such field of a record counts.
+//! The dominator tree contains which object dominates another, but not by which field it refers to it: that is in the
+//! dominator's record in the dump. Reading that record for each dominated object would take one search each. Therefore the
+//! records of all objects that dominate others are read once, in file order, and for each of their references it is checked
+//! whether the holder immediately dominates the target. The first such field of a record counts.
 //!
-//! Arrays are not read, since indices mean nothing across dumps, nor are instances of classes with a single reference
+//! Arrays are not read, since indices mean nothing across dumps. Neither are instances of classes with a single reference
 //! field: only that field can hold the objects that they dominate.
 
 use std::io;
@@ -26,26 +26,26 @@ use hprof_values::{BasicType, ObjectId};
 
 /// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Maximum number of fields of a class examined, including those of its superclasses.
+/// Maximum number of fields of a class that are examined, including inherited ones.
 const MAX_FIELDS: usize = 1 << 10;
-/// Maximum number of fields of all classes together. Of a hundred thousand classes in one chain of superclasses, the
-/// last ones have the fields of all.
+/// Maximum total number of fields of all classes. In a chain of a hundred thousand superclasses, the last classes inherit the
+/// fields of all others.
 const MAX_ALL_FIELDS: usize = 1 << 20;
-/// Prefetch distance in cells.
+/// Prefetch distance, in cells.
 const AHEAD: usize = 16;
 
-/// Marks an object that dominates others.
+/// Flag of an object that dominates others.
 const HAS_CHILDREN: u64 = 1 << 31;
-/// Represents a thread's stack instead of a field.
+/// Code for a thread's stack in place of a field.
 const BY_STACK: u32 = (1 << 31) - 1;
 
 /// The reference by which a dominator holds an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HeldBy {
-    /// The dominator does not refer to it, or is an array, or only roots dominate the object.
+    /// Unknown: the dominator does not refer to the object or is an array, or only roots dominate the object.
     Unknown,
-    /// Index of the reference field: for an instance among all reference fields in the order of its record ([`Slots`]),
-    /// for a class object among all static fields.
+    /// Index of the reference field. For an instance, it counts all reference fields in the order of the record ([`Slots`]);
+    /// for a class object, all static fields.
     Field(u32),
     /// A thread holds it on its stack.
     Stack,
@@ -83,10 +83,10 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// References that hold the objects of a dump.
+/// References that hold the objects of a dump, from their immediate dominators.
 pub(super) struct HoldingReferences {
-    /// By object: the upper half is the object index of its dominator plus 1; the lower half is a flag for dominating
-    /// others, and the holding reference: 0, the index of the field plus 1, or [`BY_STACK`].
+    /// By object: the upper half is the object index of the dominator plus 1. The lower half has a flag for dominating others,
+    /// and the code of the holding reference: 0, the index of the field plus 1, or [`BY_STACK`].
     cells: Array<u64>,
 }
 
@@ -129,8 +129,8 @@ fn low(cell: u64) -> u32 {
     (cell & (HAS_CHILDREN - 1)) as u32
 }
 
-/// Cells while all threads fill them. Each is changed only by the thread that examines the dominator, so the result
-/// does not depend on the order.
+/// Cells while all threads fill them. Only the thread that examines the dominator changes a cell, so the result does not depend
+/// on the order.
 struct Cells<'a>(&'a [AtomicU64]);
 
 impl Cells<'_> {
@@ -144,7 +144,7 @@ impl Cells<'_> {
         self.0.get(object.at()).map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// Records the reference that holds an object, if `holder` is its dominator and none was recorded before.
+    /// Records the reference that holds an object, if `holder` is the object's dominator and no reference was recorded before.
     fn hold(&self, holder: ObjectIndex, object: ObjectIndex, by: u32) {
         let cell = self.get(object);
         if cell >> 32 == u64::from(holder.0) + 1 && low(cell) == 0 {
@@ -155,9 +155,9 @@ impl Cells<'_> {
     /// Records the dominators of the objects at some positions.
     fn take_dominators(&self, graph: &ObjectGraph, chunk: Range<TreePosition>) {
         let tree = &graph.tree;
-        // Dominators that contain the current position, from the start of the chunk on: depth and object.
+        // Dominators of the current position that are in the chunk: depth and object.
         let mut open: Vec<(u32, ObjectIndex)> = Vec::new();
-        // The last one looked up before the chunk: siblings share it.
+        // The dominator outside of the chunk that was looked up last: siblings share it.
         let mut before: Option<(u32, Option<ObjectIndex>)> = None;
         let objects = tree.objects_at(chunk.clone());
         for ((position, depth), object) in Preorder::new(tree, chunk).zip(objects) {
@@ -189,7 +189,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Reads the records of a chunk of objects.
+    /// Examines the fields in the records of a chunk of objects.
     fn take_fields(&self, objects: &ObjectReader<'_>, slots: &Slots<'_>, chunk: Range<ObjectIndex>) {
         let (graph, id_size) = (objects.graph, objects.summary.id_size());
         let mut ids: Vec<ObjectId> = Vec::new();

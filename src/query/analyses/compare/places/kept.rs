@@ -1,4 +1,4 @@
-//! Places of large objects, stored in the index: finding them reads the whole dominator tree.
+//! Places of large objects, stored in the index, since finding them requires a pass over the whole dominator tree.
 
 use hprof_index::storage::store::Stage;
 use hprof_index::{DumpGraph, ObjectGraph};
@@ -8,10 +8,10 @@ use hprof_base::kept::KeptAnswer;
 
 use super::DumpPlaces;
 
-/// Version of the computation and of the stored form, incremented with every change of places or labels.
+/// Version of the stored form and its computation, incremented with every change of places or labels.
 const VERSION: u8 = 2;
 
-/// Places of large objects by one set of rules, in the index of a heap.
+/// Stored places of large objects in the index of a heap, for one set of rules.
 pub(super) struct KeptPlaces<'h> {
     graph: &'h ObjectGraph,
     answer: KeptAnswer<'h>,
@@ -30,7 +30,7 @@ impl<'h> KeptPlaces<'h> {
         self.answer.read().filter(|places| self.is_valid(places))
     }
 
-    /// Returns whether all numbers are in range.
+    /// Returns whether all numbers in stored places are in range.
     fn is_valid(&self, places: &DumpPlaces) -> bool {
         let tree = &self.graph.tree;
         let labels = places.labels.len();
@@ -43,7 +43,7 @@ impl<'h> KeptPlaces<'h> {
             })
     }
 
-    /// Stores places.
+    /// Writes places to the index.
     pub(super) fn write(&self, places: &DumpPlaces) {
         self.answer.write(places);
     }

@@ -1,7 +1,7 @@
-//! Keys of map values, for maps that have few.
+//! Keys of map values, for maps with few entries.
 //!
-//! The keys of a small map that holds much may be names (of caches, regions, tenants); those of a large one are data.
-//! Which of them are shown is decided when the places of all dumps are known ([`super::telling`]).
+//! The keys of a small map that retains much may be names (of caches, regions, tenants), while the keys of a large map are
+//! data. Which keys are shown is decided once the places of all dumps are known ([`super::telling`]).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use hprof_model::objects::reader::{Bits, ObjectReader};
 
 use super::labels::{Pool, Via};
 
-/// Maximum number of entries of a map whose keys are read, and of keys of a place that may be shown.
+/// Maximum number of entries of a map whose keys are read, and of keys that may be shown at a place.
 pub(super) const MAX_KEYS: usize = 64;
 /// Maximum number of maps examined, largest retained size first.
 const MAX_MAPS: usize = 1 << 14;
@@ -26,7 +26,7 @@ const MAX_MAPS: usize = 1 << 14;
 const MAX_SLOTS: usize = 1 << 12;
 /// Maximum number of characters of a key.
 const MAX_CHARS: usize = 64;
-/// Minimum retained size of a map whose keys are read, as a fraction of the reachable bytes.
+/// Minimum retained size of a map whose keys are read, as a fraction of the reachable bytes (1/`PART`).
 const PART: u64 = 10_000;
 
 /// Returns the smallest retained size of a map whose keys are read, for a heap with this many reachable bytes.
@@ -34,8 +34,8 @@ pub(super) fn min_keyed_bytes(reachable_bytes: u64) -> u64 {
     (reachable_bytes / PART).max(1)
 }
 
-/// Returns the values of small maps that retain at least `least`: object, and the number of its [`Via`]. Only maps among
-/// `large` count, if given.
+/// Returns, for the values of small maps that retain at least `least` bytes, the number of their [`Via`], by object. If `large`
+/// is given, only maps in it are read.
 pub(super) fn keys(
     objects: &ObjectReader<'_>,
     forms: Arc<Forms>,

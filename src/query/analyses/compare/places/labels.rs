@@ -1,4 +1,4 @@
-//! Distinct labels of places: the reference that holds an object, and its class.
+//! Distinct labels of places. A label consists of the reference that holds an object, and the object's class.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::held_by::Slots;
 /// The reference by which an object is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Via {
-    /// The dominator does not refer to it directly, or does so by an element of an array or of a collection other than
-    /// a map.
+    /// The dominator does not refer to the object directly, or refers to it by an element of an array or of a collection that
+    /// is not a map.
     Unknown,
     /// A field.
     Field {
@@ -37,11 +37,11 @@ pub enum Via {
     Value,
     /// The object is the value of this key of a map.
     ValueOf(Arc<str>),
-    /// An entry that its framework knows by this name, such as a bean.
+    /// The object is an entry that its framework knows by this name, such as a bean.
     Entry(Arc<str>),
-    /// The stack of a thread.
+    /// The object is held by the stack of a thread.
     Stack,
-    /// A GC root of this kind, if no single object holds it.
+    /// The object is a GC root of this kind, and no single object holds it.
     Root(Arc<str>),
     /// The object is a thread with this name, with `*` for digits.
     Thread(Arc<str>),
@@ -50,22 +50,22 @@ pub enum Via {
 /// A label of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PlaceLabel {
-    /// Reference by which its objects are held.
+    /// Reference by which the objects are held.
     pub via: Via,
-    /// Class of its objects; for a class object, the class that it represents. `None` if it is not in the dump.
+    /// Class of the objects; for a class object, the represented class. `None` if the class is not in the dump.
     pub class: Option<Arc<str>>,
-    /// `true` if its objects are class objects.
+    /// `true` if the objects are class objects.
     pub is_class_object: bool,
-    /// Name by which users of the objects' framework know them.
+    /// Name by which users of a framework know the objects.
     pub called: Option<Arc<str>>,
     /// Meaning of that name.
     pub naming: Naming,
-    /// `true` if the rule has a sentence about them.
+    /// `true` if the framework's rule has a sentence about the objects.
     pub has_sentence: bool,
 }
 
 impl Via {
-    /// Returns whether it is anything but a field of an application class.
+    /// Returns `false` if the reference is a field of a class outside the JDK.
     pub(super) fn is_of_jdk(&self) -> bool {
         match self {
             Self::Field { class, .. } | Self::Static { class, .. } => hprof_values::names::is_of_jdk(class),
@@ -75,13 +75,13 @@ impl Via {
 }
 
 impl PlaceLabel {
-    /// Returns whether it names only JDK classes. Such labels recur in any program.
+    /// Returns whether the label names only JDK classes. Such labels recur in any program.
     pub(super) fn is_of_jdk(&self) -> bool {
         self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_values::names::is_of_jdk)
     }
 }
 
-/// Distinct values, numbered.
+/// Distinct values, each with a number.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     numbers: FxHashMap<T, u32>,
@@ -93,6 +93,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
         Self { numbers: FxHashMap::default(), all: Vec::new() }
     }
 
+    /// Returns the number of a value, adding the value if it is new.
     pub(super) fn number(&mut self, thing: T) -> u32 {
         if let Some(number) = self.numbers.get(&thing) {
             return *number;
@@ -105,7 +106,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
     }
 }
 
-/// A name that a framework's rule gives objects of a class.
+/// A name that a framework's rule gives to objects of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CalledName {
     /// Number of the class name.
@@ -115,12 +116,12 @@ pub(super) struct CalledName {
     pub(super) has_sentence: bool,
 }
 
-/// Numbers of the holding references of a dump's objects, and of its class names.
+/// Numbers of class names and of the references that hold a dump's objects.
 pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
-    /// Class names without the parts that vary between runs.
+    /// Class names without parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
-    /// Names that rules give objects.
+    /// Names that framework rules give to objects.
     pub(super) called: Pool<CalledName>,
     /// By class number: number of its name.
     pub(super) of_class: Vec<u32>,
@@ -189,14 +190,14 @@ impl LabelNumbers {
     }
 }
 
-/// Kind of field: instance or static.
+/// Kind of field in the key of [`FieldNumbers`]: instance or static.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Is {
     Field,
     Static,
 }
 
-/// Numbers of fields by class name and field name. The text of each name is read once: all fields of a hostile dump can
+/// Numbers of fields by class name and field name. The text of each name is read once, since all fields of a hostile dump can
 /// have the same name of 64 KB.
 struct FieldNumbers<'n> {
     vias: &'n mut Pool<Via>,

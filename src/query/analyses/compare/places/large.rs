@@ -1,9 +1,10 @@
-//! Places of large objects: a pass over the dominator tree in preorder that looks only into them.
+//! Places of large objects: a pass over the dominator tree in preorder that examines only the children of large objects.
 //!
-//! Siblings are in descending order of retained size, so the large ones come first. The others are counted together, by
+//! Siblings are in descending order of retained size, so the large ones come first; the small ones are counted together, by
 //! class and holding reference. Parts of collections are followed to the elements, regardless of their size. The links of a
-//! chain are adjacent in preorder, and form one level. Only the records of large objects are read, and of many similar
-//! objects those of a few.
+//! chain are adjacent in preorder, and form one level.
+//!
+//! Records are read only of large objects, and of a few objects among many similar ones.
 
 use rustc_hash::FxHashMap;
 
@@ -22,15 +23,16 @@ use super::tree::PlaceBuilder;
 
 /// Positions per step of the pass.
 const CHUNK: u32 = 1 << 14;
-/// Maximum number of objects stored per place, and in total.
+/// Maximum number of large objects that are stored per place.
 const MAX_MEMBERS: usize = 1 << 16;
+/// Maximum total number of large objects that are stored.
 const MAX_KEPT: usize = 1 << 20;
-/// Numbers of positions by which the pass looks ahead in a chain.
+/// Distances in positions by which the pass looks ahead in a chain.
 const AHEAD: [u32; 2] = [1 << 12, 1 << 6];
-/// Number of objects of a class that are read to see by which field objects of another class hold them.
+/// Number of objects of a class that are looked up to determine by which field objects of another class hold them.
 const READ: u32 = 16;
 
-/// Returns the objects that retain at least `least` bytes, but only some of the links of long chains.
+/// Returns the objects that retain at least `least` bytes. Of long chains, only some of the links are returned.
 pub(super) fn large_objects(tree: &Tree, least: u64) -> Vec<TreePosition> {
     let mut found = Vec::new();
     let mut stack = vec![tree.top()];
@@ -53,7 +55,7 @@ pub(super) fn large_objects(tree: &Tree, least: u64) -> Vec<TreePosition> {
     found
 }
 
-/// Returns the object some positions further on, if it is large, and each object in between dominates the next.
+/// Returns the object some positions after a link, if it is large and each object up to there dominates the next.
 fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option<TreePosition> {
     AHEAD.into_iter().find_map(|steps| {
         let ahead = TreePosition(link.0.saturating_add(steps));
@@ -64,8 +66,9 @@ fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option
     })
 }
 
-/// Visits the objects that retain at least `least` bytes, and counts those that they dominate immediately. Returns, by place,
-/// the large objects there of which none dominates another, top-level objects, and objects that share a name.
+/// Visits the objects that retain at least `least` bytes, and counts the objects that they immediately dominate. Returns, by
+/// place, its large objects of which none dominates another. Top-level objects and objects that share a name are returned
+/// regardless of size.
 pub(super) fn walk(
     builder: &mut PlaceBuilder<'_>,
     references: &References<'_, '_>,
@@ -122,14 +125,14 @@ struct LargeLevel {
     /// Depth of the innermost link that contains the current position.
     last_depth: u32,
     above: PlaceDominator,
-    /// Start of its references; they are not read for chains and at the top.
+    /// Index of the first reference of the object. References are not read for chains and at the top.
     references: usize,
     is_chain: bool,
-    /// `true` once a child was not large: no later sibling is.
+    /// `true` once a child was not large: later siblings are not large either.
     is_small: bool,
     /// Unique number of the level.
     number: u32,
-    /// Start of its slots.
+    /// Index of the level's first slot.
     slots: usize,
 }
 
@@ -141,16 +144,17 @@ struct SmallPart {
     role: Role,
 }
 
-/// The small object that contains the current position.
+/// The small object that contains the current position, and the objects below it so far.
 struct Element {
     slot: usize,
     own_bytes: u64,
     all_bytes: u64,
 }
 
-/// Level, class of the part in between or [`NONE`], class of the objects, and the reference that holds them.
+/// Key of a slot: level, class of the part in between or [`NONE`], class of the objects, and the reference that holds them.
 type LevelSlotKey = (u32, u32, u32, HeldBy);
 
+/// State of the pass over the dominator tree.
 struct LargePass<'w, 'b, 'o, 'a, 't> {
     tree: &'t Tree,
     builder: &'w mut PlaceBuilder<'b>,
@@ -160,23 +164,24 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     special: Vec<u64>,
     levels: Vec<LargeLevel>,
     parts: Vec<SmallPart>,
-    /// Maximum depth at which objects are examined.
+    /// Maximum depth up to which objects are examined.
     limit: u32,
     top_is_small: bool,
-    /// Positions before this one and after a link of the current chain are large.
+    /// Position up to which (exclusive) all positions after a link of the current chain are large.
     large_until: TreePosition,
     current: Option<Element>,
-    /// References of the large objects that contain the current position, those of each object in the order of IDs.
+    /// References of the large objects that contain the current position; the references of each object are in the order of
+    /// IDs.
     held: Vec<(ObjectId, HeldBy)>,
     slots: Vec<CountedObjects>,
     slot_of: FxHashMap<LevelSlotKey, usize>,
-    /// The slot used last.
+    /// Key and index of the slot that was used last.
     last_slot: Option<(LevelSlotKey, usize)>,
-    /// Number of all levels so far.
+    /// Total number of levels so far.
     levels_before: u32,
-    /// By classes of holder and object: the field, the number of objects read, and `true` if their fields differ.
+    /// By classes of holder and object: the field, the number of objects looked up, and `true` if the fields differ.
     by_classes: FxHashMap<(u32, u32), (HeldBy, u32, bool)>,
-    /// The object whose references were read last, and these references in the order of IDs.
+    /// The object whose references were read last, and its references in the order of IDs.
     last_holder: Option<ObjectIndex>,
     last_references: Vec<(ObjectId, HeldBy)>,
     members: Vec<Vec<TreePosition>>,
@@ -264,7 +269,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         self.special.get(object.at() / 64).is_some_and(|bits| bits >> (object.0 % 64) & 1 == 1)
     }
 
-    /// Returns whether a child of a large object, or an object at the top, is large.
+    /// Returns whether a child of a large object, or a top-level object, is large.
     fn is_large(&mut self, position: TreePosition, depth: u32) -> bool {
         if position < self.large_until {
             return true;
@@ -339,7 +344,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         self.references.append_references(object, &mut self.held);
     }
 
-    /// Returns the reference by which its dominator holds an object.
+    /// Returns the reference by which an object's dominator holds the object.
     fn held_by(&mut self, position: TreePosition, object: ObjectIndex, class: u32) -> HeldBy {
         let (part, holder, of) = match (self.parts.last(), self.levels.last()) {
             (Some(part), _) => (Some(part.role), Some(part.object), part.class),
@@ -372,7 +377,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         by
     }
 
-    /// Returns the number of the slot where a small object is counted.
+    /// Returns the index of the slot in which a small object is counted.
     fn slot(&mut self, found: LookedUp) -> usize {
         let level = self.levels.last();
         let part = self.parts.last().map(|part| (part.class, part.role));

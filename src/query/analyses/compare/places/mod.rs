@@ -67,22 +67,22 @@ pub use one_heap::{Elements, ExplainedHeap, ExplainedPlace, OneHeap, library};
 pub struct DumpPlace {
     /// Index of the parent place; `None` at the top.
     pub parent: Option<u32>,
-    /// Index of its label.
+    /// Index of the place's label in [`DumpPlaces::labels`].
     pub label: u32,
     /// Number of objects at the place.
     pub objects: u64,
-    /// Shallow size of the objects, the parts of collections included.
+    /// Shallow size of the objects, including the parts of collections.
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// Retained size of the largest of them.
+    /// Retained size of the largest object.
     pub largest_bytes: u64,
-    /// Number of its objects that another one of them immediately dominates: links of a chain.
+    /// Number of the objects that another object of the place immediately dominates, as in a chain.
     pub following: u64,
-    /// `true` if some objects below it belong to a place above it: then its retained size includes the objects nested
-    /// in that place.
+    /// `true` if some objects below the place belong to a place above it. Then its retained size includes the objects nested in
+    /// that place.
     pub is_nesting: bool,
-    /// One of the objects: the first in the dominator tree, where large ones come first.
+    /// ID of one of the objects: the first in the dominator tree, in which large objects come first.
     #[serde(with = "hprof_base::kept::object_id")]
     pub example: ObjectId,
 }
@@ -99,18 +99,18 @@ impl DumpPlace {
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
-    /// By place, from [`DumpPlaces::of_large`]: the large objects at it, none of which dominates another, at most 65,536.
-    /// Top-level objects, and objects that share a name, are kept regardless of size.
+    /// By place, the large objects there, none of which dominates another; at most 65,536, and only from
+    /// [`DumpPlaces::of_large`]. Top-level objects and objects that share a name are included regardless of size.
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<PlaceLabel>,
-    /// Structures whose nodes and arrays are at the places of their headers where places are aligned.
+    /// Structures of containers. When places are aligned, their nodes and arrays are moved to the places of their headers.
     pub(crate) structures: Vec<PlaceStructure>,
     /// Bytes of all reachable objects.
     pub reachable_bytes: u64,
     /// Number of reachable objects.
     pub reachable_objects: u64,
-    /// `true` if there were too many distinct places: omitted ones are counted with their parent.
+    /// `true` if there were too many distinct places. Objects at places beyond the limit are counted at the parent place.
     pub is_cut: bool,
     /// `true` if keys of maps and names of threads are hidden.
     #[serde(skip)]
@@ -118,14 +118,13 @@ pub struct DumpPlaces {
 }
 
 impl DumpPlaces {
-    /// Returns the places with nodes and arrays of containers at separate places, as in a dump without these
-    /// structures.
+    /// Removes the structures, so that the nodes and arrays of containers keep their own places.
     pub fn without_structures(mut self) -> Self {
         self.structures = Vec::new();
         self
     }
 
-    /// Finds the places of a dump.
+    /// Finds the places of all objects of a dump.
     ///
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
@@ -133,11 +132,11 @@ impl DumpPlaces {
         find::places(dump, Extent::All, None)
     }
 
-    /// Like [`Self::new`], with objects named by rules about frameworks. If `tops` is given, finds only the places of these
-    /// objects and of those that they dominate. No top may dominate another.
+    /// Finds the places of a dump, with objects named by rules about frameworks. If `tops` is given, finds only the places of
+    /// these objects and of the objects that they dominate. No top may dominate another.
     ///
     /// # Errors
-    /// As for [`Self::new`].
+    /// If there is neither memory nor disk space for a number for each object.
     pub fn with_frameworks(
         dump: &Dump<'_>,
         frameworks: &Frameworks,
@@ -146,12 +145,12 @@ impl DumpPlaces {
         find::places(dump, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 
-    /// Like [`Self::with_frameworks`], for the objects that retain at least `least` bytes and those that they
-    /// dominate immediately. Objects that smaller ones dominate have no places of their own, class objects included;
-    /// `own_bytes` has only the shallow size of the smaller ones. The result is stored in the index.
+    /// Finds the places of the objects that retain at least `least` bytes, and of the objects that they immediately dominate,
+    /// with objects named by rules about frameworks. Objects that smaller ones dominate have no places of their own, not even
+    /// class objects; `own_bytes` contains only the shallow size of the smaller ones. The result is stored in the index.
     ///
     /// # Errors
-    /// As for [`Self::new`].
+    /// If there is neither memory nor disk space for a number for each object.
     pub fn of_large(dump: &Dump<'_>, frameworks: &Frameworks, least: u64) -> io::Result<Self> {
         let kept = KeptPlaces::new(dump, frameworks, least);
         if let Some(places) = kept.read() {

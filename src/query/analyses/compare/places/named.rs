@@ -25,28 +25,28 @@ const MAX_ENTRIES: usize = 1 << 14;
 /// Maximum number of slots of the table of a collection whose entries are named.
 const MAX_SLOTS: usize = 1 << 16;
 
-/// Minimum fraction of the heap, as 1/N, that an object must retain for its sentence to be evaluated.
+/// Minimum fraction of the heap (1/`PART_SAID`) that an object must retain for its sentence to be evaluated.
 const PART_SAID: u64 = 100;
 
-/// Named objects of a dump.
+/// Objects of a dump that framework rules name.
 #[derive(Default)]
 pub(super) struct NamedObjects {
-    /// By object: number of its class and name.
+    /// By object: number of its class and its name.
     pub(super) called: FxHashMap<u32, u32>,
-    /// By collection: object whose entries it contains.
+    /// By collection: object whose entries the collection contains.
     pub(super) entries: FxHashMap<u32, u32>,
 }
 
-/// By object whose place is not below its dominator: its holder, and the kind of reference.
+/// By object whose place is below another object than its dominator: that object, and the kind of its reference.
 type AdoptedObjects<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
 
-/// Data about objects and classes, collected before the pass over the tree.
+/// Data about objects and classes that is collected before the pass over the tree.
 pub(super) struct BeforePass<'b, 'a> {
     pub(super) numbers: &'b mut LabelNumbers,
-    /// By object: number of the key under which a map has it.
+    /// By object in a map: number of its key.
     pub(super) keys: &'b mut FxHashMap<u32, u32>,
     pub(super) adopted: &'b mut AdoptedObjects<'a>,
-    /// By class number.
+    /// Properties of classes, by class number.
     pub(super) traits: &'b mut [Trait],
 }
 
@@ -117,7 +117,7 @@ pub(super) fn find_named_objects<'a>(
     found
 }
 
-/// Returns whether an object does not dominate the one that would adopt it.
+/// Returns whether `object` does not dominate `holder`, which would adopt it.
 fn is_outside(graph: &ObjectGraph, object: ObjectIndex, holder: ObjectIndex) -> bool {
     let position = |object| graph.tree.reachable_position(object);
     let pair = position(object).zip(position(holder));

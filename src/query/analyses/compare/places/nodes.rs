@@ -1,4 +1,4 @@
-//! Data of the search for places: open objects, places under construction, and data looked up for objects.
+//! Data structures of the search for places: open objects, places under construction, and data looked up for objects.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::NONE;
@@ -7,32 +7,33 @@ use hprof_model::objects::collections::CollectionKind;
 use super::held_by::HeldBy;
 use super::traits::Role;
 
-/// An object that contains the current position; for consecutive objects at one place, the first.
+/// An object that contains the current position; of consecutive objects at one place, the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenObject {
     pub(super) depth: u32,
     pub(super) place: u32,
     pub(super) class: u32,
     pub(super) role: Role,
-    /// `true` if it entered the place from above, with no other open object there.
+    /// `true` if its place had no other open object when it was entered.
     pub(super) is_first: bool,
-    /// Reachable bytes of all objects before, and the part of them that counts elsewhere.
+    /// Reachable bytes of all objects before it.
     pub(super) before: u64,
     pub(super) moved_before: u64,
-    /// `true` if it is at a place below that of an object other than its dominator.
+    /// `true` if its place is below an object other than its dominator.
     pub(super) is_adopted: bool,
     /// Number of places first opened with it since an object that counts elsewhere.
     pub(super) opened: u32,
-    /// Place of the last object below, and the keys that identify it: adjacent siblings are usually alike.
+    /// Place of the last object below it, and the reference and class that identify the place: adjacent siblings are usually
+    /// alike.
     pub(super) last: (u32, u32, u32),
 }
 
-/// Destination of an object.
+/// Place and role that an object gets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Destination {
     pub(super) place: u32,
     pub(super) role: Role,
-    /// `true` if it counts as an object of the place.
+    /// `true` if the object counts as one of the place's objects.
     pub(super) counts: bool,
 }
 
@@ -45,12 +46,12 @@ pub(super) struct PlaceNode {
     pub(super) class: u32,
     pub(super) depth: u32,
     pub(super) is_of_jdk: bool,
-    /// Kind of collection of its objects.
+    /// Kind of collection of the place's objects, if they are collections.
     pub(super) kind: Option<CollectionKind>,
     pub(super) is_nesting: bool,
     /// Number of open objects of the place since the last object that counts elsewhere.
     pub(super) open: u32,
-    /// Level of that object, counted from the top.
+    /// Level at which the place was entered: the number of open objects that count elsewhere.
     pub(super) level: u32,
     pub(super) objects: u64,
     pub(super) own_bytes: u64,
@@ -60,7 +61,7 @@ pub(super) struct PlaceNode {
     pub(super) example: ObjectIndex,
 }
 
-/// Bytes of a visited object.
+/// Sizes of a visited object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VisitedBytes {
     /// Shallow size.
@@ -70,19 +71,19 @@ pub(super) struct VisitedBytes {
 }
 
 impl VisitedBytes {
-    /// Bytes of an object below which all are visited.
+    /// Returns the sizes of an object below which all objects are visited.
     pub(super) fn from_shallow(shallow: u64) -> Self {
         Self { own: shallow, all: shallow }
     }
 }
 
-/// Objects of one class with the same holders, counted together.
+/// Objects of one class with the same holder, which are counted together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountedObjects {
     pub(super) to: Destination,
-    /// `true` if they are at the place of their holder.
+    /// `true` if they are at the place of the holder.
     pub(super) is_within: bool,
-    /// The first of them.
+    /// Object index of the first object.
     pub(super) example: ObjectIndex,
     pub(super) objects: u64,
     pub(super) own_bytes: u64,
@@ -104,7 +105,7 @@ impl Default for LookedUp {
     }
 }
 
-/// An object that dominates others, with the data that determines their places.
+/// An object that dominates others, with the data that determines the places of these.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceDominator {
     pub(super) place: u32,

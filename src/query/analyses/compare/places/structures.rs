@@ -1,9 +1,9 @@
-//! Structures: nodes and arrays of containers outside the JDK are at the place of the container, as the parts of a
-//! collection of the JDK are.
+//! Structures: the nodes and arrays of a container outside the JDK are at the place of the container, like the parts of a JDK
+//! collection.
 //!
-//! These classes are found in each dump from its references (`containers`), and apply by name: a map of ten entries,
-//! which is too small for a row of its own, has the places of one of ten thousand. Dumps that are compared share the
-//! structures of all of them.
+//! The classes of nodes and arrays are found in each dump from its references (`containers`), and apply by name: a map of ten
+//! entries, which is too small for a row of its own, has the same places as one of ten thousand. Dumps that are compared share
+//! the structures of all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::labels::{PlaceLabel, Via};
 pub(crate) struct PlaceStructure {
     /// Class of the objects that represent the container.
     header: Arc<str>,
-    /// `true` if it is a map.
+    /// `true` if the container is a map.
     is_map: bool,
     /// Classes of the nodes and arrays.
     parts: Vec<Arc<str>>,
@@ -49,19 +49,19 @@ pub(super) fn structures(containers: &Containers) -> Vec<PlaceStructure> {
     all.into_values().collect()
 }
 
-/// Structures of all dumps that are compared, by the class of their headers.
+/// Structures of all compared dumps, by the class of their headers.
 #[derive(Default)]
 pub(super) struct PlaceStructures<'a> {
     numbers: FxHashMap<&'a str, u32>,
     all: Vec<(bool, FxHashSet<&'a str>)>,
 }
 
-/// How a place belongs to a structure.
+/// Membership of a place in a structure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct StructureMembership {
-    /// Number of the structure whose objects are at the place.
+    /// Number of the structure to which the objects at the place belong.
     structure: Option<u32>,
-    /// `true` if the objects are its nodes or arrays.
+    /// `true` if the objects are nodes or arrays of the structure.
     pub(super) is_part: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'a> PlaceStructures<'a> {
         found
     }
 
-    /// Returns how a place belongs to a structure, by the place above it.
+    /// Returns the membership of a place, given the membership of the place above it.
     pub(super) fn membership(&self, above: StructureMembership, label: &PlaceLabel) -> StructureMembership {
         let Some(class) = label.class.as_deref().filter(|_| !label.is_class_object) else {
             return StructureMembership::default();
@@ -95,7 +95,7 @@ impl<'a> PlaceStructures<'a> {
         StructureMembership { structure: self.numbers.get(class).copied(), is_part: false }
     }
 
-    /// Returns the label of an object held by a part of a structure, without the field of the part.
+    /// Returns the label of an object that a part of a structure holds, without the field of the part.
     pub(super) fn label_below(&self, above: StructureMembership, label: &PlaceLabel) -> PlaceLabel {
         let is_map =
             above.structure.and_then(|number| self.all.get(number as usize)).is_some_and(|(is, _)| *is);

@@ -1,4 +1,4 @@
-//! Places of some objects and of those that they dominate: a walk over parts of the dominator tree.
+//! Places of given objects and of the objects that they dominate: a walk over parts of the dominator tree.
 //!
 //! The walk reads the records of the objects that it visits, one at a time.
 
@@ -15,18 +15,18 @@ use super::held_by::{HeldBy, Slots};
 use super::nodes::{LookedUp, VisitedBytes};
 use super::tree::PlaceBuilder;
 
-/// References of single objects to those that they dominate.
+/// References of single objects to the objects that they dominate.
 pub(super) struct References<'o, 'a> {
     objects: &'o ObjectReader<'a>,
     slots: &'o Slots<'a>,
-    /// By thread: objects that its stack references.
+    /// By thread: objects that the thread's stack references.
     locals: FxHashMap<u32, Vec<ObjectId>>,
 }
 
 /// An object whose children the walk visits.
 struct WalkLevel<'t> {
     children: Children<'t>,
-    /// Index of the object's first reference among those of all levels.
+    /// Index of the object's first reference among the references of all levels.
     references: usize,
 }
 
@@ -69,14 +69,14 @@ impl<'o, 'a> References<'o, 'a> {
         }
     }
 
-    /// Returns the reference by which its dominator holds an object.
+    /// Returns the reference by which an object's dominator holds the object.
     pub(super) fn held_by(&self, dominator: ObjectIndex, object: ObjectIndex) -> HeldBy {
         let mut references = Vec::new();
         self.append_references(dominator, &mut references);
         self.find(&references, object)
     }
 
-    /// Returns the first reference to an object among those of its dominator, which are in the order of IDs.
+    /// Returns the first reference to an object in `references` of its dominator, which are in the order of IDs.
     pub(super) fn find(&self, references: &[(ObjectId, HeldBy)], object: ObjectIndex) -> HeldBy {
         if references.is_empty() {
             return HeldBy::Unknown;
@@ -87,24 +87,24 @@ impl<'o, 'a> References<'o, 'a> {
     }
 }
 
-/// Visits some objects and those that they dominate.
+/// Visits the objects at these positions and all objects that they dominate.
 pub(super) fn walk(builder: &mut PlaceBuilder<'_>, references: &References<'_, '_>, tops: &[TreePosition]) {
     let graph = builder.graph;
     let mut walk = Walk { builder, references, held: Vec::new(), levels: Vec::new() };
     tops.iter().for_each(|top| walk.visit_subtree(&graph.tree, *top));
 }
 
-/// State of a walk.
+/// State of a walk over parts of the dominator tree.
 struct Walk<'w, 'b, 'o, 'a, 't> {
     builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
-    /// References of the objects on the current path, those of each object in the order of IDs.
+    /// References of the objects on the current path; the references of each object are in the order of IDs.
     held: Vec<(ObjectId, HeldBy)>,
     levels: Vec<WalkLevel<'t>>,
 }
 
 impl<'t> Walk<'_, '_, '_, '_, 't> {
-    /// Visits an object at the top, and the objects below it.
+    /// Visits a top object and the objects below it.
     fn visit_subtree(&mut self, tree: &'t Tree, top: TreePosition) {
         self.object(tree, top);
         while let Some(level) = self.levels.last_mut() {

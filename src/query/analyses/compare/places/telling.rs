@@ -21,17 +21,17 @@ use hprof_base::sorting::SortRows;
 /// Maximum number of names shown regardless of the size under them.
 const HANDFUL: usize = 8;
 /// Maximum number of visits of places, as a multiple of their number. Places nested in similar ones are found one after
-/// the other; after the limit, the remaining ones stay where they are.
+/// another; at the limit, the remaining ones stay at their place.
 const MAX_VISITS: usize = 16;
-/// Number of keys shown because most of the size or change is under them.
+/// Maximum number of keys that are shown because most of the size or the change is under them.
 const FEW: usize = 3;
 
-/// Keys of one place.
+/// Keys of the maps at one place.
 #[derive(Default)]
 struct PlaceKeys {
-    /// By key and dump: number of objects and retained size.
+    /// By key and dump: number of objects and their retained size.
     of: FxHashMap<Arc<str>, Vec<(u64, u64)>>,
-    /// By dump: retained size of values whose keys were not read.
+    /// By dump: retained size of the values whose keys were not read.
     others: Vec<u64>,
 }
 
@@ -96,18 +96,18 @@ impl AlignedPlaces {
     }
 }
 
-/// Merging of places, from the top down.
+/// State of merging places, from the top down.
 struct PlaceMerger<'a> {
     aligned: &'a AlignedPlaces,
     /// By label number: number of the label without its key.
     unkeyed: &'a [u32],
     /// By label number: `true` if it names only JDK classes.
     is_of_jdk: Vec<bool>,
-    /// Groups; each comes after its parent.
+    /// Groups of merged places; parents come before their children.
     all: Vec<MergedPlace>,
-    /// By divided group: number of groups before.
+    /// By divided group: number of groups that existed before it was divided.
     before: Vec<usize>,
-    /// Group of each place.
+    /// Index of the group of each place.
     group_of: Vec<usize>,
     /// Places merged into one above them because they are nested in a similar one.
     nested: FxHashSet<u32>,
@@ -162,14 +162,13 @@ impl<'a> PlaceMerger<'a> {
         }
     }
 
-    /// Returns the places below those of a group.
+    /// Returns the places immediately below the places of a group.
     fn children(&self, group: usize) -> Vec<u32> {
         let members = self.all.get(group).map_or(&[][..], |group| &group.members);
         members.iter().flat_map(|place| self.aligned.children(*place)).copied().collect()
     }
 
-    /// Returns the places that are not merged into one above, with the indices of their labels without uninformative
-    /// keys.
+    /// Returns the given places that are not merged into a place above, with their label numbers without uninformative keys.
     fn unmerged_places(&self, below: Vec<u32>) -> Vec<(u32, u32)> {
         let told = self.aligned.keys_of(&below).map(|keys| keys.telling(&self.aligned.min_keyed_bytes()));
         let label = |place: u32| match (&self.aligned.label(place).via, &told) {
@@ -182,7 +181,7 @@ impl<'a> PlaceMerger<'a> {
         below.map(|place| (place, label(place))).collect()
     }
 
-    /// Returns the places without keys that are nested in a group above, with the highest such group.
+    /// Returns the places without keys that are nested in a group above, and the highest such group.
     fn nested_in(&self, group: usize, below: &[(u32, u32)]) -> Option<(usize, Vec<u32>)> {
         let lost = below.iter().filter(|(place, label)| *label != self.label_of(*place));
         let nested: Vec<(usize, u32)> =
@@ -192,7 +191,7 @@ impl<'a> PlaceMerger<'a> {
         Some((above, places.collect()))
     }
 
-    /// Returns the group above that has the same label, by the same rule as `tree` uses.
+    /// Returns the group above with the same label, by the rule that `tree` uses.
     fn same_label_above(&self, group: usize, label: u32) -> Option<usize> {
         let is_of_jdk = |label: u32| self.is_of_jdk.get(label as usize) == Some(&true);
         let mut at = Some(group);
@@ -251,8 +250,7 @@ impl<'a> PlaceMerger<'a> {
         group + 1
     }
 
-    /// Returns the figures of one dump at the places of a group. Places nested in another place of the group are
-    /// counted there.
+    /// Returns the figures of one dump at the places of a group. Places nested in another place of the group count there.
     fn figures(&self, dump: usize, group: &MergedPlace) -> PlaceFigures {
         let figures = group.members.iter().map(|place| {
             let figures = self.aligned.figures(dump, *place);
@@ -263,8 +261,7 @@ impl<'a> PlaceMerger<'a> {
         figures.fold(PlaceFigures::default(), PlaceFigures::plus)
     }
 
-    /// Returns the places of the groups, in the order of the first place of each, and for each original place its new
-    /// index.
+    /// Returns one place per group, in the order of the first place of each group, and the new index of each original place.
     fn into_aligned_places(self, labels: Vec<PlaceLabel>) -> (AlignedPlaces, Vec<u32>) {
         let first = |group: &MergedPlace| group.members.iter().min().copied().unwrap_or(u32::MAX);
         // The first place of a group comes before the first of each group below it.
@@ -307,8 +304,7 @@ impl<'a> PlaceMerger<'a> {
 }
 
 impl PlaceKeys {
-    /// Returns the informative keys; `least` is the minimum retained size of a map in each dump for its keys to be
-    /// read.
+    /// Returns the informative keys. `least` is, for each dump, the minimum retained size of a map whose keys are read.
     fn telling(&self, least: &[u64]) -> FxHashSet<Arc<str>> {
         let none = FxHashSet::default();
         if self.of.len() > MAX_KEYS || !self.are_known(least) || !self.stay() {
@@ -325,8 +321,8 @@ impl PlaceKeys {
         if are_few { heaviest.into_iter().collect() } else { none }
     }
 
-    /// Returns whether the keys for most of the retained size of the values were read, in each dump. Keys of small maps
-    /// are never read, and do not count.
+    /// Returns whether keys were read for most of the retained size of the values, in each dump. Maps that are too small for
+    /// their keys to be read do not count.
     fn are_known(&self, least: &[u64]) -> bool {
         self.others.iter().zip(least).enumerate().all(|(dump, (others, least))| {
             let bytes = self.of.values().filter_map(|of| of.get(dump)).map(|(_, bytes)| *bytes);
@@ -335,7 +331,7 @@ impl PlaceKeys {
         })
     }
 
-    /// Returns whether at least half of the keys are in each dump that has any.
+    /// Returns whether at least half of the keys are in every dump that has any of them.
     fn stay(&self) -> bool {
         let has = |of: &Vec<(u64, u64)>, dump: usize| of.get(dump).is_some_and(|(objects, _)| *objects > 0);
         let dumps: Vec<usize> =
@@ -344,7 +340,7 @@ impl PlaceKeys {
         common * 2 >= self.of.len()
     }
 
-    /// Returns the keys under which most of the change is, or in a single dump, most of the size; largest first.
+    /// Returns the keys under which most of the change is, or most of the size if there is a single dump; largest first.
     fn heaviest(&self) -> Vec<Arc<str>> {
         let weight = |of: &Vec<(u64, u64)>| {
             let bytes = || of.iter().map(|(_, bytes)| *bytes);

@@ -1,5 +1,5 @@
-//! Properties of classes determined before the pass over the dominator tree: which classes are collections, and which
-//! are part of one.
+//! Properties of classes that are determined before the pass over the dominator tree: which classes are collections, and which
+//! are parts of a collection.
 
 use rustc_hash::FxHashSet;
 
@@ -14,32 +14,32 @@ use hprof_values::names;
 pub(super) enum Role {
     /// An ordinary object.
     Plain,
-    /// A collection, which consists of several objects.
+    /// A collection that consists of several objects.
     Collection,
-    /// A collection that wraps the one in this field.
+    /// A collection that wraps the collection in this field.
     Wrapper(&'static str),
     /// Part of a collection.
     Part,
     /// The class object of a class.
     Class(ClassNumber),
-    /// Too deep, or beyond the limit of places: counted with the place above, like everything below it.
+    /// Too deep, or beyond the limit of places. The object counts at the place above, like everything below it.
     Beyond,
 }
 
-/// Properties of a class.
+/// Properties of a class that determine the places of its instances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trait {
     pub(super) role: Role,
-    /// Kind of collection, if it is one.
+    /// Kind of collection, if the class is one.
     pub(super) kind: Option<CollectionKind>,
     /// `true` if its instances are part of the collection that holds them: the class is nested in a collection's class,
     /// or is an array of such a class.
     pub(super) is_part: bool,
-    /// `true` if it is an array of references.
+    /// `true` if the class is an array of references.
     pub(super) is_array: bool,
     pub(super) is_of_jdk: bool,
     pub(super) is_thread: bool,
-    /// `true` if a framework's rules say that its instances are only parts.
+    /// `true` if a framework's rules state that the instances are only parts of other objects.
     pub(super) is_passed: bool,
     /// `true` for arrays, and for references and atomic holders of the JDK.
     pub(super) is_plumbing: bool,

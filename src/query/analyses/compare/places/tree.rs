@@ -20,19 +20,20 @@ use super::nodes::{
 use super::traits::{NO_TRAIT, Role, Trait};
 use super::{DumpPlace, DumpPlaces};
 
-/// First class number reserved for objects that a framework rule names.
+/// First number of the range that is reserved for objects that framework rules name.
 const CALLED: u32 = 1 << 31;
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
 /// Maximum depth of places.
 const MAX_LEVELS: u32 = 64;
-/// Maximum number of dominators of an object that adopts another one, and of nested adopted objects.
+/// Maximum number of dominators that are followed for an object that adopts another one.
 const MAX_CHAIN: usize = 256;
+/// Maximum number of nested adopted objects.
 const MAX_ADOPTIONS: usize = 8;
-/// Maximum number of open objects, not counting those in a row at one place.
+/// Maximum number of open objects; consecutive ones at one place count once.
 const MAX_OPEN: usize = 1 << 20;
 
-/// State of the pass.
+/// State of the pass over the dominator tree that builds the places.
 pub(super) struct PlaceBuilder<'a> {
     pub(super) summary: &'a Summary,
     pub(super) java_lang_class: u32,
@@ -40,10 +41,10 @@ pub(super) struct PlaceBuilder<'a> {
     /// Properties by class number.
     pub(super) traits: Vec<Trait>,
     pub(super) slots: &'a Slots<'a>,
-    /// Reference by which an object's dominator holds it.
+    /// Returns the reference by which a dominator holds an object.
     pub(super) held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
     pub(super) numbers: LabelNumbers,
-    /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
+    /// Map values that are distinguished by key: object, and the number of its [`Via`].
     pub(super) keys: FxHashMap<u32, u32>,
     /// Threads and roots, with the number of their [`Via`].
     pub(super) special: FxHashMap<u32, u32>,
@@ -54,20 +55,20 @@ pub(super) struct PlaceBuilder<'a> {
     pub(super) known: FxHashMap<(u32, u32, u32), u32>,
     pub(super) open: Vec<OpenObject>,
     pub(super) bytes: u64,
-    /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
-    /// above.
+    /// Retained size of the class objects and adopted objects so far, which does not count at the places of the objects above
+    /// them.
     pub(super) moved: u64,
-    /// Number of open objects that count elsewhere: objects below them are counted separately.
+    /// Number of open objects that count elsewhere, below which objects are counted separately.
     pub(super) level: u32,
-    /// Values of `open` and `level` of places before they were opened: place, open, level.
+    /// Places that were opened, with their `open` and `level` before that.
     pub(super) before: Vec<(u32, u32, u32)>,
-    /// Places whose ancestors have to include adopted objects, and the size of these.
+    /// Places whose ancestors have to include adopted objects, and the size of these objects.
     pub(super) adoptions: Vec<(u32, u64)>,
     pub(super) is_cut: bool,
 }
 
 impl PlaceBuilder<'_> {
-    /// Visits the next object of the pass. Returns its place, unless it is below another object of that place.
+    /// Visits the next object of the pass. Returns its place, unless another open object of the place contains it.
     pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: VisitedBytes) -> Option<u32> {
         self.close(depth);
         let object = ObjectIndex(found.object);
@@ -129,19 +130,19 @@ impl PlaceBuilder<'_> {
         (is_first || is_adopted).then_some(step.place)
     }
 
-    /// Returns the number of open objects, and the innermost.
+    /// Returns the number of open objects, and the innermost one.
     pub(super) fn innermost(&self) -> (usize, Option<PlaceDominator>) {
         let above =
             |open: &OpenObject| PlaceDominator { place: open.place, class: open.class, role: open.role };
         (self.open.len(), self.open.last().map(above))
     }
 
-    /// Visits bytes of objects that are counted together with others.
+    /// Passes over objects that are counted together with others.
     pub(super) fn pass_by(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Visits another object of the innermost place, held by the one before. `counts` is `false` if it is only a part of an
+    /// Visits another object of the innermost place, held by the previous one. `counts` is `false` if it is only a part of an
     /// object of the place.
     pub(super) fn add_link(&mut self, place: u32, counts: bool, bytes: u64) {
         self.pass_by(bytes);
@@ -152,7 +153,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Adds objects whose bytes were visited. Their holder is open.
+    /// Adds objects whose bytes were already visited. Their holder must be open.
     pub(super) fn add(&mut self, counted: &CountedObjects) {
         let level = self.level;
         let Some(node) = self.nodes.get_mut(counted.to.place as usize) else { return };
@@ -178,7 +179,7 @@ impl PlaceBuilder<'_> {
         known.chain(self.named.called.keys()).chain(self.named.entries.keys()).copied()
     }
 
-    /// Closes the objects at this depth and below.
+    /// Closes the open objects at this depth and below.
     pub(super) fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
             let OpenObject { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
@@ -211,14 +212,14 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns whether an object is the collection of the entries of a named object at a place.
+    /// Returns whether an object is the collection with the entries of the named object at a place.
     fn is_of_entries(&self, object: u32, place: u32) -> bool {
         let owner = self.named.entries.get(&object).and_then(|owner| self.named.called.get(owner));
         let node = self.nodes.get(place as usize);
         owner.zip(node).is_some_and(|(called, node)| node.class == CALLED + called)
     }
 
-    /// Returns whether the objects at a place share a name.
+    /// Returns whether the objects at a place are many that share a name.
     pub(super) fn is_of_many(&self, place: u32) -> bool {
         let class = self.nodes.get(place as usize).map_or(NONE, |node| node.class);
         let called = class.checked_sub(CALLED).filter(|_| class != NONE);
@@ -230,7 +231,7 @@ impl PlaceBuilder<'_> {
         self.traits.get(class as usize).is_some_and(|of| of.is_passed || of.is_plumbing)
     }
 
-    /// Enters a place; returns whether no open object was there since the last object that counts elsewhere.
+    /// Enters a place. Returns `true` if the place had no open object since the last one that counts elsewhere.
     fn enter(&mut self, place: u32) -> bool {
         let level = self.level;
         let Some(node) = self.nodes.get_mut(place as usize) else { return false };
@@ -243,7 +244,7 @@ impl PlaceBuilder<'_> {
         true
     }
 
-    /// Returns the destination of an object dominated by `above`, which is `None` at the top.
+    /// Returns the destination of an object dominated by `above`; `above` is `None` at the top.
     pub(super) fn step(&mut self, above: Option<PlaceDominator>, found: LookedUp) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
@@ -314,7 +315,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns the field of its dominator that refers to an object.
+    /// Returns the field by which an object's dominator refers to the object.
     fn slot(&self, above: PlaceDominator, found: LookedUp) -> Option<FieldSlot<'_>> {
         let slots = self.slots.slots_of(ClassNumber(above.class));
         match (found.by, slots) {
@@ -325,7 +326,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns whether a field declared by a class of the JDK refers to an object.
+    /// Returns whether the dominator refers to an object by a field that a JDK class declares.
     fn is_field_of_jdk(&self, above: PlaceDominator, found: LookedUp) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
@@ -336,7 +337,7 @@ impl PlaceBuilder<'_> {
         self.nodes.get(above.place as usize).and_then(|node| node.kind)
     }
 
-    /// Returns the number of the reference by which an object is held.
+    /// Returns the number of the [`Via`] by which an object is held.
     fn via(&self, above: Option<PlaceDominator>, found: LookedUp, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
@@ -352,7 +353,7 @@ impl PlaceBuilder<'_> {
         if via == UNKNOWN && self.kind_of(above) == Some(CollectionKind::Map) { VALUE } else { via }
     }
 
-    /// Returns the number of the dominator's reference by which an object is held.
+    /// Returns the number of the [`Via`] for the dominator's reference to an object.
     fn via_of(&self, above: PlaceDominator, found: LookedUp, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
@@ -379,7 +380,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns the place with this label; `None` if it is too deep, or there are too many.
+    /// Returns the place with this label, creating it if it is new; `None` if it is too deep, or there are too many places.
     fn node(
         &mut self,
         parent: u32,
@@ -451,8 +452,8 @@ impl PlaceBuilder<'_> {
         Some(number)
     }
 
-    /// Returns the place above that has the same label: objects nested in similar ones belong to it. Labels of JDK
-    /// classes recur in any program; they are the same place only if nothing but JDK classes is between.
+    /// Returns the place above that has the same label: objects nested in similar ones belong to that place. Labels of JDK
+    /// classes recur in any program, so they are the same place only if all places in between have such labels.
     fn same_label_above(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
         let label_is_of_jdk = |node: &PlaceNode| {
             let via = self.numbers.vias.all.get(node.via as usize);
@@ -482,8 +483,8 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns the destination of an object that is referenced by a stack in addition to the field that is considered
-    /// its holder. `None` if it is not such an object, or if its dominator holds it by a field.
+    /// Returns the destination of an object that a stack references in addition to the field that is considered its holder.
+    /// `None` if the object is not adopted, or if its dominator holds it by a field.
     fn adopted_step(
         &mut self,
         above: Option<PlaceDominator>,
@@ -538,6 +539,7 @@ impl PlaceBuilder<'_> {
         above
     }
 
+    /// Returns the finished places.
     pub(super) fn finish(mut self) -> DumpPlaces {
         for (place, bytes) in std::mem::take(&mut self.adoptions) {
             let mut at = place;

@@ -1,4 +1,4 @@
-//! Places as text.
+//! Formatting of places as text.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::labels::{PlaceLabel, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
-/// Maximum number of keys of a path that are omitted one at a time; later ones are omitted with the last.
+/// Maximum number of keys of a path that are omitted one at a time; further keys are omitted together with the last one.
 const MAX_KEYS_APART: usize = 4;
 
-/// Display of map keys.
+/// Display of map keys in the text of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyDisplay {
     Shown,
@@ -20,7 +20,7 @@ enum KeyDisplay {
 }
 
 impl AlignedPlaces {
-    /// Returns a place as labels from the top: fields, and classes where no field determines them.
+    /// Returns the labels of a place from the top: fields, and classes where no field determines the class.
     pub fn labels(&self, place: u32) -> Vec<String> {
         self.words(place, |name| name, self.key_display())
     }
@@ -34,7 +34,7 @@ impl AlignedPlaces {
         if self.hides_values { KeyDisplay::Hidden } else { KeyDisplay::Shown }
     }
 
-    /// Like [`Self::text`], with `{*}` for keys, which are contents of the heap.
+    /// Returns a place on one line, like [`Self::text`], with `{*}` for map keys, which are contents of the heap.
     pub fn text_without_keys(&self, place: u32) -> String {
         self.words(place, simple, KeyDisplay::Hidden).join(ARROW)
     }
@@ -48,7 +48,7 @@ impl AlignedPlaces {
         self.path(place).into_iter().filter_map(via).collect()
     }
 
-    /// Returns the spellings of a place on one line: first as [`AlignedPlaces::text`] does, then with some or all
+    /// Returns the spellings of a place on one line: first the text by [`AlignedPlaces::text`], then texts with some or all
     /// keys omitted, as a comparison with another dump omits keys that are not names.
     pub fn spellings(&self, place: u32) -> Vec<String> {
         let words = self.words(place, simple, KeyDisplay::Shown);

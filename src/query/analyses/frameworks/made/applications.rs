@@ -139,7 +139,8 @@ fn trees_of_compilers() {
     assert_eq!(found.retains.len(), 4);
 }
 
-/// Creates a unit of work with this number of entities, of an entity manager with or without an active transaction.
+/// Creates a unit of work with this number of entities, which belongs to an entity manager with or without an active
+/// transaction.
 fn unit_of_work(made: &mut TestHeap, entities: usize, is_active: bool) -> Value {
     let key = made.object("com.acme.Container", &[]);
     let backup = made.object("com.acme.Container", &[]);

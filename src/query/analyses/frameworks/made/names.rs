@@ -1,4 +1,4 @@
-//! Names that the program gave its objects, found through the objects around them.
+//! Tests of names that the program gave its objects, which are found through the objects around them.
 
 use super::*;
 

@@ -20,7 +20,7 @@ fn entries(made: &mut TestHeap, count: usize, value: Value) -> Value {
     made.map(&entries)
 }
 
-/// Creates a var of namespace `acme` that holds an object.
+/// Creates a Clojure var of the namespace `acme` that holds an object.
 fn var(made: &mut TestHeap, name: &str, root: Value) {
     let (name, namespace) = (made.text(name), made.text("acme"));
     let null = Value::NULL;

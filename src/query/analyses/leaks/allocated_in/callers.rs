@@ -11,17 +11,17 @@ use hprof_recordings::profile::flight::allocations::Allocations;
 
 use super::LeakSite;
 
-/// Numbers of sampled objects: those held as in the dump, and all.
+/// Numbers of sampled objects: those that are held as in the dump, and all.
 type SampleCounts = (u64, u64);
 
-/// Stacks of the sampled objects that were alive, by line; the hash is seeded, since the lines come from the file.
+/// Stacks that allocated the sampled live objects, by line. The hash is seeded, since the lines come from the file.
 #[derive(Debug, Default)]
 pub(super) struct AliveStacks {
     stacks: HashMap<Frame, FxHashMap<u32, SampleCounts>>,
 }
 
 impl AliveStacks {
-    /// Adds an object that a line allocated in a stack.
+    /// Adds a sampled object that a line allocated in a stack.
     pub(super) fn add(&mut self, line: &Frame, stack: u32, is_alike: bool) {
         let stacks = self.stacks.entry(line.clone()).or_default();
         let (alike, all) = stacks.entry(stack).or_default();
@@ -29,8 +29,8 @@ impl AliveStacks {
         *all += 1;
     }
 
-    /// Sets the caller of each line that has several, if most objects are from one of them, and its stack to that of
-    /// most objects.
+    /// Sets the stack of each line to that of most of its objects; and, for each line with several callers, the caller from
+    /// which most of its objects are.
     pub(super) fn tell(&self, sites: &mut [LeakSite], allocations: &Allocations, class: &str) {
         let mut callers: HashMap<Frame, HashSet<Frame>> = HashMap::new();
         let alive =
@@ -56,7 +56,7 @@ impl AliveStacks {
     }
 }
 
-/// Returns the caller of most objects.
+/// Returns the caller from which most objects are.
 fn most_frequent(stacks: &FxHashMap<u32, SampleCounts>, allocations: &Allocations) -> Option<Frame> {
     let any_alike = stacks.values().any(|(alike, _)| *alike > 0);
     let mut sums: HashMap<Option<Frame>, u64> = HashMap::new();

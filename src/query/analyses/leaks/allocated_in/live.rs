@@ -1,4 +1,4 @@
-//! Objects of the accumulated classes that are alive in the dump.
+//! Live objects in the dump of the classes that accumulate in a suspect.
 
 use hprof_base::share::percent;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,22 +11,22 @@ use hprof_index::objects::reader::ObjectRecord;
 
 use crate::leaks::Suspect;
 
-/// Maximum number of different lengths of arrays: if there are more, none is typical.
+/// Maximum number of different lengths of arrays; if there are more, no length is typical.
 const MAX_LENGTHS: usize = 16;
 /// Maximum number of arrays of a class whose lengths are read.
 const MAX_READ: u64 = 10_000;
 
-/// Objects of the classes of a suspect's levels.
+/// Live objects of the classes of a suspect's levels.
 #[derive(Debug, Default)]
 pub(super) struct LiveObjects {
     classes: FxHashMap<String, LiveClass>,
 }
 
-/// Objects of a class.
+/// Live objects of one class.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveClass {
     objects: u64,
-    /// Shallow size in bytes.
+    /// Shallow size in bytes of the suspect's objects of the class.
     pub(super) bytes: u64,
     /// Shallow size in bytes of the objects of the class in the whole dump.
     all_bytes: u64,
@@ -35,24 +35,24 @@ pub(super) struct LiveClass {
 }
 
 impl LiveClass {
-    /// Returns the percentage that these are of all bytes of the class in the dump.
+    /// Returns the suspect's share of the bytes of the class in the dump, in percent.
     pub(super) fn percent(&self) -> u64 {
         percent(self.bytes, self.all_bytes)
     }
 
-    /// Returns the lengths of arrays, if there are few.
+    /// Returns the distinct lengths of arrays, if there are few.
     pub(super) fn lengths(&self) -> Option<&FxHashSet<u64>> {
         Some(&self.lengths).filter(|lengths| (1..=MAX_LENGTHS).contains(&lengths.len()))
     }
 
-    /// Returns the shallow sizes of arrays, if there are few.
+    /// Returns the distinct shallow sizes of arrays, if there are few.
     pub(super) fn sizes(&self) -> Option<&FxHashSet<u64>> {
         self.lengths().map(|_| &self.sizes)
     }
 }
 
 impl LiveObjects {
-    /// Counts the objects below some objects.
+    /// Counts the objects that `tops` dominate, by class.
     pub(super) fn count(dump: &Dump<'_>, suspect: &Suspect, tops: &[TreePosition]) -> Self {
         let summary = dump.summary;
         let reader = dump.objects;
@@ -109,12 +109,12 @@ impl LiveObjects {
         Self { classes: names.into_iter().map(str::to_owned).zip(classes).collect() }
     }
 
-    /// Returns the objects of a class.
+    /// Returns the counts of a class.
     pub(super) fn live_class(&self, class: &str) -> LiveClass {
         self.classes.get(class).cloned().unwrap_or_default()
     }
 
-    /// Returns the shallow size of the objects of all classes.
+    /// Returns the total shallow size of the objects of all classes.
     pub(super) fn all_bytes(&self) -> u64 {
         self.classes.values().fold(0, |sum, class| sum.saturating_add(class.bytes))
     }

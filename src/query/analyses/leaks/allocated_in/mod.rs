@@ -1,8 +1,8 @@
-//! Lines that allocated the accumulated objects, from a Flight Recorder recording next to the dump.
+//! Lines of code that allocated the accumulated objects, from a Flight Recorder recording given in addition to the dump.
 //!
-//! A recording has allocation samples by class and stack, and, if enabled, samples of objects that were alive when it
-//! was written. It does not identify the allocated objects that are in the dump: addresses change. The order of the
-//! lines and its certainty are described in `order.rs` and docs/jfr.md.
+//! A recording has allocation samples by class and stack, and, if enabled, samples of objects that were alive when it was
+//! written. It does not identify the allocated objects in the dump, since addresses change. The order of the lines and its
+//! certainty are described in `order.rs` and docs/jfr.md.
 
 mod callers;
 mod live;
@@ -28,7 +28,7 @@ use live::LiveObjects;
 use order::OldSums;
 use process::RecordedShare;
 
-/// Minimum number of samples of a class to name a line.
+/// Minimum number of samples of a class for naming a line.
 pub const MIN_SAMPLES: u64 = 20;
 /// Maximum number of lines that are reported.
 const TOLD_SITES: usize = 10;
@@ -44,31 +44,31 @@ pub struct AllocatedIn {
     pub is_partial: bool,
     /// Events that are counted.
     pub event: Option<AllocationEvent>,
-    /// Sum of all samples of the class; of an array, only of those as long as the arrays that are alive, if events
-    /// state that.
+    /// Sum of all samples of the class. For an array, samples of other lengths than those of the live arrays are excluded, if
+    /// events contain the length.
     pub sum: SampleSum,
     /// Number of sampled objects of the class that were alive when the recording was written.
     pub old_objects: u64,
     /// Shallow size of the objects of the class that accumulate in the dump.
     pub live_bytes: u64,
-    /// Part of it that was allocated during the recording, if it grew evenly.
+    /// Part of `live_bytes` that was allocated during the recording, if it grew evenly.
     pub recorded_live_bytes: u64,
     /// Reason for the order of the lines.
     pub sure: Certainty,
-    /// Lines, first the one that most likely allocated the live objects; none if there are too few samples.
+    /// Lines, starting with the one that most likely allocated the live objects; empty if there are too few samples.
     pub sites: Vec<LeakSite>,
-    /// Number of lines.
+    /// Number of lines, including those not in `sites`.
     pub all_sites: u64,
 }
 
-/// Number of samples of a class.
+/// Availability of samples of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationStatus {
-    /// Enough.
+    /// Enough samples.
     Found,
     /// Fewer than [`MIN_SAMPLES`].
     TooFew,
-    /// None.
+    /// No samples.
     None,
 }
 
@@ -86,19 +86,19 @@ impl AllocationStatus {
 /// Reason for the order of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
-    /// Most of the sampled objects that were alive are from the line, and held as in the dump.
+    /// Most of the sampled live objects are from the line, and held as in the dump.
     HeldAlike,
-    /// Most of the sampled objects that were alive are from the line.
+    /// Most of the sampled live objects are from the line.
     OldObjects,
     /// All other lines together allocated less than half of the live bytes.
     OnlyLine,
-    /// Little more was allocated at all lines than is alive, and most of it at the line.
+    /// At all lines together, little more was allocated than is alive, and most of it at the line.
     NoGarbage,
-    /// The only line that allocated about as much as is alive.
+    /// The line is the only one that allocated about as much as is alive.
     LiveBytes,
-    /// The only line with enough bytes that the class that holds the objects calls.
+    /// The line is the only one with enough bytes that is called by the class that holds the objects.
     Holder,
-    /// Ordered only by bytes: the line may allocate garbage.
+    /// The lines are ordered only by bytes: the line may allocate garbage.
     Unsure,
 }
 
@@ -124,12 +124,12 @@ pub struct LeakSite {
     pub site: AllocationSite,
     /// Number of sampled objects from the line that were alive when the recording was written.
     pub old_objects: u64,
-    /// Number of these that the same field holds as in the dump.
+    /// Number of these objects that are held by the same field as in the dump.
     pub held_alike: u64,
-    /// Samples; of an array, only of those as long as the arrays that are alive, if events state that.
+    /// Samples of the line. For an array, samples of other lengths than those of the live arrays are excluded, if events
+    /// contain the length.
     pub like: SampleSum,
-    /// Caller in the application of the line for most of these objects, if they decide the order and there are
-    /// several.
+    /// Caller of the line in the application for most of these objects, if they decide the order and there are several callers.
     pub caller: Option<Frame>,
 }
 
@@ -160,8 +160,8 @@ fn tops(graph: &ObjectGraph, suspect: &Suspect, positions: &[TreePosition]) -> V
     positions.to_vec()
 }
 
-/// Returns what a recording says about the accumulated objects; `None` if nothing accumulates. Of several classes,
-/// takes the first that is certain, or else the first with enough samples.
+/// Returns the allocation of the accumulated objects according to a recording; `None` if nothing accumulates. Of several
+/// classes, uses the first that is certain, or else the first with enough samples.
 fn allocated_in(
     suspect: &Suspect,
     live: &LiveObjects,
@@ -178,8 +178,8 @@ fn most_sure(all: Vec<AllocatedIn>) -> Option<AllocatedIn> {
     all.iter().find(is_sure).or_else(|| all.iter().find(is_found)).or(all.first()).cloned()
 }
 
-/// Returns the classes whose objects are searched: that of the application with most objects, or else the last; and
-/// the one that takes up most of the bytes.
+/// Returns the classes whose samples are searched: the application class with most objects, or else the last class; and the
+/// class that takes up most of the bytes.
 fn classes<'s>(suspect: &'s Suspect, live: &LiveObjects) -> Vec<&'s str> {
     let mut levels = suspect.accumulated.iter().filter(|level| !level.is_class_object);
     let own = levels
@@ -279,9 +279,9 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     owner.into_iter().chain(place).filter(|class| !names::is_of_jdk(class)).collect()
 }
 
-/// Returns the references (class and field) by which a chain is recognized, as alternatives: that of the last
-/// application object on the path, or else all fields of the path; and the same for the path from a thread's frame,
-/// since a chain leads to only one of several roots, often a variable.
+/// Returns alternative sets of references (class and field) by which a chain of a sampled object is recognized. They come from
+/// the path to the suspect, and from its path from a thread's frame, since a chain leads to only one of several roots, often a
+/// variable. Of each path, uses the reference of the last application object, or else all fields.
 fn links(suspect: &Suspect) -> Vec<Vec<(&str, &str)>> {
     let Some(paths) = &suspect.paths else { return Vec::new() };
     let own = match &paths.owner {
@@ -296,7 +296,7 @@ fn links(suspect: &Suspect) -> Vec<Vec<(&str, &str)>> {
     [own].into_iter().chain(through_frame).collect()
 }
 
-/// Returns the fields of a path, with the classes of the objects that have them.
+/// Returns the fields of a path, and the classes of the objects that have them.
 fn fields(path: &Path) -> Vec<(&str, &str)> {
     let steps = path.steps.windows(2);
     let fields = steps.filter_map(|pair| {
@@ -307,7 +307,7 @@ fn fields(path: &Path) -> Vec<(&str, &str)> {
     fields.collect()
 }
 
-/// Returns whether a chain has all references of one of the alternatives.
+/// Returns whether the chain of a sampled object has all references of one of the alternatives.
 fn is_held_alike(old: &OldObject, links: &[Vec<(&str, &str)>]) -> bool {
     let is_in = |(class, field): &(&str, &str)| {
         let is_it = |link: &ChainLink| &*link.class == *class && link.field.as_deref() == Some(*field);

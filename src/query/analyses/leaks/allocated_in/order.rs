@@ -1,11 +1,10 @@
-//! Order of the lines that allocated objects of a class: first the one that allocated the live objects, rather than
-//! garbage.
+//! Order of the lines that allocated objects of a class: first the line that allocated the live objects, rather than garbage.
 //!
-//! Sampled objects that were alive decide: how many are held by the field that holds the suspect, then how many there
-//! are. Otherwise the bytes decide: a line whose objects all stay has allocated about as many bytes as are alive. A
-//! line with much less cannot have allocated them; one with much more mostly allocates garbage, or only some of its
-//! objects stay. If none fits, or the few sampled objects that were alive are from other lines, the order is
-//! uncertain: lines of such objects are first, then those that fit, then the nearest.
+//! Sampled objects that were alive decide: how many are held by the field that holds the suspect, then how many there are.
+//! Otherwise the bytes decide: a line whose objects all remain alive has allocated about as many bytes as are alive. A line
+//! with much less cannot have allocated them; a line with much more mostly allocates garbage, or only some of its objects
+//! remain alive. If no line fits, or the few sampled live objects are from other lines, the order is uncertain: lines of such
+//! objects are first, then lines that fit, then the nearest.
 
 use std::cmp::Reverse;
 
@@ -19,26 +18,25 @@ const MIN_ALIKE: u64 = 3;
 const MIN_OLD: u64 = 5;
 /// Minimum number of sampled live objects that contradict the bytes.
 const MIN_CONTRADICTING: u64 = 2;
-/// Minimum percentage of the bytes of a class that the suspect has, for sampled objects to decide.
+/// Minimum share of the suspect in the bytes of a class, in percent, for sampled objects to decide.
 const NEARLY_ALL: u64 = 80;
-/// Minimum percentage for sampled objects to contradict the bytes.
+/// Minimum share of the suspect in the bytes of a class, in percent, for sampled objects to contradict the bytes.
 const HALF: u64 = 50;
-/// Minimum number of samples of a line that may have allocated the live objects; certainty requires [`MIN_SAMPLES`].
+/// Minimum number of samples of a line for it to fit the live bytes; certainty requires [`MIN_SAMPLES`].
 const MIN_FITTING: u64 = 5;
-/// Maximum percentage of the live bytes that all lines allocated, for a class that is hardly ever garbage.
+/// Maximum bytes that all lines allocated, as a percentage of the live bytes, for a class that is hardly ever garbage.
 const NO_GARBAGE: u64 = 150;
 
-/// Sampled objects of a class that were alive when the recording was written.
+/// Counts of the sampled objects of a class that were alive when the recording was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OldSums {
-    /// All, including those without a known stack.
+    /// Number of all objects, including those without a known stack.
     pub(super) all: u64,
-    /// Those that the same field holds as in the dump.
+    /// Number of objects that are held by the same field as in the dump.
     pub(super) alike: u64,
-    /// `true` if the holder of any of them is known.
+    /// `true` if the holder of any of the objects is known.
     pub(super) has_chains: bool,
-    /// Percentage of the bytes of the class in the dump that the suspect has: sampled objects may belong to other
-    /// holders.
+    /// Share of the suspect in the bytes of the class in the dump, in percent: sampled objects may belong to other holders.
     pub(super) suspect_percent: u64,
 }
 
@@ -93,8 +91,7 @@ fn is_clearly_most(objects: u64, all: u64) -> bool {
     objects > others && u128::from(objects - others).pow(2) > 4 * u128::from(all)
 }
 
-/// Returns the index of the line that is certain by bytes alone, and the reason. The first line must have the most
-/// bytes.
+/// Returns the index of the line that is certain by bytes alone, and the reason. The lines must be sorted by bytes, most first.
 fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Option<(usize, Certainty)> {
     let all = all_of(sites);
     let first = sites.first().filter(|site| has_frame(site))?.like;
@@ -134,18 +131,18 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
     only(&|site| fit(site) != Fit::Less && is_called(site), Certainty::Holder)
 }
 
-/// Returns whether the samples have a stack, and so a line.
+/// Returns whether the line is known, because the samples have a stack.
 fn has_frame(site: &LeakSite) -> bool {
     site.site.frame.is_some()
 }
 
-/// Returns whether the class that holds the objects calls the line.
+/// Returns whether most bytes of the line were allocated in calls from the class that holds the objects.
 fn is_called(site: &LeakSite) -> bool {
     site.site.called_bytes > site.site.sum.bytes / 2
 }
 
-/// Returns how far the bytes of a line are from the live bytes, as a factor in thousandths. The nearer they are, the
-/// less of them must have been garbage.
+/// Returns the factor between the bytes of a line and the live bytes, in thousandths. The nearer they are, the fewer of the
+/// bytes must have been garbage.
 fn distance(bytes: u64, live_bytes: u64) -> u128 {
     if live_bytes == 0 {
         return 0;
@@ -164,7 +161,7 @@ fn total(sites: &[LeakSite], of: impl Fn(&LeakSite) -> u64) -> u64 {
     sites.iter().fold(0, |sum, site| sum.saturating_add(of(site)))
 }
 
-/// Bytes of a line compared with the live bytes.
+/// Result of comparing the bytes of a line with the live bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Less,
@@ -172,14 +169,14 @@ enum Fit {
     More,
 }
 
-/// Compares the bytes of a line with the live bytes. A line with too few samples does not fit.
+/// Compares the bytes of a line with the live bytes. A line with too few samples counts as having less.
 fn fit_of(site: &LeakSite, all: SampleSum, live: (u64, u64)) -> Fit {
     if has_frame(site) && site.like.samples >= MIN_FITTING { fit(site.like, all, live) } else { Fit::Less }
 }
 
-/// Compares bytes with the live bytes. Few samples give inexact bytes: twice the standard deviation is allowed, and
-/// 20 percent for a recording that does not end with the dump. The weights of samples differ widely if the JVM skips
-/// some, so the share of the line in the number of samples may count as well as that in the bytes.
+/// Compares sampled bytes with the live bytes. Few samples give inexact bytes: twice the standard deviation is allowed, and 20
+/// percent for a recording that does not end with the dump. The weights of samples differ widely if the JVM skips some, so the
+/// line's share of the number of samples may be used instead of its share of the bytes.
 fn fit(of: SampleSum, all: SampleSum, (least, most): (u64, u64)) -> Fit {
     let samples = of.samples.max(1);
     let by_count = u128::from(all.bytes) * u128::from(of.samples) / u128::from(all.samples.max(1));
@@ -200,7 +197,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Creates a line: number, mebibytes with one sample per half, call from a holder, old objects, those held alike.
+    /// Creates a line from its number, its mebibytes (two samples each), whether a holder calls it, the number of old objects,
+    /// and how many of these are held alike.
     fn line(number: i32, mib: u64, is_called: bool, old_objects: u64, held_alike: u64) -> LeakSite {
         let frame = Frame { line: number, ..Frame::UNKNOWN };
         let mut site = AllocationSite::new(Some(frame), &[]);
@@ -400,7 +398,7 @@ mod tests {
         assert_eq!(ordered(sites(false, false), 100), (vec![3, 2, 1], "unsure"));
         assert_eq!(ordered(sites(false, true), 100), (vec![3, 2, 1], "live_bytes"));
         assert_eq!(ordered(sites(true, true), 100), (vec![3, 2, 1], "unsure"));
-        // Only some of its objects stay.
+        // Only some of its objects remain alive.
         let sites = vec![line(1, 900, true, 0, 0), line(2, 400, false, 0, 0)];
         assert_eq!(ordered(sites, 100), (vec![1, 2], "holder"));
     }

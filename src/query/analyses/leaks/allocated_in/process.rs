@@ -6,11 +6,13 @@ use hprof_model::objects::class_set::ClassSet;
 use hprof_model::objects::label::Labels;
 use hprof_recordings::profile::flight::allocations::Allocations;
 
-/// Maximum number of objects that are examined for the directory of the recorder.
+/// Maximum number of objects that are examined to find the directory of the recorder.
 const MAX_OBJECTS: usize = 16;
-/// Time by which clocks may differ, in nanoseconds: the dump's has whole milliseconds, some writers' whole seconds.
+/// Maximum difference of clocks in nanoseconds: the time of the dump has whole milliseconds, that of some writers whole
+/// seconds.
 const SLACK_NANOS: i64 = 2_000_000_000;
-/// Maximum process ID that proves nothing: in each container the first process is 1, and those after it are not much larger.
+/// Maximum process ID that is not distinctive: in each container the first process is 1, and the following ones are not much
+/// larger.
 const MAX_COMMON_PID: i64 = 100;
 /// Nanoseconds of a millisecond.
 const MILLISECOND: i64 = 1_000_000;
@@ -18,19 +20,19 @@ const MILLISECOND: i64 = 1_000_000;
 /// Result of comparing the processes of a recording and a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SameProcess {
-    /// A distinctive fact is equal: a process ID that is not small, or the time at which the recorder was started.
-    /// Nothing contradicts.
+    /// A distinctive fact is equal, and nothing contradicts: a process ID that is not small, or the time at which the recorder
+    /// was started.
     Yes,
-    /// Another process, or a recording of another time.
+    /// The processes differ, or the recording is of another time.
     No(Contradiction),
-    /// Nothing contradicts, but only facts that other processes can share are equal, or nothing can be compared.
+    /// Nothing contradicts, but the equal facts are not distinctive, or nothing can be compared.
     Unknown(CommonFacts),
 }
 
-/// Facts that are equal.
+/// Facts that are equal in a recording and a dump but may be shared by several processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommonFacts {
-    /// Process ID.
+    /// Process ID, if equal.
     pub pid: Option<i64>,
     /// `true` if the commands are equal.
     pub command: bool,
@@ -60,7 +62,7 @@ impl SameProcess {
     }
 }
 
-/// Compares a recording with a dump.
+/// Determines whether a recording and a dump are from the same process.
 pub fn same_process(dump: &Dump<'_>, allocations: &Allocations) -> SameProcess {
     let jvm = allocations.jvm.clone().unwrap_or_default();
     let pid = jvm.pid.zip(pid(dump));
@@ -94,13 +96,14 @@ pub fn same_process(dump: &Dump<'_>, allocations: &Allocations) -> SameProcess {
 }
 
 impl CommonFacts {
-    /// Returns whether these facts are distinctive. A command proves nothing: replicas have the same.
+    /// Returns whether these facts identify the process: whether the process ID is distinctive. A command proves nothing, since
+    /// replicas have the same.
     fn prove_it(self) -> bool {
         self.pid.is_some_and(|pid| pid > MAX_COMMON_PID)
     }
 }
 
-/// Returns the nanoseconds from the end of a recording to the dump; 0 if it ended later, or the dump has no
+/// Returns the nanoseconds from the end of a recording to the dump; 0 if the recording ended later, or the dump has no
 /// timestamp.
 pub fn unrecorded_nanos(heap: &Heap, allocations: &Allocations) -> u64 {
     let since = dump_nanos(heap).map(|dumped| dumped.saturating_sub(allocations.span_nanos.1));
@@ -111,7 +114,7 @@ pub fn unrecorded_nanos(heap: &Heap, allocations: &Allocations) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordedShare {
     recorded: u64,
-    /// Share if nothing was allocated after the end of the recording.
+    /// Share of the time until the dump, if nothing was allocated after the end of the recording.
     until_dump: u64,
     all: u64,
 }
@@ -120,7 +123,7 @@ impl RecordedShare {
     /// Share of a recording whose times are not known.
     const WHOLE: Self = Self { recorded: 1, until_dump: 1, all: 1 };
 
-    /// Determines the share.
+    /// Determines the recorded share for a dump and a recording.
     pub(super) fn new(heap: &Heap, allocations: &Allocations) -> Self {
         let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
         let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
@@ -134,7 +137,8 @@ impl RecordedShare {
         }
     }
 
-    /// Returns the parts of some bytes, if they were allocated evenly until the dump, and until the end of the recording.
+    /// Returns the recorded part of a number of bytes: if they were allocated evenly until the dump, and if they were allocated
+    /// evenly until the end of the recording.
     pub(super) fn parts(self, bytes: u64) -> (u64, u64) {
         let part = |share: u64| {
             let part = u128::from(bytes) * u128::from(share.min(self.all)) / u128::from(self.all.max(1));
@@ -144,8 +148,8 @@ impl RecordedShare {
     }
 }
 
-/// Returns whether a recording was started with the JVM, and its first chunk is present. The JVM starts it before the
-/// program, which can take seconds.
+/// Returns whether a recording was started with the JVM, and its first chunk is present. The JVM starts the recording before
+/// the program, which can take seconds.
 fn starts_with_jvm(allocations: &Allocations) -> bool {
     let started = allocations.first_started_ms.map(|started| started.saturating_mul(MILLISECOND));
     let has_first_chunk = |started: i64| allocations.span_nanos.0 <= started.saturating_add(SLACK_NANOS);
@@ -171,8 +175,8 @@ fn pid(dump: &Dump<'_>) -> Option<i64> {
     })
 }
 
-/// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Two processes
-/// hardly ever have equal ones.
+/// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Two processes hardly ever
+/// have equal times.
 fn recorder_starts(dump: &Dump<'_>) -> Vec<i64> {
     let recordings = ClassSet::of_name_and_below(dump.summary, "jdk.jfr.internal.PlatformRecording");
     let objects = dump.objects;

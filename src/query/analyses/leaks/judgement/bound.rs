@@ -1,4 +1,4 @@
-//! Bounds: numeric fields near a container whose names indicate its maximum size.
+//! Bounds of containers: numeric fields near a container whose names indicate its maximum size.
 
 use hprof_base::share::is_share;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -18,9 +18,9 @@ use super::LeakJudge;
 const WAITING: [&str; 5] = ["Queue", "Deque", "Ring", "Pool", "Mailbox"];
 /// Maximum number of objects around a container that are examined.
 const MAX_NEAR: usize = 6;
-/// Maximum number of characters of the name of a class.
+/// Maximum length of a class name that is examined.
 const MAX_NAME: usize = 256;
-/// Maximum number of fields of a class.
+/// Maximum number of fields of a class that are examined.
 const MAX_FIELDS: usize = 256;
 /// Maximum ratio of a bound to the number of elements; a larger number is not a bound.
 const MOST_PER_ELEMENT: u64 = 100;
@@ -31,24 +31,25 @@ const MIN_FULL_POOL: u64 = 50;
 /// Maximum percentage of a bound that a cache may temporarily reach.
 const OVER_PERCENT: u64 = 105;
 
-/// A number that bounds a container.
+/// A number in a field that bounds the elements of a container.
 pub(super) struct ElementBound {
     /// Maximum number of elements.
     value: u64,
     field: String,
-    /// Class of the object that has the field.
+    /// Class of the object with the field.
     class: String,
-    /// `true` if the elements wait to be taken or returned.
+    /// `true` if the elements wait to be taken or returned, as in a queue or a pool.
     pub(super) is_of_waiting: bool,
 }
 
 impl ElementBound {
+    /// Returns whether this number of elements fills the container to its bound.
     pub(super) fn is_full(&self, elements: u64) -> bool {
         let is_small_pool = self.value < MIN_FULL_POOL && self.class.contains("Pool");
         !is_small_pool && is_share(elements, self.value, FULL_PERCENT)
     }
 
-    /// Describes how much of the bound is used.
+    /// Describes how much of the bound a number of elements uses.
     pub(super) fn text(&self, elements: u64) -> String {
         let class: String = self.class.chars().take(MAX_NAME).collect();
         format!(
@@ -61,7 +62,7 @@ impl ElementBound {
 }
 
 impl LeakJudge<'_, '_> {
-    /// Returns the bound of the elements of a suspect: of the nearest object that has one.
+    /// Returns the bound of the elements of a suspect, from the nearest object with a suitable field.
     pub(super) fn bound(&self, suspect: &Suspect, elements: u64) -> Option<ElementBound> {
         let id = suspect.container.as_ref().map_or(suspect.base.object, |container| container.object);
         let object = self.object(id)?;
@@ -80,7 +81,7 @@ impl LeakJudge<'_, '_> {
         of_own.or_else(|| near.into_iter().find_map(|object| self.bound_of(object, elements, false)))
     }
 
-    /// Returns the bound that an object has; `is_own` is `true` for the container itself.
+    /// Returns the bound in the fields of an object; `is_own` is `true` for the container itself.
     fn bound_of(&self, object: ObjectIndex, elements: u64, is_own: bool) -> Option<ElementBound> {
         let summary = self.objects.summary;
         let class = self.graph.objects.class(object)?;
@@ -114,7 +115,7 @@ impl LeakJudge<'_, '_> {
         bounds.min_by_key(|bound| bound.value)
     }
 
-    /// Returns whether a field of a non-JDK class of an object has a table with one to four times `number` slots:
+    /// Returns whether a field of an object, in a class outside the JDK, has a table with one to four times `number` slots:
     /// tables are not filled entirely, and some alternate keys and values.
     fn has_table_of(&self, values: &Fields<'_>, number: u64) -> bool {
         let summary = self.objects.summary;

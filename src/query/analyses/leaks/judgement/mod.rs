@@ -1,9 +1,8 @@
-//! Judgement: decides whether an accumulation is a leak, as the program's developers would.
+//! Judgement of accumulations: decides whether one is a leak, as the program's developers would.
 //!
-//! A dump does not contain which fields are final, how old an object is, or the bounds that code enforces. A verdict
-//! is based on other evidence: numbers near a container whose names indicate its maximum, running threads, owners
-//! that are all classes of the JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which
-//! they apply.
+//! A dump does not contain which fields are final, how old an object is, or the bounds that code enforces. A verdict is based
+//! on other evidence: numbers near a container whose names indicate its maximum, running threads, owners that are all classes
+//! of the JDK, and the limit of the heap. docs/mat.md lists the rules, in the order in which they apply.
 
 mod bound;
 mod heap_limit;
@@ -30,20 +29,22 @@ use super::{LeakVerdict, Suspect, SuspectObject};
 
 pub(crate) use heap_limit::heap_limit;
 
-/// Evidence for an accumulation without any other evidence.
+/// Evidence text for an accumulation without any other evidence.
 pub const NO_BOUND: &str = "no field near it is named for a bound";
 /// Fraction of the heap limit, as 1/N, below which a heap has no leaks, unless it ran out of memory.
 const LITTLE_OF_LIMIT: u64 = 200;
-/// Maximum retained size of a container that only the JVM and its libraries own, in bytes. Idle programs on JDK 11 to 25 have
-/// at most 1.2 MiB in one, the texts of the class data archive.
+/// Maximum retained size in bytes of a container that belongs to the platform because only the JVM and its libraries own it.
+/// Idle programs on JDK 11 to 25 have at most 1.2 MiB in one, the texts of the class data archive.
 const OF_PLATFORM: u64 = 2 << 20;
 /// Maximum retained size of a container of the JDK's tools and internal classes, in bytes: an idle JShell has an
 /// index of all classes, of 8.5 MiB.
 const OF_INSIDE: u64 = 16 << 20;
+/// Prefixes of the packages of the JDK's tools and internal classes.
 const INSIDE: [&str; 3] = ["jdk.", "sun.", "com.sun."];
 /// Maximum number of JAR directories (exclusive) that belong to the platform: their contents depend on the program's
 /// files, not on its work.
 const MANY_JARS: u64 = 1000;
+/// Classes of the platform's tables of JAR files.
 const TABLES_OF_PLATFORM: [&str; 2] = ["java.util.zip.ZipFile$Source", "java.util.jar.JarFile"];
 /// Tables of constants of the JDK that are loaded gradually and have a fixed maximum.
 const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"];
@@ -51,20 +52,20 @@ const CONSTANTS_OF_PLATFORM: [&str; 1] = ["java.time.zone.TzdbZoneRulesProvider"
 const FEW_ELEMENTS: u64 = 200;
 /// Maximum number of elements of a registry (exclusive) in a collection of the program's own.
 const FEW_OF_PROGRAM: u64 = 50;
-/// Minimum number of elements for the size that the collections in a container share to count as their bound; the
-/// second is for queues.
+/// Minimum number of elements for the common size of the collections in a container to count as their bound.
 const MIN_BOUND_OF_EACH: u64 = 100;
+/// Minimum number of elements of queues for their common size to count as a bound; and minimum number of collections.
 const MIN_BOUND_OF_QUEUES: u64 = 10;
 /// Maximum number of bounded queues in a container that does not grow.
 const MAX_BOUNDED_QUEUES: u64 = 10_000;
 /// Minimum percentage of the collections that have as many elements as the largest.
 const MIN_FULL_COLLECTIONS: u64 = 90;
-/// Minimum number of objects per element for it to be more than a record.
+/// Minimum number of objects per element for the elements to be more than records.
 const MANY_OBJECTS: u64 = 64;
 /// Maximum part of the heap that a table of constants retains, as 1/N.
 const PART_OF_TABLE: u64 = 2;
 
-/// Judge of the suspects of a heap.
+/// Judge of the leak suspects of a heap.
 pub(super) struct LeakJudge<'r, 'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
@@ -72,7 +73,7 @@ pub(super) struct LeakJudge<'r, 'a> {
     /// Names of the classes of class loaders, threads and activities.
     runtime: Vec<String>,
     is_out_of_memory: bool,
-    /// The limit of the heap, if the heap uses very little of it.
+    /// Limit of the heap in bytes, if the heap uses very little of it.
     little_of: Option<u64>,
 }
 
@@ -93,7 +94,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         Self { graph, objects: reader.dump.objects, reader, runtime, is_out_of_memory, little_of }
     }
 
-    /// Judges a suspect in which memory accumulates, given the positions of its objects. Adds the evidence.
+    /// Sets the verdict and the evidence of a suspect in which memory accumulates, given the positions of its objects.
     pub(super) fn judge(&self, suspect: &mut Suspect, positions: &[TreePosition]) {
         // A leak by a framework's rule is always a leak.
         if suspect.framework.as_ref().is_some_and(|known| known.verdict == Some(FrameworkVerdict::Leak)) {
@@ -114,8 +115,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         suspect.evidence.insert(0, evidence);
     }
 
-    /// Judges a bounded container: a cache within its bound is content; a queue or pool that is filled to its bound
-    /// is not.
+    /// Judges a bounded container: a cache within its bound is content; a queue or pool that is filled to its bound is not.
     fn judge_bounded(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         // A rule's sentence about it is more informative than numbers near it.
         if suspect.framework.as_ref().is_some_and(|known| known.text.is_some()) {
@@ -145,9 +145,9 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         is_most.then_some((LeakVerdict::InProgress, evidence))
     }
 
-    /// Judges collections in a container that nearly all have as many elements as the largest, such as the last 200
-    /// positions of each bus. Queues that wait for threads are not meant to be full. Lists must be fewer than the
-    /// elements in each: otherwise they are pages of something that grows.
+    /// Judges collections in a container of which nearly all have as many elements as the largest, such as the last 200
+    /// positions of each bus. Queues that wait for threads are not meant to be full. There must be fewer lists than elements in
+    /// each: otherwise the lists are pages of something that grows.
     fn judge_full_collections(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let nested = suspect.container.as_ref()?.nested.as_ref()?;
         if self.is_out_of_memory || nested.are_arrays || nested.are_blocking {
@@ -169,7 +169,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         (is_bound && are_full).then_some((LeakVerdict::Content, evidence))
     }
 
-    /// Judges memory that the JVM and its libraries also have in an idle program.
+    /// Judges memory that the JVM and its libraries have in an idle program as well.
     fn of_platform(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         let bases = [&suspect.base, &suspect.object].map(|one| one.class.as_deref().unwrap_or_default());
         let of_place = suspect.place.as_ref().and_then(|place| place.field.as_ref());
@@ -197,8 +197,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
         (suspect.explained_bytes() <= most).then(|| (LeakVerdict::Platform, evidence.to_owned()))
     }
 
-    /// Judges tables of constants: numbers in a static field, unless they are most of the heap, and a library's
-    /// dictionary of numbers.
+    /// Judges tables of constants: numbers in a static field, unless they are most of the heap; and a library's dictionary of
+    /// numbers.
     fn table(&self, suspect: &Suspect) -> Option<(LeakVerdict, String)> {
         if let Some(text) = self.dictionary(suspect) {
             return Some((LeakVerdict::Content, text));
@@ -228,8 +228,8 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
             .then(|| format!("arrays of numbers of {}, of a library", owner.class))
     }
 
-    /// Judges registries: a few objects that each retain many others, such as repositories, connections or models,
-    /// are parts of a program.
+    /// Judges registries: a few objects that each retain many others, such as repositories, connections or models. They are
+    /// parts of a program.
     fn registry(&self, suspect: &Suspect, positions: &[TreePosition]) -> Option<(LeakVerdict, String)> {
         let (elements, tops) = match (&suspect.container, &suspect.reason) {
             // Shards of one collection are not parts of a program.
@@ -302,7 +302,7 @@ impl<'r, 'a> LeakJudge<'r, 'a> {
     }
 }
 
-/// Returns the number of elements of a suspect, and their class.
+/// Returns the number and the class of the elements of a suspect.
 fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
     match (&suspect.container, &suspect.reason) {
         (Some(container), _) => {
@@ -315,7 +315,7 @@ fn elements_of(suspect: &Suspect) -> Option<(u64, &str)> {
     }
 }
 
-/// Judges an array that is mostly waste: it does not grow, so the waste is its only problem.
+/// Judges an array that is mostly waste and does not grow, so that the waste is its only problem.
 fn wasteful(suspect: &Suspect) -> Option<(LeakVerdict, String)> {
     let container = suspect.container.as_ref().filter(|one| one.family == ContainerFamily::Array)?;
     // Custom lists replace their arrays by longer ones.

@@ -1,4 +1,4 @@
-//! Work in progress: memory that a running thread holds by its stack.
+//! Work in progress: memory that the stack of a running thread holds.
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
@@ -38,11 +38,11 @@ const WAITING_NATIVES: [&str; 26] = [
     "waitForReferencePendingList",
     "write",
 ];
-/// Words in names of classes outside the JDK that have such methods.
+/// Words in the names of classes outside the JDK that have native methods which wait.
 const NATIVE_CLASSES: [&str; 4] = ["Native", "Poll", "jni", "KQueue"];
 /// Maximum number of characters of a thread's name.
 const MAX_NAME: usize = 80;
-/// Maximum number of objects of a suspect whose threads are searched.
+/// Maximum number of a suspect's objects whose threads are searched.
 const MAX_TOPS: usize = 1 << 10;
 /// Maximum number of threads of a group whose locals are examined.
 const MAX_LOOKED_INTO: usize = 8;
@@ -50,7 +50,7 @@ const MAX_LOOKED_INTO: usize = 8;
 const MAX_STEPS: usize = 1 << 12;
 
 impl LeakJudge<'_, '_> {
-    /// Returns the threads whose stacks hold a suspect: those that dominate it without a static field above, or the one at
+    /// Returns the threads whose stacks hold a suspect: threads that dominate it without a static field above, or the thread at
     /// the root of all paths.
     pub(super) fn holding_threads(&self, suspect: &Suspect, positions: &[TreePosition]) -> Vec<ObjectIndex> {
         let tree = &self.graph.tree;
@@ -94,7 +94,7 @@ impl LeakJudge<'_, '_> {
         of_paths.filter(|_| is_alone && paths.only_frames).into_iter().collect()
     }
 
-    /// Describes the work of a thread that is running, or waits for the result of one that is.
+    /// Describes the work of a thread if it is running, or waits for the result of a thread that is.
     pub(super) fn progress(&self, thread: ObjectIndex) -> Option<String> {
         if self.reader.all_threads.is_out_of_memory(thread) {
             return None;

@@ -7,7 +7,7 @@ use crate::oql::error::OqlError;
 use crate::oql::lexer::{self, TokenKind};
 use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
-/// Maximum number of steps of a path: each of them is evaluated for each row.
+/// Maximum number of steps of a path, since all of them are evaluated for each row.
 const MAX_STEPS: usize = 1000;
 
 impl Parser<'_> {
@@ -16,6 +16,7 @@ impl Parser<'_> {
         ExpressionNode { start, end: self.end(), expression }
     }
 
+    /// Parses an expression.
     pub(super) fn node(&mut self) -> Result<ExpressionNode, OqlError> {
         self.deeper(|parser| {
             parser.list(&["or", "||"], Expression::Any, |parser| {
@@ -24,7 +25,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses nodes separated by one of these words; a single one is returned as is.
+    /// Parses expressions separated by one of these words; a single expression is returned as it is.
     fn list(
         &mut self,
         words: &[&str],
@@ -174,6 +175,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Negate(Box::new(node))))
     }
 
+    /// Parses a path of fields, attributes, methods and elements.
     pub(super) fn path(&mut self) -> Result<ExpressionNode, OqlError> {
         let start = self.start();
         let root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };

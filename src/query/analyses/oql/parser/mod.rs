@@ -1,7 +1,7 @@
 //! Conversion of tokens to a syntax tree.
 //!
-//! Nesting is bounded, so that no query overflows the stack: each level costs a dozen calls here and a few where the
-//! tree is walked. Repetitions on one level (AND, OR, sums, the steps of a path, UNION) are lists.
+//! Nesting is bounded, so that no query overflows the stack: each level takes a dozen calls here and a few where the tree is
+//! traversed. Repetitions on one level (AND, OR, sums, the steps of a path, UNION) are lists.
 
 use super::MAX_LEN;
 use super::error::OqlError;
@@ -14,7 +14,7 @@ mod statement;
 /// Maximum nesting depth of brackets, functions and queries.
 const MAX_DEPTH: u32 = 48;
 
-/// Words of the language, which cannot be aliases.
+/// Words of the language that cannot be aliases.
 pub const KEYWORDS: &[&str] = &[
     "select",
     "from",
@@ -70,6 +70,7 @@ pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, OqlError> {
     }
 }
 
+/// Parser over the tokens of a query.
 struct Parser<'t> {
     text: &'t str,
     tokens: &'t [Token],

@@ -10,6 +10,7 @@ use hprof_values::ObjectId;
 const MAX_COLUMNS: usize = 1000;
 
 impl Parser<'_> {
+    /// Parses SELECT statements separated by UNION.
     pub(super) fn union(&mut self) -> Result<Union, OqlError> {
         self.deeper(|parser| {
             let mut selects = vec![parser.select()?];
@@ -178,7 +179,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the meaning of an expression after FROM: `${snapshot}.getClasses()` means all classes.
+/// Converts an expression after FROM to a source: `${snapshot}.getClasses()` means all classes.
 fn value(node: ExpressionNode) -> SelectSource {
     if let Expression::Path(base, steps) = &node.expression
         && base.expression == Expression::Snapshot

@@ -20,7 +20,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::AfterPasses(find),
 };
 
-/// Adds the findings of the pass over instances.
+/// Returns the findings of the pass over instances.
 fn find(_: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let mut findings = Findings::default();
     passes.boxes.drain(..).for_each(|(savings, parts)| findings.take(savings, &parts));

@@ -1,4 +1,4 @@
-//! Maps in which most entries collide with others.
+//! Maps in which most entries collide with other entries.
 
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};

@@ -37,7 +37,7 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 /// Maximum number of superclasses whose fields are reported.
 const MAX_CLASSES: usize = 1 << 10;
 
-/// Kind of the constant value, in the order in which fields are removed.
+/// Kind of constant value, in the order in which fields are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Same {
     Null,
@@ -53,7 +53,7 @@ struct Constant {
     same: Same,
 }
 
-/// Finds the fields, and how much instances would shrink without them.
+/// Finds the fields, and by how much instances would shrink without them.
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let (summary, plans, votes) = (search.dump.summary, &passes.plans, &passes.votes);
     let mut findings = Findings::default();
@@ -133,7 +133,7 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     Ok(findings)
 }
 
-/// Distributes the shrinkage of a class's instances over their fields in a group.
+/// Distributes the shrinkage of a class's instances over the fields in a group.
 fn share_out(
     search: &WasteSearch<'_>,
     constants: &[Constant],
@@ -162,7 +162,7 @@ fn share_out(
     }
 }
 
-/// Counts, for each field that the votes do not decide, the instances with the winning value, and all.
+/// Counts, for each field that the votes do not decide, the instances with the winning value, and all instances.
 fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
     let counts: Vec<Mutex<(u64, u64)>> = plans.fields.iter().map(|_| Mutex::default()).collect();
     // Classes whose instances have fields that are still undecided.
@@ -193,13 +193,13 @@ fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u
     counts
 }
 
-/// Visitor that counts values.
+/// Visitor that counts values of fields.
 struct Counting<'v, 'a> {
     search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     votes: &'v Votes,
     cursor: BlockCursor,
-    /// Instances with the value, and all, by number of the field.
+    /// By number of the field: instances with the winning value, and all instances.
     fields: FxHashMap<u32, (u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Primitive arrays of the same content.
+//! Primitive arrays with the same contents.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Classes that several class loaders define.
+//! Classes with the same name that several class loaders define.
 
 use std::io;
 
@@ -23,7 +23,8 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::AfterPasses(find),
 };
 
-/// Name parts of classes generated at run time: different classes of different loaders may have the same name.
+/// Parts of names of classes that are generated at run time. Different generated classes of different loaders may have the same
+/// name.
 const MADE: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -50,7 +51,7 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
             is_reachable.then(|| (summary.class_name(row), row.loader.into(), object))
         })
         .collect();
-    // The first by object ID stays.
+    // The first by object ID is not freed.
     classes.sort_rows_by_key(|(name, _, object)| (*name, *object));
     let mut others = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {

@@ -1,4 +1,4 @@
-//! Strings of the same text. The first remains; the arrays of the others are freed if nothing else refers to them.
+//! Strings with the same text. The first one remains; the arrays of the others are freed if nothing else refers to them.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
+//! Objects that wait for `finalize`, in the chain of a `java.lang.ref.ReferenceQueue`.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! LinkedLists.
+//! LinkedLists, which need more memory than ArrayLists.
 
 use crate::waste::collection_look::{CollectionLook, FewElements};
 use crate::waste::findings::{Saving, Sink};

@@ -20,7 +20,7 @@ mod zero_length_arrays;
 
 use super::kind::{Hooks, WasteFinder, WasteKind};
 
-/// All kinds, in the order in which totals are computed.
+/// All kinds of waste, in the order in which totals are computed.
 pub const KINDS: [&WasteKind; 17] = [
     &duplicate_strings::DEFINITION,
     &duplicate_arrays::DEFINITION,
@@ -42,7 +42,7 @@ pub const KINDS: [&WasteKind; 17] = [
 ];
 
 impl WasteKind {
-    /// Returns the kind of this name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<&'static Self> {
         KINDS.into_iter().find(|kind| kind.name == name)
     }

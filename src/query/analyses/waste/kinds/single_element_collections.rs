@@ -56,7 +56,7 @@ fn plain(look: &CollectionLook<'_, '_>, list: &Saving, sink: &mut Sink) {
 fn single(look: &CollectionLook<'_, '_>, object: ObjectIndex, sink: &mut Sink) {
     let tree = &look.search.dump.graph.tree;
     let objects = &look.search.dump.objects;
-    // A table that another collection shares stays.
+    // A table that another collection shares is not freed.
     let table =
         look.usage(object).and_then(|usage| objects.value_at(objects.instance(object)?, usage.array?));
     let table = table.and_then(|table| objects.object(table));

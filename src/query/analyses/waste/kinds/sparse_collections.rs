@@ -1,4 +1,4 @@
-//! Collections that need at most half of their table.
+//! Collections that use at most half of their table.
 
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{WasteEffect, WasteFinder, WasteKind};

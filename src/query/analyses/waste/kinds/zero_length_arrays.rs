@@ -22,8 +22,8 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: WasteFinder::AfterPasses(find),
 };
 
-/// Removes one array of each class, which could replace the others: the first by object ID that a static field holds,
-/// otherwise the last. The JDK's own objects, which a program could use, are at the end of the heap.
+/// Finds the arrays, except for one array of each class, which could replace the others: the first by object ID that a static
+/// field holds, otherwise the last. Objects of the JDK, which a program could use, are at the end of the heap.
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let held = held_by_statics(search);
     let all = || passes.zero_length.iter().flat_map(|savings| savings.iter());

@@ -1,8 +1,8 @@
 //! The places that explain one heap: the deepest that still account for it.
 //!
 //! From the top down, a place is replaced by the places below it as long as one of them has most of its retained size, or
-//! several together have enough of it. The walk ends where many elements share the retained size of a place: they are stored
-//! there, and the size of their contents follows from their number. No place found contains another.
+//! several together have enough of it. The walk ends at places whose retained size many elements share: the elements are stored
+//! there, and the size of their contents follows from their number. No resulting place contains another.
 
 use hprof_base::share::is_share;
 use std::cmp::Reverse;
@@ -10,19 +10,19 @@ use std::cmp::Reverse;
 use super::super::labels::Via;
 use super::AlignedPlaces;
 
-/// Minimum percentage of a place's retained size that a single place below it must have to replace it.
+/// Minimum percentage of a place's retained size that a single place below must have to replace it.
 const MOST: u64 = 70;
-/// Minimum percentage of a place's retained size that the places below it must have together to replace it.
+/// Minimum percentage of a place's retained size that several places below must have together to replace it.
 const TOGETHER: u64 = 50;
 /// Minimum percentage of a place's retained size that its elements must have.
 const OF_ELEMENTS: u64 = 80;
-/// Minimum percentages of the elements' retained size that those at one place have: to be reported, and to be the only
-/// kind.
+/// Minimum percentage of the elements' retained size that the elements at one place must have to be reported.
 const OF_MOST: u64 = 50;
+/// Minimum percentage for the elements at one place to count as the only kind.
 const OF_ONE_KIND: u64 = 80;
-/// Minimum percentage of the objects that count as all.
+/// Percentage of the objects from which on they count as all objects.
 const OF_ALL: u64 = 99;
-/// Maximum percentage of the elements' retained size that a single one of them may have.
+/// Maximum percentage of the elements' retained size in a single element.
 const AT_MOST_IN_ONE: u64 = 50;
 /// Maximum number of nested places that are examined.
 const MAX_STEPS: usize = 64;
@@ -31,7 +31,7 @@ const MANY: u64 = 10;
 /// Minimum number of nodes of a place for each head.
 const MIN_NODES: u64 = 10;
 
-/// Many similar objects at a place or immediately below it.
+/// Many similar objects at a place or immediately below it, which share most of its retained size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
     /// Place of the elements that retain the most.
@@ -40,14 +40,15 @@ pub struct Elements {
     pub objects: u64,
     /// Retained size of all elements.
     pub retained_bytes: u64,
-    /// `true` if some elements are at places other than `place`.
+    /// `true` if some of the elements are at other places than `place`.
     pub is_mostly: bool,
-    /// `true` if those at `place` have nearly all of the elements' retained size.
+    /// `true` if the elements at `place` have nearly all of the retained size of all elements.
     pub is_of_one_kind: bool,
     /// Number of heads (objects that no other object of the place holds) if there are at least ten times as many
     /// objects, as in chains and trees. Otherwise 0.
     pub heads: u64,
-    /// `true` if there may be more: elements of objects that are nested in others of their place count elsewhere.
+    /// `true` if the number is a lower bound: elements of objects that are nested in other objects of their place count
+    /// elsewhere.
     pub is_lower_bound: bool,
 }
 
@@ -58,7 +59,8 @@ pub(super) struct Explanation {
     pub(super) largest_left: u64,
 }
 
-/// Returns the places that explain one heap; each retains at least `least` bytes.
+/// Returns the places that explain one heap; each retains at least `least` bytes. A single object for which `is_store` is true
+/// is not replaced by the places below it.
 pub(super) fn explain(aligned: &AlignedPlaces, least: u64, is_store: impl Fn(u32) -> bool) -> Explanation {
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let least = least.max(1);
@@ -143,7 +145,7 @@ fn fullest(aligned: &AlignedPlaces, place: u32) -> (Vec<u32>, Option<Elements>) 
     (path, Some(best.1))
 }
 
-/// Returns the elements that a place stores, if they are many and have most of its retained size.
+/// Returns the elements that a place stores, if there are many and they have most of its retained size.
 fn elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     // Each link of a chain holds the next: the first one retains all.
@@ -163,7 +165,7 @@ fn elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     stored_elements(aligned, place)
 }
 
-/// Returns the elements immediately below a place, if they are many and have most of its retained size.
+/// Returns the elements immediately below a place, if there are many and they have most of its retained size.
 fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
@@ -196,7 +198,7 @@ fn stored_elements(aligned: &AlignedPlaces, place: u32) -> Option<Elements> {
     })
 }
 
-/// Returns whether there are many objects and none has most of the size.
+/// Returns whether there are many objects and no single one has most of the retained size.
 fn is_shared(objects: u64, largest: u64, bytes: u64) -> bool {
     objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
 }

@@ -1,4 +1,4 @@
-//! Places of one heap, and those of them that explain it.
+//! Places of one heap, and the places among them that explain it.
 
 mod explain;
 #[cfg(test)]
@@ -25,31 +25,31 @@ pub use titles::library;
 pub struct OneHeap {
     /// Places of the heap.
     pub aligned: AlignedPlaces,
-    /// By place: large objects at it, ascending.
+    /// Large objects at each place, in ascending order of position.
     members: Vec<Vec<TreePosition>>,
 }
 
-/// A place that explains a part of the heap, or several that have the same title.
+/// One or several places with the same title that explain a part of the heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainedPlace {
-    /// Number of the place; of several, the one that retains the most.
+    /// Number of the place; of several places, the one that retains the most.
     pub place: u32,
-    /// Others with the same title.
+    /// Numbers of the other places with the same title.
     pub others: Vec<u32>,
     /// Retained size of the objects at the places.
     pub retained_bytes: u64,
     /// Number of objects at the places.
     pub objects: u64,
-    /// Elements that the places store or consist of, if they are many.
+    /// Elements that the places store or consist of, if there are many.
     pub elements: Option<Elements>,
 }
 
 /// The places that explain a heap, largest first, and the size of the largest remaining place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExplainedHeap {
-    /// Places, none of which contains another.
+    /// Explaining places, none of which contains another.
     pub places: Vec<ExplainedPlace>,
-    /// Upper limit of the size of any other place that contains none of these.
+    /// Upper limit of the retained size of any other place that contains no explaining place.
     pub largest_left: u64,
 }
 
@@ -83,8 +83,8 @@ impl OneHeap {
         Self { aligned, members: of_place }
     }
 
-    /// Returns the places that explain the heap and retain at least `least` bytes. A single object that `is_store`, whose elements
-    /// may be of several classes, is not replaced by what is below it.
+    /// Returns the places that explain the heap and retain at least `least` bytes. A single object for which `is_store` is
+    /// true, which may have elements of several classes, is not replaced by places below it.
     pub fn explain(&self, least: u64, is_store: impl Fn(ObjectId) -> bool) -> ExplainedHeap {
         let is_store = |place: u32| {
             let figures = self.aligned.figures(0, place);
@@ -104,7 +104,7 @@ impl OneHeap {
         ExplainedHeap { places, largest_left: found.largest_left }
     }
 
-    /// Returns the large objects at explained places, ascending; none dominates another.
+    /// Returns the large objects at explained places, ascending. No object dominates another.
     pub fn members(&self, explained: &ExplainedPlace) -> Vec<TreePosition> {
         let places = std::iter::once(&explained.place).chain(&explained.others);
         let members = places.filter_map(|place| self.members.get(*place as usize));
@@ -113,7 +113,8 @@ impl OneHeap {
         all
     }
 
-    /// Returns the names that rules give single objects, with the field that holds them if other objects have the same name.
+    /// Returns the names that framework rules give to single objects, followed by the field that holds the object if several
+    /// objects have the same name.
     pub fn titles(&self) -> FxHashMap<ObjectId, String> {
         let aligned = &self.aligned;
         let named = aligned.places().filter(|place| {

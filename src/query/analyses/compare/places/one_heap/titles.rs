@@ -7,7 +7,7 @@ use super::super::labels::Via;
 use super::{AlignedPlaces, ExplainedPlace};
 use crate::frameworks::Naming;
 
-/// Labels examined for the field of the program that holds a library's object.
+/// Maximum number of labels that are examined to find the program's field that holds a library's object.
 const OWNER_STEPS: usize = 10;
 /// Text for a class that is not in the dump.
 const UNKNOWN_CLASS: &str = "<unknown class>";
@@ -17,7 +17,7 @@ const UNKNOWN_CLASS: &str = "<unknown class>";
 pub struct PlaceTitle {
     /// The name.
     pub text: String,
-    /// `true` if it begins with a name from the program: a key of a map, or a name by a framework's rule.
+    /// `true` if it begins with a name from the program: a map key, or a name by a framework's rule.
     pub is_named: bool,
 }
 
@@ -77,13 +77,13 @@ impl AlignedPlaces {
         PlaceTitle { text, is_named: false }
     }
 
-    /// Returns the field of the program that holds a library's object: `products of CatalogServer`.
+    /// Returns the program's field that holds a library's object: `products of CatalogServer`.
     fn owner(&self, place: u32) -> Option<String> {
         self.field_outside(place, library(self.label(place).class.as_deref()?))
     }
 
-    /// Returns the field of the program above the library's field that holds an object: `em of Importer` for a map in a field
-    /// of an entity manager.
+    /// Returns the program's field above the library's field that holds an object: `em of Importer` for a map in a field of an
+    /// entity manager.
     fn program_field(&self, place: u32) -> Option<String> {
         match &self.label(place).via {
             Via::Field { class, .. } if !is_of_jdk(class) => self.field_outside(place, library(class)),
@@ -91,7 +91,7 @@ impl AlignedPlaces {
         }
     }
 
-    /// Returns the nearest field above a place of a class that is neither of a library nor of the JDK.
+    /// Returns the nearest field above a place whose class is neither in the library `own` nor in the JDK.
     fn field_outside(&self, place: u32, own: &str) -> Option<String> {
         self.path(place).iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
             Via::Field { class, name } if !is_of_jdk(class) && library(class) != own => {
