@@ -156,7 +156,7 @@ impl<'d> Jvm<'d> {
         }
     }
 
-    /// Sends a command and waits for the reply for at most `limit`, unless [`Jvm::set_limit`] set another limit.
+    /// Sends a command and waits for the reply for at most `limit`, unless another limit was set.
     ///
     /// # Errors
     ///

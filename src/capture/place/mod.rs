@@ -8,8 +8,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | Who opens places? | [`Doors`] opens a `Door` for each: a child process, or the current process itself if it has the same
-//! rights |
+//! | Who opens places? | [`Doors`] opens a `Door` for each: a child process, or this process itself if it has the same rights |
 //! | How does a child become the user? | `child`: enters the mount namespace, drops groups, IDs and capabilities |
 //! | Which requests exist? | `request` |
 //! | How are they carried out? | `workplace`: everything relative to open directories |

@@ -1,5 +1,5 @@
-//! Access to another machine through a command that runs a program there with stdin and stdout, such as `kubectl exec -i POD
-//! --`. A helper is sent to the machine, and works there in the same way as this crate does locally.
+//! Access to another machine through a command that runs a program there with stdin and stdout, such as
+//! `kubectl exec -i POD --`. A helper is sent to the machine, and works there in the same way as this crate does locally.
 //!
 //! | question | where |
 //! |---|---|
