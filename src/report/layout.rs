@@ -12,8 +12,9 @@ const NARROWEST: usize = 20;
 const NARROWEST_WRAPPED: usize = 12;
 /// Minimum width of any text.
 const LEAST: usize = 4;
-/// Width of a terminal that is too narrow for all columns of most tables. Also the limit for the readable width of texts.
+/// Width below which a terminal is too narrow for all columns of most tables.
 const NARROW: usize = 60;
+/// Minimum width of a text that can be understood.
 const READABLE: usize = 12;
 
 /// Widths that a column of a table requires.

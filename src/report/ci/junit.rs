@@ -57,8 +57,9 @@ pub enum Outcome<'a> {
     },
 }
 
-/// Placeholders for an unknown time and an empty name, which the schemas require.
+/// Placeholder for an unknown time, as the schemas require a time.
 const NO_TIME: &str = "1970-01-01T00:00:00";
+/// Placeholder for an empty name, as the schemas require a name.
 const NO_NAME: &str = "-";
 /// Length of `2026-11-22T14:15:34`, without fractions and zone.
 const TIME_BYTES: usize = NO_TIME.len();

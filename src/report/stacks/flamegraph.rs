@@ -152,8 +152,9 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     svg.finish()
 }
 
-/// Background of a differential flame graph, and edges of its frames; unchanged frames are white.
+/// Background colour of a differential flame graph, in which unchanged frames are white.
 const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
+/// Colour of the edges of frames in a differential flame graph.
 const EDGE: Color = Color { r: 130, g: 130, b: 130 };
 
 /// Maximum sum of compared weights: `inferno` multiplies differences by 150.
